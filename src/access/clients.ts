@@ -1,0 +1,153 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { Refusal } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import { areGrantable, type Realms, type Scopes } from '../domain/principal.ts';
+import type { AccessStore, Client } from './port.ts';
+
+const SECRET_BYTES = 32;
+const SECRET_PREFIX = 'ars_';
+
+export interface Grant {
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+}
+
+/** A client as it was just given a secret: the only moment the secret is known. */
+export interface Issued {
+  readonly client: Client;
+  readonly secret: string;
+}
+
+/** 256 random bits behind a prefix that secret scanners know. */
+export function mintSecret(ambient: Pick<Ambient, 'randomBytes'>): string {
+  return SECRET_PREFIX + Buffer.from(ambient.randomBytes(SECRET_BYTES)).toString('base64url');
+}
+
+export function digestSecret(secret: string): Uint8Array {
+  return createHash('sha256').update(secret).digest();
+}
+
+const NO_DIGEST = new Uint8Array(32);
+
+/** Whether this is the client's secret, or the one before it within its overlap. Always the same work. */
+export function isSecretOf(client: Client | undefined, secret: string, now: number): boolean {
+  const digest = digestSecret(secret);
+  const isCurrent = timingSafeEqual(digest, client?.secretDigest ?? NO_DIGEST);
+  const isPrevious = timingSafeEqual(digest, client?.previous?.digest ?? NO_DIGEST);
+  const overlaps = (client?.previous?.expiresAt ?? 0) > now;
+  return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
+}
+
+function assertGrantable({ scopes, realms }: Grant): void {
+  if (scopes.size === 0) throw new Refusal('a client needs at least one scope');
+  if (!areGrantable(scopes, realms)) {
+    throw new Refusal(
+      'the scope admin reaches every realm: a client that holds it cannot be limited to some realms',
+    );
+  }
+}
+
+/** A client of this name and these rights, not stored yet. Throws Refusal where the rights do not go together. */
+export function draftClient(
+  name: string,
+  grant: Grant,
+  ambient: Ambient,
+  given: { readonly clientId?: string; readonly secret?: string } = {},
+): Issued {
+  assertGrantable(grant);
+  const secret = given.secret ?? mintSecret(ambient);
+  const now = ambient.now();
+  const client: Client = {
+    clientId: given.clientId ?? ambient.mintId(),
+    name,
+    ...grant,
+    disabledAt: undefined,
+    secretDigest: digestSecret(secret),
+    previous: undefined,
+    createdAt: now,
+    updatedAt: now,
+    revision: ambient.mintRevision(),
+  };
+  return { client, secret };
+}
+
+export async function createClient(
+  store: AccessStore,
+  name: string,
+  grant: Grant,
+  ambient: Ambient,
+): Promise<Issued> {
+  const issued = draftClient(name, grant, ambient);
+  await store.insertClient(issued.client);
+  return issued;
+}
+
+export async function listClients(store: AccessStore): Promise<readonly Client[]> {
+  return (await store.table(undefined))?.clients ?? [];
+}
+
+/** Changes what is named and nothing else. Answers the client as it now is. Throws Refusal for an unknown client. */
+export async function changeClient(
+  store: AccessStore,
+  clientId: string,
+  patch: Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>,
+  ambient: Ambient,
+): Promise<Client> {
+  for (;;) {
+    const found = (await listClients(store)).find((client) => client.clientId === clientId);
+    if (!found) throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
+    const changed = { ...found, ...patch, updatedAt: ambient.now(), revision: ambient.mintRevision() };
+    assertGrantable(changed);
+    if (await store.updateClient(changed, found.revision)) return changed;
+  }
+}
+
+/** A new secret; the old one lives on for the overlap, so that callers can be moved one by one. */
+export async function rotateSecret(
+  store: AccessStore,
+  clientId: string,
+  overlapMs: number,
+  ambient: Ambient,
+): Promise<Issued> {
+  const secret = mintSecret(ambient);
+  const found = (await listClients(store)).find((client) => client.clientId === clientId);
+  const previous =
+    found && overlapMs > 0 ? { digest: found.secretDigest, expiresAt: ambient.now() + overlapMs } : undefined;
+  const client = await changeClient(
+    store,
+    clientId,
+    { secretDigest: digestSecret(secret), previous },
+    ambient,
+  );
+  return { client, secret };
+}
+
+/** Makes a described client exist exactly as described; one that was disabled stays disabled. */
+export async function ensureClient(
+  store: AccessStore,
+  described: { readonly clientId: string; readonly secret: string; readonly name: string } & Grant,
+  ambient: Ambient,
+): Promise<void> {
+  const { clientId, secret, name, scopes, realms } = described;
+  const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
+  if (await store.insertClient(client)) return;
+  const found = (await listClients(store)).find((each) => each.clientId === clientId);
+  if (found && isAsDescribed(found, client)) return;
+  await changeClient(
+    store,
+    clientId,
+    { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined },
+    ambient,
+  );
+}
+
+function isAsDescribed(found: Client, described: Client): boolean {
+  const flat = ({ name, scopes, realms, secretDigest }: Client) =>
+    JSON.stringify([
+      name,
+      [...scopes].sort(),
+      realms === '*' ? realms : [...realms].sort(),
+      Buffer.from(secretDigest).toString('hex'),
+    ]);
+  return flat(found) === flat(described);
+}

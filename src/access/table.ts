@@ -1,0 +1,58 @@
+import type { MaybePromise } from '../directory/store.ts';
+import type { Ambient } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { AccessStore, AccessTable, Client } from './port.ts';
+import { type KeySet, keySetAt } from './signing.ts';
+
+/** Who may ask and which keys count, at most one second old. */
+export interface AccessView {
+  client(clientId: string): Client | undefined;
+  readonly keys: KeySet;
+}
+
+export interface AccessCache {
+  /**
+   * The view, read again from the store first when it is older than the limit. Throws or rejects with Fault
+   * `unavailable` where that fails: an old view is never trusted.
+   */
+  fresh(): MaybePromise<AccessView>;
+}
+
+export function openAccessCache(store: AccessStore, ambient: Ambient): AccessCache {
+  let version: number | undefined;
+  let table: AccessTable = { version: 0, clients: [], signingKeys: [] };
+  let clients: ReadonlyMap<string, Client> = new Map();
+  let view: AccessView | undefined;
+  let readAt = 0;
+  let reading: Promise<AccessView> | undefined;
+
+  /** Takes over what the store answered; its moment is when it was asked. */
+  function adopt(found: AccessTable | undefined, askedAt: number): AccessView {
+    if (found) {
+      version = found.version;
+      table = found;
+      clients = new Map(found.clients.map((client) => [client.clientId, client]));
+    }
+    const current = clients;
+    view = { client: (clientId) => current.get(clientId), keys: keySetAt(table.signingKeys, ambient.now()) };
+    readAt = askedAt;
+    return view;
+  }
+
+  function reread(): MaybePromise<AccessView> {
+    if (reading) return reading;
+    const askedAt = ambient.monotonic();
+    const found = store.table(version);
+    if (!(found instanceof Promise)) return adopt(found, askedAt);
+    reading = found
+      .then((later) => adopt(later, askedAt))
+      .finally(() => {
+        reading = undefined;
+      });
+    return reading;
+  }
+
+  return {
+    fresh: () => (view && ambient.monotonic() - readAt < LIMITS.accessAgeMsMax ? view : reread()),
+  };
+}

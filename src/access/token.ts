@@ -1,0 +1,215 @@
+import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import type { MaybePromise } from '../directory/store.ts';
+import { Fault } from '../domain/fault.ts';
+import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import {
+  intersectRealms,
+  intersectScopes,
+  type Principal,
+  type Realms,
+  type Scopes,
+} from '../domain/principal.ts';
+import type { Keyring } from './keyring.ts';
+import type { Client, SigningKey } from './port.ts';
+import { ALGORITHM, importPrivateKey, importPublicKey } from './signing.ts';
+import type { AccessCache, AccessView } from './table.ts';
+
+/** Claims and `typ` of RFC 9068. */
+const TYPE = 'at+jwt';
+
+/** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
+const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
+
+export interface MintedToken {
+  readonly token: string;
+  /** Seconds. */
+  readonly expiresIn: number;
+  /** Seconds since the epoch. */
+  readonly expires: number;
+}
+
+export interface Tokens {
+  mint(client: Client, scopes: Scopes): Promise<MintedToken>;
+  /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
+  verify(token: string): MaybePromise<Principal | undefined>;
+}
+
+export interface TokenSettings {
+  /** Issuer and audience: the base URL. */
+  readonly issuer: string;
+  readonly lifetimeSeconds: number;
+}
+
+/** What a checked signature vouches for. */
+interface Verified {
+  readonly kid: string;
+  readonly clientId: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+  readonly notBefore: number;
+  /** The client the rights below were computed against; another one means computing them again. */
+  client?: Client;
+  principal?: Principal;
+}
+
+export function openTokens(
+  cache: AccessCache,
+  keyring: Keyring,
+  settings: TokenSettings,
+  ambient: Ambient,
+): Tokens {
+  const verified = new Map<string, Verified>();
+  const publicKeys = memoise(importPublicKey);
+  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
+
+  function remember(digest: string, entry: Verified): void {
+    if (entry.expiresAt <= ambient.now()) return;
+    if (verified.size >= LIMITS.verifiedTokensMax) {
+      const [oldest] = verified.keys();
+      if (oldest !== undefined) verified.delete(oldest);
+    }
+    verified.set(digest, entry);
+  }
+
+  /** Everything that can be refused for free is refused before a signature is checked. */
+  function claimedKey(token: string, view: AccessView): SigningKey | undefined {
+    if (token.length > LIMITS.tokenBytesMax || token.split('.').length !== 3) return undefined;
+    try {
+      const header = decodeProtectedHeader(token);
+      if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
+      if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
+      if (decodeJwt(token).iss !== settings.issuer) return undefined;
+      return view.keys.accepted.get(header.kid);
+    } catch {
+      return undefined;
+    }
+  }
+
+  async function checkSignature(token: string, key: SigningKey): Promise<Verified | undefined> {
+    try {
+      const { payload } = await jwtVerify(token, await publicKeys(key), {
+        issuer: settings.issuer,
+        audience: settings.issuer,
+        algorithms: [ALGORITHM],
+        typ: TYPE,
+        clockTolerance: LIMITS.clockLeewayMs / 1000,
+        currentDate: new Date(ambient.now()),
+        requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
+      });
+      return readClaims(payload, key.kid);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** What the token says, no more than its client holds now. */
+  function principalFor(entry: Verified, view: AccessView): Principal | undefined {
+    const now = ambient.now();
+    if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
+      return undefined;
+    if (!view.keys.accepted.has(entry.kid)) return undefined;
+    const client = view.client(entry.clientId);
+    if (!client || client.disabledAt !== undefined) return undefined;
+    if (entry.client !== client) {
+      entry.client = client;
+      entry.principal = {
+        clientId: client.clientId,
+        scopes: intersectScopes(entry.scopes, client.scopes),
+        realms: intersectRealms(entry.realms, client.realms),
+      };
+    }
+    return entry.principal;
+  }
+
+  async function verifyUnknown(
+    token: string,
+    digest: string,
+    view: AccessView,
+  ): Promise<Principal | undefined> {
+    const key = claimedKey(token, view);
+    const entry = key && (await checkSignature(token, key));
+    if (!entry) return undefined;
+    remember(digest, entry);
+    return principalFor(entry, await cache.fresh());
+  }
+
+  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
+    const digest = Bun.SHA256.hash(token, 'base64');
+    const entry = verified.get(digest);
+    if (!entry) return verifyUnknown(token, digest, view);
+    if (entry.expiresAt <= ambient.now()) verified.delete(digest);
+    return principalFor(entry, view);
+  }
+
+  return {
+    async mint(client, scopes) {
+      const { keys } = await cache.fresh();
+      if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
+      const issuedAt = Math.floor(ambient.now() / 1000);
+      const expires = issuedAt + settings.lifetimeSeconds;
+      const token = await new SignJWT({
+        client_id: client.clientId,
+        scope: [...scopes].join(' '),
+        ...realmsClaim(client.realms),
+      })
+        .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
+        .setIssuer(settings.issuer)
+        .setAudience(settings.issuer)
+        .setSubject(client.clientId)
+        .setIssuedAt(issuedAt)
+        .setNotBefore(issuedAt)
+        .setExpirationTime(expires)
+        .setJti(ambient.mintId())
+        .sign(await privateKeys(keys.signer));
+      return { token, expiresIn: settings.lifetimeSeconds, expires };
+    },
+    verify(token) {
+      const view = cache.fresh();
+      return view instanceof Promise
+        ? view.then((later) => verifyWith(token, later))
+        : verifyWith(token, view);
+    },
+  };
+}
+
+function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
+  if (realms === '*') return { realms: ['*'] };
+  return realms.size <= LIMITS.tokenRealmsMax ? { realms: [...realms] } : {};
+}
+
+function readClaims(payload: JWTPayload, kid: string): Verified | undefined {
+  const { client_id, sub, scope, realms, exp, nbf } = payload;
+  if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
+  const claimed = readRealms(realms);
+  if (claimed === undefined || exp === undefined) return undefined;
+  return {
+    kid,
+    clientId: client_id,
+    scopes: new Set(scope.split(' ')),
+    realms: claimed,
+    expiresAt: exp * 1000,
+    notBefore: (nbf ?? 0) * 1000,
+  };
+}
+
+/** An absent list leaves the decision to the client table. */
+function readRealms(claim: unknown): Realms | undefined {
+  if (claim === undefined) return '*';
+  if (!Array.isArray(claim)) return undefined;
+  if (claim.length === 1 && claim[0] === '*') return '*';
+  const realms = claim.map((realm) => (typeof realm === 'string' ? parseUuid(realm) : undefined));
+  return realms.includes(undefined) ? undefined : new Set(realms as Uuid[]);
+}
+
+/** Each signing key is read once per process. There are a handful of them. */
+function memoise(load: (key: SigningKey) => Promise<CryptoKey>): (key: SigningKey) => Promise<CryptoKey> {
+  const loaded = new Map<string, Promise<CryptoKey>>();
+  return (key) => {
+    const known = loaded.get(key.kid) ?? load(key);
+    loaded.set(key.kid, known);
+    return known;
+  };
+}

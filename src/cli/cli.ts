@@ -1,0 +1,109 @@
+import { Command, CommanderError, Option } from 'commander';
+import { VERSION } from '../app.ts';
+import {
+  DATABASE_SETTINGS,
+  type Flags,
+  readSettings,
+  SETTINGS,
+  type SettingName,
+  type Settings,
+} from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import { addClientCommands } from './clients.ts';
+import { addDemo } from './demo.ts';
+import { addImport } from './import.ts';
+import { addInit } from './init.ts';
+import { addKeyCommands } from './keys.ts';
+import { addServe } from './serve.ts';
+
+/** Exit codes, the same for every command. */
+export const EXIT = Object.freeze({
+  done: 0,
+  /** The command could not do its work; standard error says why and what to do. */
+  failed: 1,
+  /** The command line or a setting is not right; standard error names every mistake. */
+  usage: 2,
+  /** An import ended, and some of its lines were refused. */
+  linesRefused: 3,
+});
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a command gets beside its own arguments. */
+export interface Desk {
+  /** Reads the settings from the command's flags and the environment. */
+  settingsOf(command: Command): Settings;
+  /** The flags of a command that are settings, as they were written. */
+  flagsOf(command: Command): Flags;
+}
+
+/** Runs a command line and answers its exit code. */
+export async function run(argv: readonly string[], environment: Environment): Promise<number> {
+  let code: number = EXIT.done;
+  const desk: Desk = {
+    flagsOf,
+    settingsOf: (command) => readSettings(flagsOf(command), environment),
+  };
+  const program = new Command('authrealm')
+    .description('The self-hosted directory of identity links.')
+    .version(VERSION)
+    .exitOverride()
+    .showHelpAfterError()
+    .addHelpText('after', exitCodes());
+  const end = (outcome: number) => {
+    code = outcome;
+  };
+  addServe(program, desk);
+  addInit(program, desk);
+  addClientCommands(program, desk);
+  addKeyCommands(program, desk);
+  addImport(program, desk, end);
+  addDemo(program, desk);
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+  } catch (error) {
+    code = codeOf(error);
+  }
+  return code;
+}
+
+/** Tells why a command ended and answers its exit code. Anything unforeseen is a bug and keeps its stack. */
+function codeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
+  if (!(error instanceof Refusal)) throw error;
+  for (const line of error.message.split('\n')) console.error(`authrealm: ${line}`);
+  return error.isUsage ? EXIT.usage : EXIT.failed;
+}
+
+function exitCodes(): string {
+  return `
+Exit codes: ${EXIT.done} done; ${EXIT.failed} could not be done; ${EXIT.usage} the command line or a setting is not right;
+  ${EXIT.linesRefused} an import ended and refused some lines.`;
+}
+
+/** Gives a command the flags of these settings, with help from the table. */
+export function addSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const { flag, value, doc, env, fallback } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    if (flag === undefined) continue;
+    const standard = fallback === undefined || fallback === '' ? '' : `, ${fallback} unless given`;
+    const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${standard})`);
+    command.addOption(option);
+  }
+  return command;
+}
+
+/** Gives a command the flags of the settings that decide about the database. */
+export function addDatabaseSettings(command: Command): Command {
+  return addSettings(command, DATABASE_SETTINGS);
+}
+
+function flagsOf(command: Command): Flags {
+  const flags: Flags = {};
+  for (const [name, { flag }] of Object.entries(SETTINGS) as [SettingName, { flag?: string }][]) {
+    if (flag === undefined) continue;
+    const given: unknown = command.opts()[new Option(`--${flag}`).attributeName()];
+    if (given !== undefined) flags[name] = String(given);
+  }
+  return flags;
+}

@@ -1,0 +1,164 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { changeClient, createClient, type Issued, listClients, rotateSecret } from '../access/clients.ts';
+import type { AccessStore, Client } from '../access/port.ts';
+import { systemAmbient } from '../ambient.ts';
+import { openVault } from '../app.ts';
+import { Refusal } from '../domain/fault.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { parseScopes, type Realms, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import { addDatabaseSettings, type Desk } from './cli.ts';
+
+interface ClientOptions {
+  readonly name?: string;
+  readonly scope?: Scopes;
+  readonly realm?: readonly Uuid[];
+  readonly allRealms?: true;
+  readonly json?: true;
+  /** Milliseconds. */
+  readonly overlap?: number;
+}
+
+/** `client`: who may ask for tokens, and what they may do. */
+export function addClientCommands(program: Command, desk: Desk): void {
+  const client = program.command('client').description('who may ask for tokens');
+
+  async function withStore<T>(command: Command, work: (store: AccessStore) => Promise<T>): Promise<T> {
+    const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
+    try {
+      return await work(engine.access);
+    } finally {
+      engine.close();
+    }
+  }
+
+  /** The command that makes one change to one client and shows the client as it then is. */
+  function changing(
+    name: string,
+    description: string,
+    patch: (options: ClientOptions) => Partial<Client>,
+  ): Command {
+    return addDatabaseSettings(client.command(name).argument('<client-id>'))
+      .description(description)
+      .option('--json', 'write JSON')
+      .action(async (clientId: string, options: ClientOptions, command: Command) => {
+        const wanted = patch(options);
+        const changed = await withStore(command, (store) =>
+          changeClient(store, clientId, wanted, systemAmbient),
+        );
+        show(describe(changed), options.json);
+      });
+  }
+
+  addDatabaseSettings(client.command('create'))
+    .description('make a client and show its secret, once')
+    .requiredOption('--name <NAME>', 'what people call it', clientName)
+    .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
+    .option('--realm <ID>', REALM_HELP, realmId)
+    .option('--json', 'write JSON')
+    .action(async (options: ClientOptions, command: Command) => {
+      const grant = { scopes: options.scope ?? new Set<string>(), realms: realmsOf(options) ?? '*' };
+      const issued = await withStore(command, (store) =>
+        createClient(store, options.name ?? '', grant, systemAmbient),
+      );
+      show(describeIssued(issued), options.json);
+    });
+
+  addDatabaseSettings(client.command('list'))
+    .description('list the clients, without secrets')
+    .option('--json', 'write JSON')
+    .action(async (options: ClientOptions, command: Command) => {
+      const clients = (await withStore(command, listClients)).map(describe);
+      if (options.json) console.log(JSON.stringify(clients, null, 2));
+      else for (const each of clients) show(each, undefined);
+    });
+
+  changing('update', 'change name, scopes or realms; felt within a second', (options) => {
+    const realms = realmsOf(options);
+    const { name, scope } = options;
+    if (!name && !scope && !realms) throw new Refusal('nothing to change: say what', { isUsage: true });
+    return { ...(name ? { name } : {}), ...(scope ? { scopes: scope } : {}), ...(realms ? { realms } : {}) };
+  })
+    .option('--name <NAME>', 'what people call it', clientName)
+    .option('--scope <SCOPES>', SCOPE_HELP, scopes)
+    .option('--realm <ID>', REALM_HELP, realmId)
+    .option('--all-realms', 'lift the limit to some realms');
+
+  changing('disable', 'refuse the client and its tokens, within a second', () => ({
+    disabledAt: systemAmbient.now(),
+  }));
+  changing('enable', 'accept a disabled client again', () => ({ disabledAt: undefined }));
+
+  addDatabaseSettings(client.command('rotate').argument('<client-id>'))
+    .description('give a client a new secret and show it, once')
+    .option('--overlap <HOURS>', 'how long the old secret is still accepted', hours, LIMITS.secretOverlapMs)
+    .option('--json', 'write JSON')
+    .action(async (clientId: string, options: ClientOptions, command: Command) => {
+      const overlap = options.overlap ?? LIMITS.secretOverlapMs;
+      const issued = await withStore(command, (store) =>
+        rotateSecret(store, clientId, overlap, systemAmbient),
+      );
+      show(describeIssued(issued), options.json);
+    });
+}
+
+const SCOPE_HELP = `what it may do, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
+const REALM_HELP = 'limit it to this realm; give it once per realm. All realms unless given';
+
+function clientName(raw: string): string {
+  if (raw.trim() === '' || raw.length > 255)
+    throw new InvalidArgumentError('A name has 1 to 255 characters.');
+  return raw;
+}
+
+function scopes(raw: string): Scopes {
+  const parsed = parseScopes(raw);
+  if (!parsed) throw new InvalidArgumentError(`The scopes are: ${SCOPE_WORDS.join(', ')}.`);
+  return parsed;
+}
+
+function realmId(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
+  const id = parseUuid(raw);
+  if (!id) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
+  return [...before, id];
+}
+
+function hours(raw: string): number {
+  const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError('Hours are a number from 0 to 9999.');
+  return value * 3_600_000;
+}
+
+function realmsOf({ realm, allRealms }: ClientOptions): Realms | undefined {
+  if (realm && allRealms) {
+    throw new Refusal('--realm and --all-realms exclude each other', { isUsage: true });
+  }
+  return allRealms ? '*' : realm && new Set(realm);
+}
+
+type Description = Readonly<Record<string, string | readonly string[]>>;
+
+function describe(client: Client): Description {
+  return {
+    client_id: client.clientId,
+    name: client.name,
+    scope: [...client.scopes].join(' '),
+    realms: client.realms === '*' ? '*' : [...client.realms],
+    state: client.disabledAt === undefined ? 'enabled' : 'disabled',
+    created_at: new Date(client.createdAt).toISOString(),
+    updated_at: new Date(client.updatedAt).toISOString(),
+  };
+}
+
+function describeIssued({ client, secret }: Issued): Description {
+  return { client_id: client.clientId, client_secret: secret, ...describe(client) };
+}
+
+function show(description: Description, asJson: true | undefined): void {
+  if (asJson) {
+    console.log(JSON.stringify(description, null, 2));
+    return;
+  }
+  for (const [name, value] of Object.entries(description)) console.log(`${name.padEnd(14)} ${value}`);
+  console.log('');
+}

@@ -1,0 +1,1 @@
+export function addDemo(..._: unknown[]): void {}

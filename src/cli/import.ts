@@ -1,0 +1,1 @@
+export function addImport(..._: unknown[]): void {}

@@ -1,0 +1,1 @@
+export function addInit(..._: unknown[]): void {}

@@ -1,0 +1,297 @@
+import { readFileSync } from 'node:fs';
+import type { MasterKeySource } from './access/master_key.ts';
+import { Refusal } from './domain/fault.ts';
+import { LIMITS } from './domain/limits.ts';
+import type { RequestLogging } from './observe/log.ts';
+import { type DatabaseAddress, type MigrateMode, parseDatabase } from './store/open.ts';
+
+/** One row of the settings table: everything there is to know about a setting, in one place. */
+interface Setting<T> {
+  /** `AUTHREALM_…`; a flag wins over it. */
+  readonly env: string;
+  /** Absent for secrets: they never stand in a process list. */
+  readonly flag?: string;
+  /** The value's name in help texts; absent for a switch. */
+  readonly value?: string;
+  /** Parsed like any given value; absent where the setting is absent unless given. */
+  readonly fallback?: string;
+  readonly doc: string;
+  readonly secret?: true;
+  /** Answers undefined for what it cannot read; `expects` then says what it should have been. */
+  readonly parse: (raw: string) => T | undefined;
+  readonly expects: string;
+}
+
+interface Defaulted<T> extends Setting<T> {
+  readonly fallback: string;
+}
+
+/** A setting that is absent unless given. */
+function optional<T>(row: Setting<T>): Setting<T> {
+  return Object.freeze(row);
+}
+
+/** A setting that always has a value. */
+function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
+  return Object.freeze(row);
+}
+
+function integer(min: number, max: number): (raw: string) => number | undefined {
+  return (raw) => {
+    const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
+}
+
+function oneOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
+  return (raw) => values.find((value) => value === raw);
+}
+
+const isTrue = (raw: string): boolean | undefined =>
+  ({ true: true, '1': true, false: false, '0': false })[raw];
+const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
+
+/** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
+function parseBaseUrl(raw: string): string | undefined {
+  const url = URL.parse(raw);
+  if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)
+    return undefined;
+  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+}
+
+/** Origins as a browser spells them, separated by spaces or commas. */
+function parseOrigins(raw: string): readonly string[] | undefined {
+  const origins = raw.split(/[\s,]+/).filter(Boolean);
+  return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined;
+}
+
+/** The settings, in the order in which help texts list them. */
+export const SETTINGS = {
+  database: defaulted<DatabaseAddress>({
+    env: 'AUTHREALM_DATABASE',
+    flag: 'database',
+    value: 'URL',
+    fallback: 'sqlite:./authrealm.db',
+    doc: 'where the records are',
+    parse: parseDatabase,
+    expects: 'sqlite:PATH',
+  }),
+  masterKeyFile: optional<string>({
+    env: 'AUTHREALM_MASTER_KEY_FILE',
+    flag: 'master-key-file',
+    value: 'FILE',
+    doc: 'file with the key that seals every stored secret; on SQLite made as <database>.key unless given',
+    parse: isNotEmpty,
+    expects: 'a path',
+  }),
+  masterKey: optional<string>({
+    env: 'AUTHREALM_MASTER_KEY',
+    doc: 'the same key itself',
+    secret: true,
+    parse: isNotEmpty,
+    expects: '32 bytes as base64url or hex',
+  }),
+  migrate: defaulted<MigrateMode>({
+    env: 'AUTHREALM_MIGRATE',
+    flag: 'migrate',
+    value: 'auto|check|off',
+    fallback: 'auto',
+    doc: 'what to do about an older schema: bring it up (a copy is kept), refuse, or nothing',
+    parse: oneOf('auto', 'check', 'off'),
+    expects: 'auto, check or off',
+  }),
+  host: defaulted<string>({
+    env: 'AUTHREALM_HOST',
+    flag: 'host',
+    value: 'HOST',
+    fallback: '127.0.0.1',
+    doc: 'address to listen on',
+    parse: isNotEmpty,
+    expects: 'an address',
+  }),
+  port: defaulted<number>({
+    env: 'AUTHREALM_PORT',
+    flag: 'port',
+    value: 'PORT',
+    fallback: '8080',
+    doc: 'port to listen on; 0 takes a free one',
+    parse: integer(0, 65_535),
+    expects: 'a number from 0 to 65535',
+  }),
+  baseUrl: optional<string>({
+    env: 'AUTHREALM_BASE_URL',
+    flag: 'base-url',
+    value: 'URL',
+    doc: 'what callers reach the service by, with a path prefix if it has one: links and tokens carry it',
+    parse: parseBaseUrl,
+    expects: 'an http or https URL without query, fragment or userinfo',
+  }),
+  processes: defaulted<number>({
+    env: 'AUTHREALM_PROCESSES',
+    flag: 'processes',
+    value: 'N',
+    fallback: '1',
+    doc: 'how many processes share the port',
+    parse: integer(1, LIMITS.processesMax),
+    expects: `a number from 1 to ${LIMITS.processesMax}`,
+  }),
+  tlsCert: optional<string>({
+    env: 'AUTHREALM_TLS_CERT',
+    flag: 'tls-cert',
+    value: 'FILE',
+    doc: 'certificate chain in PEM form, to serve https',
+    parse: isNotEmpty,
+    expects: 'a path',
+  }),
+  tlsKey: optional<string>({
+    env: 'AUTHREALM_TLS_KEY',
+    flag: 'tls-key',
+    value: 'FILE',
+    doc: 'private key of the certificate in PEM form',
+    parse: isNotEmpty,
+    expects: 'a path',
+  }),
+  behindProxy: defaulted<boolean>({
+    env: 'AUTHREALM_BEHIND_PROXY',
+    flag: 'behind-proxy',
+    fallback: 'false',
+    doc: 'a proxy in front ends TLS: plain http on an address that is not loopback is then allowed',
+    parse: isTrue,
+    expects: 'true or false',
+  }),
+  corsOrigins: defaulted<readonly string[]>({
+    env: 'AUTHREALM_CORS_ORIGINS',
+    flag: 'cors-origins',
+    value: 'ORIGINS',
+    fallback: '',
+    doc: 'origins whose pages may call the service, separated by spaces; none unless given',
+    parse: parseOrigins,
+    expects: 'origins such as https://shop.example',
+  }),
+  tokenLifetime: defaulted<number>({
+    env: 'AUTHREALM_TOKEN_LIFETIME',
+    flag: 'token-lifetime',
+    value: 'SECONDS',
+    fallback: '3600',
+    doc: 'how long an access token lives',
+    parse: integer(60, LIMITS.tokenLifetimeSecondsMax),
+    expects: `a number from 60 to ${LIMITS.tokenLifetimeSecondsMax}`,
+  }),
+  requestLogging: defaulted<RequestLogging>({
+    env: 'AUTHREALM_LOG_REQUESTS',
+    flag: 'log-requests',
+    value: 'off|sampled|full',
+    fallback: 'off',
+    doc: 'log no request, one in a hundred, or every one; failures are always logged',
+    parse: oneOf('off', 'sampled', 'full'),
+    expects: 'off, sampled or full',
+  }),
+  bootstrapClientFile: optional<string>({
+    env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
+    flag: 'bootstrap-client-file',
+    value: 'FILE',
+    doc: 'JSON file with a client that exists from the start on: client_id, client_secret, name, scope, realms',
+    parse: isNotEmpty,
+    expects: 'a path',
+  }),
+} as const;
+
+export type SettingName = keyof typeof SETTINGS;
+
+/** Settings that decide about the database; every command takes them. */
+export const DATABASE_SETTINGS = ['database', 'masterKeyFile', 'masterKey', 'migrate'] as const;
+
+type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
+
+/** What the settings come to. A setting without a fallback is undefined unless given. */
+export type Settings = { readonly [N in SettingName]: ValueOf<(typeof SETTINGS)[N]> };
+
+/** What was written on the command line, by setting. */
+export type Flags = Partial<Record<SettingName, string>>;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the whole table from flags and environment. Throws one Refusal that names every mistake; a value that could be
+ * a secret is not repeated.
+ */
+export function readSettings(flags: Flags, environment: Environment): Settings {
+  const complaints = unknownNames(environment);
+  const values: Partial<Record<SettingName, unknown>> = {};
+  for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
+    const given = flags[name] ?? environment[row.env];
+    const raw = given ?? row.fallback;
+    if (raw === undefined) continue;
+    const value = row.parse(raw);
+    if (value === undefined) complaints.push(`${sourceOf(row, flags[name])} must be ${row.expects}`);
+    else values[name] = value;
+  }
+  const settings = values as Settings;
+  if (complaints.length === 0) complaints.push(...contradictions(settings));
+  if (complaints.length > 0) throw new Refusal(complaints.join('\n'), { isUsage: true });
+  return Object.freeze(settings);
+}
+
+function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
+  return flag === undefined ? row.env : `--${row.flag}`;
+}
+
+function unknownNames(environment: Environment): string[] {
+  const known = new Set<string>(Object.values(SETTINGS).map(({ env }) => env));
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('AUTHREALM_') && !known.has(name))
+    .map((name) => `${name} is no setting; authrealm serve --help lists them`);
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
+
+/** Settings that do not go together. */
+function contradictions(settings: Settings): string[] {
+  const found: string[] = [];
+  const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
+  if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
+    found.push('--tls-cert and --tls-key go together');
+  }
+  if (settings.masterKey !== undefined && settings.masterKeyFile !== undefined) {
+    found.push('AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE exclude each other');
+  }
+  if (settings.processes > 1 && settings.database.path === ':memory:') {
+    found.push('a database in memory belongs to one process: --processes must be 1');
+  }
+  if (LOOPBACK.test(settings.host)) return found;
+  if (settings.baseUrl === undefined) {
+    found.push(
+      `--host ${settings.host} is not loopback: say by --base-url what callers reach the service by`,
+    );
+  }
+  if (!hasTls && !settings.behindProxy) {
+    found.push(
+      `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Give --tls-cert and ` +
+        '--tls-key, or --behind-proxy where a proxy ends TLS',
+    );
+  }
+  return found;
+}
+
+/** Where the master key is to be found for these settings. */
+export function masterKeySource(settings: Settings): MasterKeySource {
+  if (settings.masterKey !== undefined) return { from: 'value', value: settings.masterKey };
+  if (settings.masterKeyFile !== undefined) return { from: 'file', path: settings.masterKeyFile };
+  const { path } = settings.database;
+  return path === ':memory:' ? { from: 'nowhere' } : { from: 'beside', path: `${path}.key` };
+}
+
+/** Certificate and key, read from their files. */
+export function readTls({ tlsCert, tlsKey }: Settings): { cert: string; key: string } | undefined {
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  return { cert: readSettingFile('--tls-cert', tlsCert), key: readSettingFile('--tls-key', tlsKey) };
+}
+
+/** The content of a file that a setting names. Throws Refusal where it cannot be read. */
+export function readSettingFile(name: string, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new Refusal(`${name}: ${(error as Error).message}`);
+  }
+}

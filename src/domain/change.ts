@@ -1,0 +1,57 @@
+import type { Revision, Uuid } from './id.ts';
+import { type Key, lineage, type Resource } from './resource.ts';
+
+export type ChangeVerb = 'created' | 'updated' | 'deleted';
+
+/**
+ * What a committed write leaves behind, in the same commit (contract 8, row 44). It holds no personal value: which
+ * record, which members moved, who asked, when. Its place in the realm's order is given by the store.
+ */
+export interface Change {
+  /** `<resource name>.<verb>`, for example `user-authentication-oidc-profile-info.created`. */
+  readonly event: string;
+  readonly realm: Uuid;
+  /** The user above the record; the record itself when it is a user; undefined elsewhere. */
+  readonly user: Uuid | undefined;
+  readonly id: Uuid;
+  readonly revision: Revision;
+  /** Names of the members that moved; empty for `deleted`. */
+  readonly members: readonly string[];
+  /** The client that asked, or the command line. */
+  readonly actor: string;
+  readonly requestId: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** A change with its place in the order of its realm: order of `seq` is order of commit. */
+export interface SequencedChange extends Change {
+  readonly seq: number;
+}
+
+export interface ChangeOrigin {
+  readonly actor: string;
+  readonly requestId: string | undefined;
+  readonly at: number;
+}
+
+/** The change that belongs to one written record. */
+export function changeOf(
+  resource: Resource,
+  verb: ChangeVerb,
+  key: Key,
+  revision: Revision,
+  members: readonly string[],
+  origin: ChangeOrigin,
+): Change {
+  const depth = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
+  return {
+    event: `${resource.name}.${verb}`,
+    realm: key[0],
+    user: key[depth],
+    id: key.at(-1) as Uuid,
+    revision,
+    members,
+    ...origin,
+  };
+}

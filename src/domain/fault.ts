@@ -1,0 +1,80 @@
+/**
+ * The closed table of everything that can be answered instead of success. `status`, `title` and `detail` are the
+ * public words (contract 3.5); none of them ever repeats a value of the request. Each code has a page under
+ * docs/faults/.
+ */
+export const FAULTS = {
+  malformed: { status: 400, title: 'Bad Request', detail: 'The request body could not be read' },
+  invalid: { status: 400, title: 'Bad Request', detail: 'The request has a member that is not valid' },
+  unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
+  insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
+  not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
+  route_unknown: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
+  method_unknown: {
+    status: 405,
+    title: 'Method Not Allowed',
+    detail: 'The Allow header lists the methods of this path',
+  },
+  request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },
+  body_too_large: { status: 413, title: 'Content Too Large', detail: 'The body is over 65536 bytes' },
+  media_type_unknown: {
+    status: 415,
+    title: 'Unsupported Media Type',
+    detail: 'Send the body in the media type this path reads',
+  },
+  conflict: { status: 422, title: 'Unprocessable Entity', detail: 'Constraint violation' },
+  internal: {
+    status: 500,
+    title: 'Internal Server Error',
+    detail: 'there was a problem processing your request',
+  },
+  unavailable: {
+    status: 503,
+    title: 'Service Unavailable',
+    detail: 'The database did not answer in time; try again',
+  },
+} as const satisfies Record<string, { status: number; title: string; detail: string }>;
+
+export type FaultCode = keyof typeof FAULTS;
+
+/** Which member broke which rule: names only, never values. */
+export interface Complaint {
+  readonly field: string;
+  readonly rule: string;
+}
+
+/** A broken rule, thrown. `complaints` are public; `cause` is for the log and never leaves the process. */
+export class Fault extends Error {
+  readonly code: FaultCode;
+  readonly complaints: readonly Complaint[];
+
+  constructor(code: FaultCode, complaints: readonly Complaint[] = [], cause?: unknown) {
+    super(code, { cause });
+    this.code = code;
+    this.complaints = complaints;
+  }
+}
+
+/** Codes that only the token endpoint answers: RFC 6749, 5.2, each with its status. */
+export const GRANT_FAULTS = {
+  invalid_request: 400,
+  invalid_client: 401,
+  unsupported_grant_type: 400,
+  invalid_scope: 400,
+} as const;
+
+export type GrantFaultCode = keyof typeof GRANT_FAULTS;
+
+/**
+ * Why a command will not go on, in a sentence for the operator that says what to do. Printed without a stack; the
+ * command ends with exit code 1. It never holds a secret.
+ */
+export class Refusal extends Error {
+  /** The command line or a setting is what is wrong. */
+  readonly isUsage: boolean;
+
+  constructor(message: string, options: { readonly cause?: unknown; readonly isUsage?: boolean } = {}) {
+    super(message, { cause: options.cause });
+    this.isUsage = options.isUsage ?? false;
+  }
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { text } from './text.ts';
+
+/** The Unicode version the folding below was made with. A key made with another one may differ: see `doctor`. */
+export const UNICODE_VERSION = process.versions.unicode ?? 'unknown';
+
+const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
+
+/**
+ * The key by which two usernames, e-mail addresses or names are the same one (contract 8, row 16): NFKC, without
+ * invisible code points, upper, lower, NFKC. Made here and compared bytewise, so that every engine agrees.
+ * Look-alikes of other scripts stay distinct.
+ */
+export function foldedKey(value: string): string {
+  return value.normalize('NFKC').replace(IGNORABLE, '').toUpperCase().toLowerCase().normalize('NFKC');
+}
+
+/** A key must fit an index row beside the other columns of its index (contract 8, row 41). */
+export const KEY_BYTES_MAX = 1020;
+
+const UNFIT = /[\p{Bidi_Control}\p{Cn}\p{Co}]/u;
+
+/** A username: kept as given, unique by its folded key. */
+export function username() {
+  return text(255)
+    .refine((value) => !UNFIT.test(value), {
+      error: 'must hold no bidirectional control, unassigned or private-use character',
+    })
+    .refine((value) => foldedKey(value) !== '', { error: 'must hold at least one visible character' })
+    .refine((value) => Buffer.byteLength(foldedKey(value)) <= KEY_BYTES_MAX, {
+      error: `must fold to at most ${KEY_BYTES_MAX} bytes`,
+    });
+}
+
+/** An e-mail address as the contract understands it: a plausible one, kept as given. */
+export function email() {
+  return text(320).pipe(z.email({ error: 'must be an e-mail address' }));
+}

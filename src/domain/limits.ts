@@ -1,0 +1,40 @@
+/**
+ * Every bound of the service, named noun–unit–bound. docs/operating.md explains each one; a test holds the two
+ * together and another one crosses each bound.
+ */
+export const LIMITS = Object.freeze({
+  /** Request line and headers together; beyond it the runtime answers 431 (contract 8, row 45). */
+  headerBytesMax: 16_384,
+  bodyBytesMax: 65_536,
+  tokenBytesMax: 8_192,
+  requestIdCharactersMax: 64,
+  /** From the request's last header to the answer: 503, or 408 where the body is what did not come. */
+  answerMsMax: 5_000,
+  /** A connection without traffic is closed. */
+  idleSecondsMax: 60,
+  /** After SIGTERM: how long requests in flight may take to end. */
+  drainMsMax: 10_000,
+  /** How long a read or write waits for a busy database; less than `answerMsMax`. */
+  storeWaitMsMax: 4_000,
+  /** How long a start waits for another process that makes or migrates the database. */
+  startWaitMsMax: 30_000,
+  writesQueuedMax: 10_000,
+  writesGroupedMax: 1_000,
+  /** What stands in memory about clients and keys is read again before it is older than this. */
+  accessAgeMsMax: 900,
+  verifiedTokensMax: 10_000,
+  /** A token names at most this many realms; with more, the client table decides alone. */
+  tokenRealmsMax: 32,
+  tokenLifetimeSecondsMax: 86_400,
+  /** How far the clocks of two machines may be apart. */
+  clockLeewayMs: 30_000,
+  /** How long the key set may be cached, and so how long a new key stands in it before it signs. */
+  keySetAgeMsMax: 300_000,
+  /** How long the old secret of a client lives after a rotation, unless told otherwise. */
+  secretOverlapMs: 86_400_000,
+  processesMax: 64,
+  importLineBytesMax: 65_536,
+  importCommitLines: 10_000,
+  /** Lines set aside because their parent has not come yet. */
+  importWaitingLinesMax: 100_000,
+});

@@ -1,0 +1,69 @@
+import type { Uuid } from './id.ts';
+
+/** The nouns a scope can name (each as `<noun>:read` and `<noun>:write`), and the scopes that stand alone. */
+const NOUNS = ['oidc-profile-infos', 'password-profile-infos', 'users', 'profiles', 'realms'] as const;
+
+export const SCOPES: readonly string[] = [
+  ...NOUNS.flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
+  'changes:read',
+  'admin',
+];
+
+/** Short forms: what is written on the left means what is listed on the right. */
+const SHORT_FORMS: Readonly<Record<string, readonly string[]>> = {
+  'profile-infos:read': ['oidc-profile-infos:read', 'password-profile-infos:read'],
+  'profile-infos:write': ['oidc-profile-infos:write', 'password-profile-infos:write'],
+};
+
+export type Scopes = ReadonlySet<string>;
+
+/**
+ * Reads a space-separated scope list (RFC 6749, 3.3), short forms expanded. Answers undefined when any of its
+ * words is no scope of ours.
+ */
+export function parseScopes(raw: string): Scopes | undefined {
+  const scopes = new Set<string>();
+  for (const word of raw.split(' ')) {
+    if (word === '') continue;
+    for (const scope of SHORT_FORMS[word] ?? [word]) {
+      if (!SCOPES.includes(scope)) return undefined;
+      scopes.add(scope);
+    }
+  }
+  return scopes;
+}
+
+/** Every scope word a person may write, short forms included; for help texts and error messages. */
+export const SCOPE_WORDS: readonly string[] = [...Object.keys(SHORT_FORMS), ...SCOPES];
+
+/** The realms someone may touch: all of them, or those listed. */
+export type Realms = '*' | ReadonlySet<Uuid>;
+
+export function intersectScopes(left: Scopes, right: Scopes): Scopes {
+  return new Set([...left].filter((scope) => right.has(scope)));
+}
+
+export function intersectRealms(left: Realms, right: Realms): Realms {
+  if (left === '*') return right;
+  if (right === '*') return left;
+  return new Set([...left].filter((realm) => right.has(realm)));
+}
+
+/** Who is asking, and what they may do where: what the token says, no more than its client holds now. */
+export interface Principal {
+  readonly clientId: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+}
+
+export function mayTouch(principal: Principal, realm: Uuid): boolean {
+  return principal.realms === '*' || principal.realms.has(realm);
+}
+
+/** Scopes that reach beyond any one realm: only a client with all realms may hold them. */
+const INSTANCE_WIDE: Scopes = new Set(['admin']);
+
+/** Whether these rights may stand on one client together. */
+export function areGrantable(scopes: Scopes, realms: Realms): boolean {
+  return realms === '*' || intersectScopes(scopes, INSTANCE_WIDE).size === 0;
+}

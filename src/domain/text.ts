@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/**
+ * What a stored text may not hold (contract 8, row 41): control characters, NUL included, and lone surrogates.
+ * The rest is stored and answered verbatim: never trimmed, never normalised.
+ */
+const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
+const BLANK = /^\s*$/u;
+
+/** A text of 1 to `max` code points. */
+export function text(max: number) {
+  return z
+    .string()
+    .refine((value) => isAtMost(value, max), { error: `must have at most ${max} characters` })
+    .refine((value) => !BLANK.test(value), { error: 'must not be blank' })
+    .refine((value) => !FORBIDDEN.test(value), {
+      error: 'must hold no control character and no lone surrogate',
+    })
+    .meta({ minLength: 1, maxLength: max });
+}
+
+/** Length is counted in code points; the count is taken only where UTF-16 units leave it open. */
+function isAtMost(value: string, max: number): boolean {
+  return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
+}
+
+const HTTP_URL = /^https?:\/\/[\x21-\x7e]+$/;
+
+/** An absolute http or https URL of at most `max` printable ASCII characters. */
+export function httpUrl(max: number) {
+  return z
+    .string()
+    .refine((value) => value.length <= max && HTTP_URL.test(value) && URL.canParse(value), {
+      error: `must be an absolute http or https URL of at most ${max} ASCII characters`,
+    })
+    .meta({ format: 'uri', minLength: 1, maxLength: max });
+}
+
+/**
+ * The URL of an issuer, without userinfo, query or fragment (contract 8, row 41). It is kept letter for letter:
+ * issuers are compared, never resolved or normalised.
+ */
+export function issuerUrl() {
+  return httpUrl(1024).refine((value) => !/[?#]/.test(value) && !authority(value).includes('@'), {
+    error: 'must have no userinfo, query or fragment',
+  });
+}
+
+function authority(url: string): string {
+  return url.slice(url.indexOf('//') + 2).split(/[/\\]/, 1)[0] ?? '';
+}

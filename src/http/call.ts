@@ -1,0 +1,35 @@
+import type { MaybePromise } from '../directory/store.ts';
+import type { Principal } from '../domain/principal.ts';
+import type { AnyRecord, Key } from '../domain/resource.ts';
+import type { Reply } from './reply.ts';
+
+/** One request on its way. It grows by a field a stage; each stage reads only what an earlier one has set. */
+export interface Call {
+  readonly request: Request;
+  /** The decoded segments of the path that the route names. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly requestId: string;
+  principal?: Principal;
+  key?: Key;
+  record?: AnyRecord;
+  etag?: string;
+}
+
+/** A step of the request path: it answers, and ends the walk, or adds to the call. */
+export type Stage = (call: Call) => MaybePromise<Reply | undefined>;
+
+/** Answers a call. */
+export type Answer = (call: Call) => MaybePromise<Reply>;
+
+/** Walks the stages in order. It waits only where a stage does, so an embedded lookup never leaves its tick. */
+export function walk(stages: readonly Stage[]): Answer {
+  function from(call: Call, start: number): MaybePromise<Reply> {
+    for (let index = start; index < stages.length; index += 1) {
+      const outcome = (stages[index] as Stage)(call);
+      if (outcome instanceof Promise) return outcome.then((reply) => reply ?? from(call, index + 1));
+      if (outcome !== undefined) return outcome;
+    }
+    throw new Error('the last stage of a path answers');
+  }
+  return (call) => from(call, 0);
+}

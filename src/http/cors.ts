@@ -1,0 +1,61 @@
+import type { Method } from './router.ts';
+
+/** Headers that existing clients of the family send (contract 3.6), and those this service reads. */
+const REQUEST_HEADERS = [
+  'Authorization',
+  'Content-Type',
+  'If-Match',
+  'If-None-Match',
+  'X-Request-Id',
+  'X-MOLTIN-SDK-LANGUAGE',
+  'X-MOLTIN-SDK-VERSION',
+  'X-MOLTIN-APPLICATION',
+  'X-MOLTIN-AUTH-STORE',
+  'X-MOLTIN-CURRENCY',
+  'X-MOLTIN-LANGUAGE',
+  'X-Moltin-Customer-Token',
+  'EP-Account-Management-Authentication-Token',
+  'EP-Beta-Features',
+  'EP-Org-ID',
+  'EP-Store-ID',
+].join(', ');
+
+const EXPOSED_HEADERS = 'ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id';
+const PREFLIGHT_SECONDS = '600';
+
+/** The CORS headers of an answer; empty while no origin is listed. */
+export interface Cors {
+  /** For an answer to this origin: exact match only, and never `*`. */
+  headersFor(origin: string | null): Readonly<Record<string, string>>;
+  /** For the answer to a preflight, or undefined where this request is none or its origin is not listed. */
+  preflight(request: Request, allowed: readonly Method[]): Readonly<Record<string, string>> | undefined;
+}
+
+export function openCors(origins: readonly string[]): Cors {
+  const listed = new Set(origins);
+  const none = Object.freeze({});
+  const varied = Object.freeze({ Vary: 'Origin' });
+  const headersFor = (origin: string | null) => {
+    if (listed.size === 0) return none;
+    if (origin === null || !listed.has(origin)) return varied;
+    return {
+      ...varied,
+      'Access-Control-Allow-Origin': origin,
+      'Access-Control-Expose-Headers': EXPOSED_HEADERS,
+    };
+  };
+  return {
+    headersFor,
+    preflight(request, allowed) {
+      const origin = request.headers.get('origin');
+      if (request.method !== 'OPTIONS' || origin === null || !listed.has(origin)) return undefined;
+      if (!request.headers.has('access-control-request-method')) return undefined;
+      return {
+        ...headersFor(origin),
+        'Access-Control-Allow-Methods': allowed.join(', '),
+        'Access-Control-Allow-Headers': REQUEST_HEADERS,
+        'Access-Control-Max-Age': PREFLIGHT_SECONDS,
+      };
+    },
+  };
+}

@@ -1,0 +1,37 @@
+import { type Key, lineage, type Resource } from '../domain/resource.ts';
+
+/** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
+export function itemPattern(resource: Resource): string {
+  return lineage(resource)
+    .map((ancestor) => `/${ancestor.collection}/:${paramName(ancestor, resource)}`)
+    .join('');
+}
+
+/** The names of a route's parameters, in the order of the key they make. */
+export function paramNames(resource: Resource): readonly string[] {
+  return lineage(resource).map((ancestor) => paramName(ancestor, resource));
+}
+
+function paramName(ancestor: Resource, resource: Resource): string {
+  return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
+}
+
+/** Where the item of a resource answers: every path under `/v2`, and the one its own self link names. */
+export function itemPatterns(resource: Resource): readonly string[] {
+  const pattern = itemPattern(resource);
+  return resource.selfPrefix === '/v2'
+    ? [`/v2${pattern}`]
+    : [`/v2${pattern}`, `${resource.selfPrefix}${pattern}`];
+}
+
+/** Builds the absolute self link of a single record, from the configured base URL and never from a request. */
+export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => string {
+  const segments = lineage(resource).map(({ collection }, depth) =>
+    depth === 0 ? `${baseUrl}${resource.selfPrefix}/${collection}/` : `/${collection}/`,
+  );
+  return (key) => {
+    let link = '';
+    for (let depth = 0; depth < segments.length; depth += 1) link += `${segments[depth]}${key[depth]}`;
+    return link;
+  };
+}

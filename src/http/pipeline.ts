@@ -1,0 +1,88 @@
+import type { Tokens } from '../access/token.ts';
+import type { Store } from '../directory/store.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { mayTouch, type Principal } from '../domain/principal.ts';
+import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
+import { authenticate, insufficientScope } from './bearer.ts';
+import { type Answer, type Call, type Stage, walk } from './call.ts';
+import { paramNames } from './links.ts';
+import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
+import { faultReply, JSON_TYPE, type Reply } from './reply.ts';
+
+/** What the request paths are built from. */
+export interface Rooms {
+  readonly store: Pick<Store, 'get'>;
+  readonly tokens: Tokens;
+  readonly baseUrl: string;
+}
+
+/** One answer for everything that is not there for this caller, whatever the reason. */
+const NOT_FOUND = faultReply('not_found');
+const RECORD_CACHING = 'private, no-cache';
+
+/**
+ * The path of a lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
+ * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
+ * (404), preconditions (304), the body.
+ */
+export function lookup(resource: Resource, { store, tokens, baseUrl }: Rooms): Answer {
+  return walk([
+    authenticate(tokens),
+    permit(`${resource.scope}:read`),
+    locate(resource),
+    read(resource, store),
+    compare(etags(baseUrl)),
+    present(presenterOf(resource, baseUrl)),
+  ]);
+}
+
+/** Decided by token and operation alone, so that it tells nothing about what exists. */
+function permit(scope: string): Stage {
+  const refusal = insufficientScope(scope);
+  return (call) => ((call.principal as Principal).scopes.has(scope) ? undefined : refusal);
+}
+
+/** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
+function locate(resource: Resource): Stage {
+  const names = paramNames(resource);
+  return (call) => {
+    const key: Uuid[] = [];
+    for (const name of names) {
+      const id = parseUuid(call.params[name] ?? '');
+      if (id === undefined) return NOT_FOUND;
+      key.push(id);
+    }
+    if (!mayTouch(call.principal as Principal, key[0] as Uuid)) return NOT_FOUND;
+    call.key = key as unknown as Key;
+    return undefined;
+  };
+}
+
+function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
+  const keep = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
+    if (record === undefined) return NOT_FOUND;
+    call.record = record;
+    return undefined;
+  };
+  return (call) => {
+    const found = store.get(resource, call.key as Key);
+    return found instanceof Promise ? found.then((record) => keep(call, record)) : keep(call, found);
+  };
+}
+
+function compare(etagOf: (record: AnyRecord) => string): Stage {
+  return (call) => {
+    call.etag = etagOf(call.record as AnyRecord);
+    const named = call.request.headers.get('if-none-match');
+    if (named === null || !isNamedBy(named, call.etag)) return undefined;
+    return { status: 304, headers: { ETag: call.etag, 'Cache-Control': RECORD_CACHING }, body: null };
+  };
+}
+
+function present(presenter: Presenter): Stage {
+  return (call) => ({
+    status: 200,
+    headers: { 'Content-Type': JSON_TYPE, ETag: call.etag as string, 'Cache-Control': RECORD_CACHING },
+    body: presenter(call.record as AnyRecord, call.key as Key),
+  });
+}

@@ -1,0 +1,74 @@
+import type { Answer } from './call.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** A path and what it answers. HEAD comes with GET. */
+export interface Route {
+  /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
+  readonly pattern: string;
+  readonly answers: Readonly<Partial<Record<Method, Answer>>>;
+}
+
+export interface Match {
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** The methods of a route as its Allow header lists them. */
+export function allowedMethods(route: Route): string {
+  return Object.keys(route.answers)
+    .flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
+    .join(', ');
+}
+
+/** The path of a request target: absolute, or origin-form where an HTTP/1.0 request named no host. */
+export function pathOf(url: string): string {
+  const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);
+  if (start < 0) return '/';
+  const end = url.slice(start).search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+}
+
+/** One spelling for every path that means the same: no doubled slashes, none at the end (contract 7.5). */
+export function normalise(path: string): string {
+  const single = path.replace(/\/{2,}/g, '/');
+  return single.length > 1 && single.endsWith('/') ? single.slice(0, -1) : single;
+}
+
+/**
+ * Finds the route of a path that the native routes left over. It decides exactly as they do; a segment that cannot be
+ * decoded is handed on as it is, and is then no identifier.
+ */
+export function openRouter(routes: readonly Route[]): (path: string) => Match | undefined {
+  const table = routes.map((route) => ({ route, segments: route.pattern.split('/') }));
+  return (path) => {
+    const segments = normalise(path).split('/');
+    for (const { route, segments: pattern } of table) {
+      if (pattern.length !== segments.length) continue;
+      const params = paramsOf(pattern, segments);
+      if (params) return { route, params };
+    }
+    return undefined;
+  };
+}
+
+function paramsOf(
+  pattern: readonly string[],
+  segments: readonly string[],
+): Record<string, string> | undefined {
+  const params: Record<string, string> = {};
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] ?? '';
+    if (part.startsWith(':')) params[part.slice(1)] = decoded(segment);
+    else if (part !== segment) return undefined;
+  }
+  return params;
+}
+
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return segment;
+  }
+}

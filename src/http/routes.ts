@@ -1,0 +1,105 @@
+import type { GrantToken } from '../access/grant.ts';
+import { publicKeySet } from '../access/signing.ts';
+import type { AccessCache } from '../access/table.ts';
+import type { Store } from '../directory/store.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { SCOPES } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../domain/resources.ts';
+import type { Answer } from './call.ts';
+import { itemPatterns } from './links.ts';
+import { tokenEndpoint } from './oauth.ts';
+import { openApiDocument } from './openapi.ts';
+import { lookup, type Rooms } from './pipeline.ts';
+import { documentReply, type Reply } from './reply.ts';
+import type { Route } from './router.ts';
+
+/** The resources whose records are read by ID. */
+export const LOOKUPS: readonly Resource[] = [oidcProfileInfo, passwordProfileInfo];
+
+export interface House extends Rooms {
+  readonly store: Store;
+  readonly access: AccessCache;
+  readonly grant: GrantToken;
+  readonly version: string;
+}
+
+const STILL_ALIVE = documentReply({ status: 'ok' }, 'no-store');
+const REVALIDATED = 'no-cache';
+
+/** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */
+export function routesOf(house: House): readonly Route[] {
+  const prefix = prefixOf(house.baseUrl);
+  const own = ownRoutes(house);
+  const prefixed = prefix === '' ? [] : own.map((route) => ({ ...route, pattern: prefix + route.pattern }));
+  return [...own, ...prefixed, ...metadataRoutes(house.baseUrl, prefix)];
+}
+
+/** The path of the base URL, without a slash at its end. */
+export function prefixOf(baseUrl: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, '');
+}
+
+function ownRoutes(house: House): Route[] {
+  const token = tokenEndpoint(house.grant);
+  const document = () => documentReply(openApiDocument(house.baseUrl, house.version, LOOKUPS), REVALIDATED);
+  return [
+    ...LOOKUPS.flatMap((resource) => {
+      const answer = lookup(resource, house);
+      return itemPatterns(resource).map((pattern) => ({ pattern, answers: { GET: answer } }));
+    }),
+    { pattern: '/oauth/access_token', answers: { POST: token } },
+    { pattern: '/oauth/token', answers: { POST: token } },
+    { pattern: '/.well-known/jwks.json', answers: { GET: keySet(house.access) } },
+    { pattern: '/openapi.json', answers: { GET: once(document) } },
+    { pattern: '/healthz', answers: { GET: () => STILL_ALIVE } },
+    { pattern: '/readyz', answers: { GET: readiness(house) } },
+  ];
+}
+
+/** Built when it is first asked for, so that a start does not wait for it. */
+function once(make: () => Reply): Answer {
+  let made: Reply | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function keySet(access: AccessCache): Answer {
+  return async () => {
+    const { keys } = await access.fresh();
+    return documentReply(
+      publicKeySet(keys.accepted.values()),
+      `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
+    );
+  };
+}
+
+/** Ready means: a lookup would be answered now. Throws Fault `unavailable` otherwise. */
+function readiness({ store, access }: House): Answer {
+  return async () => {
+    await store.ready();
+    await access.fresh();
+    return STILL_ALIVE;
+  };
+}
+
+/** RFC 8414, with the spelling of its section 3.1 for an issuer that has a path. */
+function metadataRoutes(baseUrl: string, prefix: string): Route[] {
+  const document = documentReply(
+    {
+      issuer: baseUrl,
+      token_endpoint: `${baseUrl}/oauth/access_token`,
+      jwks_uri: `${baseUrl}/.well-known/jwks.json`,
+      scopes_supported: SCOPES,
+      response_types_supported: [],
+      grant_types_supported: ['client_credentials'],
+      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+    },
+    REVALIDATED,
+  );
+  const path = '/.well-known/oauth-authorization-server';
+  const spellings = new Set([path, `${path}${prefix}`, `${prefix}${path}`]);
+  return [...spellings].map((pattern) => ({ pattern, answers: { GET: () => document } }));
+}

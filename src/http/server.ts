@@ -1,0 +1,180 @@
+import { Fault } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
+import type { Answer, Call } from './call.ts';
+import { openCors } from './cors.ts';
+import { faultReply, type Reply } from './reply.ts';
+import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
+
+export interface ServerSettings {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
+  /** Several processes listen on one port. */
+  readonly isShared: boolean;
+  readonly corsOrigins: readonly string[];
+  readonly requestLogging: RequestLogging;
+}
+
+export interface Server {
+  /** `http://host:port`, with the port that was taken. */
+  readonly url: string;
+  /** Ends when requests in flight have ended, or the drain limit is reached. */
+  stop(): Promise<void>;
+}
+
+/** The part of `Bun.serve` that is used here. */
+type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
+
+const SAMPLED_ONE_IN = 100;
+const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
+
+/**
+ * Serves the routes: the only code that knows `Bun.serve`, and the only one that writes answers. The routes may need
+ * the address that was taken, so they are asked for once it is.
+ */
+export async function startServer(
+  settings: ServerSettings,
+  log: Log,
+  makeRoutes: (url: string) => Promise<readonly Route[]>,
+): Promise<Server> {
+  const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
+  const server = Bun.serve({
+    hostname: settings.host,
+    port: settings.port,
+    reusePort: settings.isShared,
+    idleTimeout: LIMITS.idleSecondsMax,
+    // A body is bounded where it is read; one that nobody reads is not buffered.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    ...(settings.tls ? { tls: settings.tls } : {}),
+    fetch: early,
+  });
+  const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
+  const url = `${settings.tls ? 'https' : 'http'}://${host}:${server.port}`;
+  const { routes, fetch } = handlersOf(await makeRoutes(url), settings, log);
+  server.reload({ routes, fetch });
+  return {
+    url,
+    async stop() {
+      const drained = server.stop();
+      await Promise.race([drained, Bun.sleep(LIMITS.drainMsMax)]);
+      await server.stop(true);
+    },
+  };
+}
+
+function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log) {
+  const cors = openCors(settings.corsOrigins);
+  const mintRequestId = requestIds();
+  const match = openRouter(table);
+  const isCorsOn = settings.corsOrigins.length > 0;
+
+  function write(request: Request, reply: Reply, requestId: string): Response {
+    return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : {});
+  }
+
+  /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
+  function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
+    const requestId = requestIdOf(request) ?? mintRequestId();
+    const call: Call = { request, params, requestId };
+    const start = settings.requestLogging === 'off' ? 0 : performance.now();
+    const finish = (reply: Reply): Response => {
+      if (settings.requestLogging !== 'off') note(call, route, reply, start);
+      return write(request, reply, requestId);
+    };
+    const fail = (error: unknown): Response => finish(failed(error, requestId, route));
+    try {
+      const outcome = answer(call);
+      return outcome instanceof Promise ? inTime(outcome).then(finish, fail) : finish(outcome);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  function failed(error: unknown, requestId: string, route: Route): Reply {
+    const fault = error instanceof Fault ? error : new Fault('internal', [], error);
+    const reply = faultReply(fault.code);
+    if (reply.status >= 500) {
+      const trace = traceOf(fault.cause ?? fault);
+      log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
+    }
+    return reply;
+  }
+
+  function note(
+    { request, requestId, principal }: Call,
+    route: Route,
+    { status }: Reply,
+    start: number,
+  ): void {
+    if (settings.requestLogging === 'sampled' && Math.random() * SAMPLED_ONE_IN >= 1) return;
+    log.write({
+      event: 'request',
+      request_id: requestId,
+      method: request.method,
+      route: route.pattern,
+      status,
+      ms: Math.round((performance.now() - start) * 1000) / 1000,
+      ...(principal ? { client_id: principal.clientId } : {}),
+    });
+  }
+
+  /** What no native route took: another spelling of a path, another method, or nothing of ours. */
+  const fetch: NativeHandler = (request) => {
+    const found = match(pathOf(request.url));
+    const requestId = () => requestIdOf(request) ?? mintRequestId();
+    if (!found) return write(request, faultReply('route_unknown'), requestId());
+    const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
+    const answer = found.route.answers[method];
+    if (answer) return handle(request, found.params, found.route, answer);
+    const methods = Object.keys(found.route.answers) as Method[];
+    const preflight = cors.preflight(request, methods);
+    if (preflight) return respond({ status: 204, headers: preflight, body: null }, requestId(), {});
+    return write(request, faultReply('method_unknown', { Allow: allowedMethods(found.route) }), requestId());
+  };
+
+  const routes: Record<string, Record<string, NativeHandler>> = {};
+  for (const route of table) {
+    const methods: Record<string, NativeHandler> = {};
+    for (const [method, answer] of Object.entries(route.answers)) {
+      const native: NativeHandler = (request) => handle(request, request.params ?? {}, route, answer);
+      methods[method] = native;
+      if (method === 'GET') methods['HEAD'] = native;
+    }
+    routes[route.pattern] = methods;
+  }
+  return { routes, fetch };
+}
+
+/** The one function that writes an answer. */
+function respond(reply: Reply, requestId: string, more: Readonly<Record<string, string>>): Response {
+  const headers = { ...reply.headers, ...more, 'X-Request-Id': requestId };
+  return new Response(reply.body, { status: reply.status, headers });
+}
+
+/** The caller's own request ID, if it is one header of plain characters. */
+function requestIdOf(request: Request): string | undefined {
+  const given = request.headers.get('x-request-id');
+  return given !== null && CALLERS_OWN.test(given) ? given : undefined;
+}
+
+/** Request IDs unlike those of any other process: random once, then counted. */
+function requestIds(): () => string {
+  const prefix = crypto.randomUUID().replaceAll('-', '').slice(0, 20);
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+}
+
+async function inTime(outcome: Promise<Reply>): Promise<Reply> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Fault('unavailable')), LIMITS.answerMsMax);
+  try {
+    return await Promise.race([outcome, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,69 @@
+import pino from 'pino';
+
+/** How many requests are written: none but failed ones, one in a hundred, or all. */
+export type RequestLogging = 'off' | 'sampled' | 'full';
+
+/**
+ * Everything that can be logged. The type is closed on purpose: there is no member for an error, an address, a header
+ * map or a driver's object, so no token, subject, username or secret finds a way in.
+ */
+export type LogRecord =
+  | {
+      readonly event: 'started';
+      readonly url: string;
+      readonly version: string;
+      readonly engine: string;
+      readonly pid: number;
+    }
+  | { readonly event: 'stopping'; readonly signal: string }
+  | { readonly event: 'stopped' }
+  | { readonly event: 'process_started' | 'process_ended'; readonly pid: number; readonly code?: number }
+  | {
+      readonly event: 'request';
+      readonly request_id: string;
+      readonly method: string;
+      /** The pattern of the route, never the path. */
+      readonly route: string;
+      readonly status: number;
+      readonly ms: number;
+      readonly client_id?: string;
+    }
+  | {
+      readonly event: 'fault';
+      readonly request_id: string;
+      readonly route: string;
+      readonly code: string;
+      /** The engine's or the runtime's own code, for example `SQLITE_FULL`. */
+      readonly cause: string;
+      /** Where in the code: function names and lines, no messages. */
+      readonly frames?: readonly string[];
+    };
+
+export interface Log {
+  write(record: LogRecord): void;
+}
+
+const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
+  fault: 'error',
+  process_ended: 'warn',
+};
+
+/** One JSON line per event on standard error, written off the request's path. */
+export function openLog(): Log {
+  const lines = pino(
+    { base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
+    pino.destination({ dest: 2, sync: false }),
+  );
+  return { write: (record) => lines[LEVELS[record.event] ?? 'info'](record) };
+}
+
+/** What may be told of an unforeseen error: its kind and where it was thrown, never its message. */
+export function traceOf(error: unknown): { readonly cause: string; readonly frames: readonly string[] } {
+  if (!(error instanceof Error)) return { cause: typeof error, frames: [] };
+  const code = (error as { code?: unknown }).code;
+  const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
+  return {
+    cause: typeof code === 'string' ? code : error.name,
+    frames: frames.slice(0, 8).map((line) => line.trim()),
+  };
+}

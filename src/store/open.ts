@@ -1,0 +1,54 @@
+import { SQLiteError } from 'bun:sqlite';
+import { Refusal } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import type { MigrateMode } from './sqlite/migrate.ts';
+import { type Engine, openSqlite, reopenSqlite } from './sqlite/open.ts';
+
+export type { MigrateMode } from './sqlite/migrate.ts';
+export type { Engine } from './sqlite/open.ts';
+
+/** Where the records are: today a SQLite file, or `:memory:` for one that ends with the process. */
+export interface DatabaseAddress {
+  readonly engine: 'sqlite';
+  readonly path: string;
+}
+
+/** Reads `sqlite:PATH`. Answers undefined for anything else. */
+export function parseDatabase(url: string): DatabaseAddress | undefined {
+  const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1];
+  return path === undefined ? undefined : { engine: 'sqlite', path };
+}
+
+export interface Program {
+  readonly version: string;
+  readonly ambient: Ambient;
+}
+
+/** Opens the database, made if absent, its schema brought up as `mode` says. Throws Refusal with what to do. */
+export async function openEngine(
+  address: DatabaseAddress,
+  mode: MigrateMode,
+  program: Program,
+): Promise<Engine> {
+  try {
+    return await openSqlite(address.path, mode, program);
+  } catch (error) {
+    throw refusalOf(address, error);
+  }
+}
+
+/** Opens a database that the parent process has already made ready. */
+export function reopenEngine(address: DatabaseAddress): Engine {
+  try {
+    return reopenSqlite(address.path);
+  } catch (error) {
+    throw refusalOf(address, error);
+  }
+}
+
+function refusalOf({ path }: DatabaseAddress, error: unknown): unknown {
+  if (error instanceof Refusal) return error;
+  const isSystemError = error instanceof Error && 'syscall' in error;
+  if (!(error instanceof SQLiteError) && !isSystemError) return error;
+  return new Refusal(`the database ${path} cannot be opened: ${error.message}`, { cause: error });
+}

@@ -1,0 +1,74 @@
+import { Database, SQLiteError } from 'bun:sqlite';
+import { closeSync, openSync } from 'node:fs';
+import { Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+
+/** Reads go through the page cache of the system rather than through copies of our own. */
+const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
+
+/**
+ * Opens a database file, made with mode 0600 if it is not there. Nothing on the connection ever sleeps inside the
+ * engine: a busy lock is an error at once, and waiting is done by the caller, off the event loop.
+ */
+export function connect(path: string): Database {
+  if (path !== ':memory:') createPrivately(path);
+  const db = new Database(path, { readwrite: true, create: true, strict: true });
+  db.run('pragma busy_timeout = 0');
+  db.run('pragma synchronous = full');
+  db.run('pragma foreign_keys = on');
+  db.run('pragma secure_delete = on');
+  db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+  return db;
+}
+
+/** Only ever opened to create: closing a second descriptor of a database drops the locks of its process. */
+function createPrivately(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+const BUSY = 5;
+const LOCKED = 6;
+
+/** Whether the engine only says that somebody else is at it. */
+export function isBusy(error: unknown): error is SQLiteError {
+  return error instanceof SQLiteError && ((error.errno & 0xff) === BUSY || (error.errno & 0xff) === LOCKED);
+}
+
+/** Engine trouble becomes `unavailable`, its cause kept for the log; anything else is a bug and stays what it is. */
+export function asFault(error: unknown): unknown {
+  return error instanceof SQLiteError ? new Fault('unavailable', [], error) : error;
+}
+
+/** One to three milliseconds: long enough to let the other side finish, short enough to be next. */
+export function pause(): Promise<void> {
+  return Bun.sleep(1 + Math.random() * 2);
+}
+
+/** Runs `work` again while the database is busy, until the wait is over. */
+export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.storeWaitMsMax): Promise<T> {
+  const start = performance.now();
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() - start > waitMs) throw error;
+    }
+    await pause();
+  }
+}
+
+/** A read answers at once unless the database is busy, which a log being recovered can cause. */
+export function read<T>(work: () => T): T | Promise<T> {
+  try {
+    return work();
+  } catch (error) {
+    if (!isBusy(error)) throw asFault(error);
+    return retryWhileBusy(work).catch((later) => {
+      throw asFault(later);
+    });
+  }
+}

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { AccessStore } from '../../access/port.ts';
+import type { Loader, Store } from '../../directory/store.ts';
+import type { Ambient } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { openAccess } from './access.ts';
+import { connect, retryWhileBusy } from './connection.ts';
+import { copy, type MigrateMode, type Migration, migrate } from './migrate.ts';
+import { openRecords } from './records.ts';
+import { openWriter } from './writer.ts';
+
+/** An open database: one port for records, one for filling, one for access. */
+export interface Engine {
+  readonly records: Store & Loader;
+  readonly access: AccessStore;
+  /** Copies everything into a new file, complete and consistent, while the service runs. */
+  copyTo(path: string): Promise<void>;
+  close(): void;
+}
+
+const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
+
+/** The numbered files beside this one, in order. */
+export function knownMigrations(): readonly Migration[] {
+  return readdirSync(MIGRATIONS_URL)
+    .sort()
+    .map((file) => ({
+      version: Number.parseInt(file, 10),
+      name: file.replace(/^\d+_|\.sql$/g, ''),
+      sql: readFileSync(new URL(file, MIGRATIONS_URL), 'utf8'),
+    }));
+}
+
+/**
+ * Opens a SQLite database, made if absent, and brings its schema up as `mode` says. Throws Refusal where the schema
+ * cannot be served.
+ */
+export async function openSqlite(
+  path: string,
+  mode: MigrateMode,
+  program: { readonly version: string; readonly ambient: Ambient },
+): Promise<Engine> {
+  const db = connect(path);
+  try {
+    await retryWhileBusy(() => db.run('pragma journal_mode = wal'), LIMITS.startWaitMsMax);
+    await migrate(db, mode, knownMigrations(), program);
+    return engineOver(db);
+  } catch (error) {
+    db.close(false);
+    throw error;
+  }
+}
+
+/** Opens a database that another process has already made and migrated. */
+export function reopenSqlite(path: string): Engine {
+  return engineOver(connect(path));
+}
+
+function engineOver(db: ReturnType<typeof connect>): Engine {
+  const writer = openWriter(db);
+  return {
+    records: openRecords(db, writer),
+    access: openAccess(db, writer),
+    copyTo: (path) => retryWhileBusy(() => copy(db, path)),
+    close: () => db.close(false),
+  };
+}

@@ -1,0 +1,207 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createClient } from '../src/access/clients.ts';
+import { systemAmbient } from '../src/ambient.ts';
+import { openVault, serve, type Vault } from '../src/app.ts';
+import { type Flags, readSettings, type Settings } from '../src/config.ts';
+import { changeOf } from '../src/domain/change.ts';
+import type { Ambient, Uuid } from '../src/domain/id.ts';
+import { parseScopes, type Realms } from '../src/domain/principal.ts';
+import type { AnyRecord, Key, Resource } from '../src/domain/resource.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../src/domain/resources.ts';
+import type { Server } from '../src/http/server.ts';
+import type { Log, LogRecord } from '../src/observe/log.ts';
+
+/** A fresh private folder, removed when the process ends. */
+export function freshFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-test-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The real clock, moved by hand. */
+export interface MovableAmbient extends Ambient {
+  advance(milliseconds: number): void;
+}
+
+export function movableAmbient(): MovableAmbient {
+  let offset = 0;
+  return {
+    ...systemAmbient,
+    now: () => systemAmbient.now() + offset,
+    monotonic: () => systemAmbient.monotonic() + offset,
+    advance: (milliseconds) => {
+      offset += milliseconds;
+    },
+  };
+}
+
+/** A running service of the suite's own process: real sockets, a real database file, a log kept in memory. */
+export interface Service {
+  readonly url: string;
+  readonly settings: Settings;
+  readonly vault: Vault;
+  readonly ambient: MovableAmbient;
+  readonly log: readonly LogRecord[];
+  readonly server: Server;
+  /** The token of a new client with these rights. */
+  token(scope: string, realms?: Realms): Promise<string>;
+  /** A new client with these rights. */
+  client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
+  /** Asks the token endpoint. */
+  grant(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
+  get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export async function startService(flags: Flags = {}): Promise<Service> {
+  const database = `sqlite:${join(freshFolder(), 'test.db')}`;
+  const settings = readSettings({ database, port: '0', ...flags }, {});
+  const ambient = movableAmbient();
+  const log: LogRecord[] = [];
+  const keep: Log = { write: (record) => log.push(record) };
+  const vault = await openVault(settings, ambient);
+  const server = await serve(settings, vault, keep, ambient);
+  const { url } = server;
+  const service: Service = {
+    url,
+    settings,
+    vault,
+    ambient,
+    log,
+    server,
+    async client(scope, realms = '*') {
+      const scopes = parseScopes(scope);
+      if (!scopes) throw new Error(`no scope ${scope}`);
+      const { client, secret } = await createClient(vault.engine.access, 'test', { scopes, realms }, ambient);
+      ambient.advance(1_000);
+      return { clientId: client.clientId, secret };
+    },
+    async token(scope, realms = '*') {
+      const { clientId, secret } = await service.client(scope, realms);
+      const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+      const answer = (await (await service.grant(form)).json()) as { access_token: string };
+      return answer.access_token;
+    },
+    grant: (form, headers = {}) =>
+      fetch(`${url}/oauth/access_token`, { method: 'POST', headers, body: new URLSearchParams(form) }),
+    get: (path, token, headers = {}) =>
+      fetch(path.startsWith('http') ? path : `${url}${path}`, {
+        headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
+        redirect: 'manual',
+      }),
+    async stop() {
+      await server.stop();
+      vault.engine.close();
+    },
+  };
+  return service;
+}
+
+/** One realm with one profile of each kind, one user, and one link of each kind. */
+export interface Planted {
+  readonly realm: Uuid;
+  readonly user: Uuid;
+  readonly oidcProfile: Uuid;
+  readonly passwordProfile: Uuid;
+  readonly oidcLink: Uuid;
+  readonly passwordLink: Uuid;
+  readonly subject: string;
+  readonly username: string;
+}
+
+/** Plants records through the Store, as any writer would. */
+export async function plant(vault: Vault, given: Partial<Planted> = {}): Promise<Planted> {
+  const mint = systemAmbient.mintId;
+  const ids = {
+    realm: given.realm ?? mint(),
+    user: given.user ?? mint(),
+    oidcProfile: given.oidcProfile ?? mint(),
+    passwordProfile: given.passwordProfile ?? mint(),
+    oidcLink: given.oidcLink ?? mint(),
+    passwordLink: given.passwordLink ?? mint(),
+    subject: given.subject ?? `auth0|${mint()}`,
+    username: given.username ?? `jane-${mint()}`,
+  };
+  if (!given.realm) await put(vault, realm, [ids.realm], realmMembers);
+  if (!given.oidcProfile) {
+    await put(vault, oidcProfile, [ids.realm, ids.oidcProfile], {
+      name: 'Login',
+      discovery_url: `${ISSUER}.well-known/openid-configuration`,
+      client_id: 'shop',
+      issuer: ISSUER,
+    });
+  }
+  if (!given.passwordProfile) {
+    await put(vault, passwordProfile, [ids.realm, ids.passwordProfile], {
+      name: 'Passwords',
+      username_format: 'any',
+      enable_one_time_password_token: false,
+    });
+  }
+  if (!given.user) await put(vault, user, [ids.realm, ids.user], userMembers);
+  await put(vault, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
+    subject: ids.subject,
+    issuer: ISSUER,
+    oidc_profile_id: ids.oidcProfile,
+  });
+  await put(vault, passwordProfileInfo, [ids.realm, ids.user, ids.passwordLink], {
+    username: ids.username,
+    password_profile_id: ids.passwordProfile,
+    password_hash: PASSWORD_HASH,
+  });
+  return ids;
+}
+
+export const ISSUER = 'https://login.example.com/';
+/** Of no password anybody has; planted so that a test can look for it where it must not be. */
+export const PASSWORD_HASH =
+  '$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHRzYWx0$Zm9yYmlkZGVuLXRvLWxlYWstYW55d2hlcmUtb3V0';
+export const realmMembers = { name: 'Shop', redirect_uris: [], duplicate_email_policy: 'allowed' };
+export const userMembers = {
+  name: 'Jane Doe',
+  email: 'jane@example.com',
+  given_name: 'Jane',
+  middle_name: null,
+  family_name: 'Doe',
+  creation_status: 'COMPLETE',
+};
+
+/** A record of these members, stamped now. */
+export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
+  const at = systemAmbient.now();
+  return {
+    id: key.at(-1) as Uuid,
+    ...members,
+    created_at: at,
+    updated_at: at,
+    revision: systemAmbient.mintRevision(),
+  };
+}
+
+/** Inserts one record with its change; throws where the store refuses it. */
+export async function put(vault: Vault, resource: Resource, key: Key, members: Record<string, unknown>) {
+  const record = stamped(key, members);
+  const origin = { actor: 'test', requestId: undefined, at: record.created_at };
+  const change = changeOf(resource, 'created', key, record.revision, Object.keys(members), origin);
+  const verdict = await vault.engine.records.commit([{ op: 'insert', resource, key, record }], [change]);
+  if (verdict.kind !== 'landed') throw new Error(JSON.stringify(verdict));
+  return record;
+}
+
+/** The paths of the two lookups. */
+export function oidcPath({ realm, user, oidcLink }: Planted): string {
+  return `/v2/authentication-realms/${realm}/user-authentication-info/${user}/user-authentication-oidc-profile-info/${oidcLink}`;
+}
+
+export function passwordPath({ realm, user, passwordLink }: Planted): string {
+  return `/v2/authentication-realms/${realm}/user-authentication-info/${user}/user-authentication-password-profile-info/${passwordLink}`;
+}
