@@ -227,7 +227,7 @@ export function readSettings(flags: Flags, environment: Environment): Settings {
     else values[name] = value;
   }
   const settings = values as Settings;
-  if (complaints.length === 0) complaints.push(...contradictions(settings));
+  complaints.push(...contradictions(values as Partial<Settings>));
   if (complaints.length > 0) throw new Refusal(complaints.join('\n'), { isUsage: true });
   return Object.freeze(settings);
 }
@@ -245,8 +245,8 @@ function unknownNames(environment: Environment): string[] {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
-/** Settings that do not go together. */
-function contradictions(settings: Settings): string[] {
+/** Settings that do not go together; one that could not be read takes no part. */
+function contradictions(settings: Partial<Settings>): string[] {
   const found: string[] = [];
   const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
@@ -255,10 +255,10 @@ function contradictions(settings: Settings): string[] {
   if (settings.masterKey !== undefined && settings.masterKeyFile !== undefined) {
     found.push('AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE exclude each other');
   }
-  if (settings.processes > 1 && settings.database.path === ':memory:') {
+  if ((settings.processes ?? 1) > 1 && settings.database?.path === ':memory:') {
     found.push('a database in memory belongs to one process: --processes must be 1');
   }
-  if (LOOPBACK.test(settings.host)) return found;
+  if (settings.host === undefined || LOOPBACK.test(settings.host)) return found;
   if (settings.baseUrl === undefined) {
     found.push(
       `--host ${settings.host} is not loopback: say by --base-url what callers reach the service by`,

@@ -35,6 +35,8 @@ export interface Desk {
   settingsOf(command: Command): Settings;
   /** The flags of a command that are settings, as they were written. */
   flagsOf(command: Command): Flags;
+  /** How the operator calls this program: by name, or through npx inside a clone. */
+  readonly programName: string;
 }
 
 /** Runs a command line and answers its exit code. */
@@ -43,6 +45,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   const desk: Desk = {
     flagsOf,
     settingsOf: (command) => readSettings(flagsOf(command), environment),
+    programName: environment['npm_command'] === 'exec' ? 'npx authrealm' : 'authrealm',
   };
   const program = new Command('authrealm')
     .description('The self-hosted directory of identity links.')
@@ -106,4 +109,13 @@ function flagsOf(command: Command): Flags {
     if (given !== undefined) flags[name] = String(given);
   }
   return flags;
+}
+
+/** Flags as a command line has them. */
+export function written(flags: Flags): string[] {
+  return (Object.entries(flags) as [SettingName, string][]).flatMap(([name, value]) => {
+    const { flag, value: named } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    if (named === undefined) return value === 'true' ? [`--${flag}`] : [];
+    return [`--${flag}`, value];
+  });
 }

@@ -4,7 +4,7 @@ import { ensureBootstrapClient, openVault, reopenVault, serve, type Vault, VERSI
 import { type Flags, SETTINGS, type SettingName, type Settings } from '../config.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, openLog } from '../observe/log.ts';
-import { addSettings, type Desk } from './cli.ts';
+import { addSettings, type Desk, written } from './cli.ts';
 
 const WORKER = 'worker';
 const RESTART_MS_MIN = 200;
@@ -77,7 +77,9 @@ async function startWorkers(settings: Settings, flags: Flags, log: Log) {
   const running = new Set<Worker>();
   let isStopping = false;
 
-  function start(port: number, restartMs: number): Promise<string> {
+  let { port } = settings;
+
+  function start(restartMs: number): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const startedAt = systemAmbient.monotonic();
     const worker = Bun.spawn(
@@ -92,7 +94,7 @@ async function startWorkers(settings: Settings, flags: Flags, log: Log) {
           log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
           const livedLong = systemAmbient.monotonic() - startedAt > RESTART_MS_MAX;
           const next = livedLong ? RESTART_MS_MIN : Math.min(restartMs * 2, RESTART_MS_MAX);
-          setTimeout(() => isStopping || start(port, next).catch(() => undefined), restartMs);
+          setTimeout(() => isStopping || start(next).catch(() => undefined), restartMs);
         },
       },
     );
@@ -101,9 +103,9 @@ async function startWorkers(settings: Settings, flags: Flags, log: Log) {
     return promise;
   }
 
-  const url = await start(settings.port, RESTART_MS_MIN);
-  const port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
-  const others = Array.from({ length: settings.processes - 1 }, () => start(port, RESTART_MS_MIN));
+  const url = await start(RESTART_MS_MIN);
+  port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
+  const others = Array.from({ length: settings.processes - 1 }, () => start(RESTART_MS_MIN));
   await Promise.all(others);
   return {
     url,
@@ -118,13 +120,4 @@ async function startWorkers(settings: Settings, flags: Flags, log: Log) {
       clearTimeout(deadline);
     },
   };
-}
-
-/** Flags as a command line has them. */
-function written(flags: Flags): string[] {
-  return (Object.entries(flags) as [SettingName, string][]).flatMap(([name, value]) => {
-    const { flag, value: named } = SETTINGS[name] as (typeof SETTINGS)['database'];
-    if (named === undefined) return value === 'true' ? [`--${flag}`] : [];
-    return [`--${flag}`, value];
-  });
 }

@@ -28,6 +28,8 @@ export interface Statements {
   readonly updateSeen: string;
   /** Parameters: the key. */
   readonly remove: string;
+  /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
+  readonly holder: string;
   readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
   readonly updateValues: (record: AnyRecord) => SqlValue[];
   readonly decode: (row: Row) => AnyRecord;
@@ -70,6 +72,7 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
     update: `update ${resource.table} set ${assignments} where ${where}`,
     updateSeen: `update ${resource.table} set ${assignments} where ${where} and revision = ?`,
     remove: `delete from ${resource.table} where ${where}`,
+    holder: `select 1 from ${resource.table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     insertValues: (key: Key, record: AnyRecord) => [
       ...key,
       ...columns.map((column) => column.encode(record)),

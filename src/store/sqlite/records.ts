@@ -17,12 +17,15 @@ interface Prepared {
   readonly update: Statement<unknown, SqlValue[]>;
   readonly updateSeen: Statement<unknown, SqlValue[]>;
   readonly remove: Statement<unknown, SqlValue[]>;
+  /** Answers a row when the realm has a record of this identifier, under whichever user. */
+  readonly holder: Statement<unknown, SqlValue[]>;
   /** Answers a row when the record named by `member` is there. Parameters: realm, identifier. */
   readonly references: readonly { readonly member: string; readonly exists: Statement }[];
 }
 
 const LANDED: Verdict = Object.freeze({ kind: 'landed' });
 const ABSENT: Verdict = Object.freeze({ kind: 'absent' });
+const ID_TAKEN: Verdict = Object.freeze({ kind: 'taken', members: ['id'] });
 
 /** Records and their changes in one SQLite file. */
 export function openRecords(db: Database, writer: Writer): Store & Loader {
@@ -52,8 +55,11 @@ export function openRecords(db: Database, writer: Writer): Store & Loader {
     if (!(error instanceof SQLiteError)) throw error;
     switch (error.code) {
       case 'SQLITE_CONSTRAINT_PRIMARYKEY':
-        return { kind: 'taken', members: ['id'] };
+        return ID_TAKEN;
       case 'SQLITE_CONSTRAINT_UNIQUE':
+        // A record that is there twice breaks several rules; the engine names whichever index it met first.
+        if (write.op === 'insert' && statements.holder.get(write.key[0], write.key.at(-1) as Uuid))
+          return ID_TAKEN;
         return { kind: 'taken', members: uniqueMembers(error, statements) };
       case 'SQLITE_CONSTRAINT_FOREIGNKEY':
         return write.op === 'delete' ? { kind: 'dangling', member: 'id' } : missing(write, statements);
@@ -74,7 +80,7 @@ export function openRecords(db: Database, writer: Writer): Store & Loader {
 
   function loadOne({ write, judge }: Load): { outcome: LoadOutcome; change?: Change } {
     const verdict = apply(write);
-    if (verdict.kind !== 'taken' || verdict.members[0] !== 'id') return { outcome: verdict };
+    if (verdict !== ID_TAKEN) return { outcome: verdict };
     const statements = of(write.resource);
     const row = statements.selectStored.get(...write.key);
     // The identifier is taken, but by a record under another user.
@@ -134,6 +140,7 @@ function prepare(db: Database, resource: Resource): Prepared {
     update: db.prepare(texts.update),
     updateSeen: db.prepare(texts.updateSeen),
     remove: db.prepare(texts.remove),
+    holder: db.prepare(texts.holder),
     references: texts.references.map(({ member, table }) => ({
       member,
       exists: db.prepare(`select 1 from ${table} where realm_id = ? and id = ?`),

@@ -1,0 +1,10 @@
+import { afterAll } from 'bun:test';
+import { rmSync } from 'node:fs';
+import { RUN_FOLDER } from './kit.ts';
+import { endAll } from './processes.ts';
+
+// After the whole suite: nothing keeps running, nothing stays on the disk.
+afterAll(() => {
+  endAll();
+  rmSync(RUN_FOLDER, { recursive: true, force: true });
+});

@@ -1,0 +1,15 @@
+import { join } from 'node:path';
+import { systemAmbient } from '../src/ambient.ts';
+import { openEngine, parseDatabase } from '../src/store/open.ts';
+import { storeContract } from './contract/store.contract.ts';
+import { freshFolder } from './kit.ts';
+
+async function open(url: string) {
+  const address = parseDatabase(url);
+  if (!address) throw new Error(`no database ${url}`);
+  const engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
+  return { store: engine.records, close: () => engine.close() };
+}
+
+storeContract('sqlite in memory', () => open('sqlite::memory:'));
+storeContract('sqlite on disk', () => open(`sqlite:${join(freshFolder(), 'contract.db')}`));
