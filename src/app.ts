@@ -49,8 +49,8 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
 }
 
 /** Opens what another process has already made ready. */
-export function reopenVault(settings: Settings, ambient: Ambient): Vault {
-  const engine = reopenEngine(settings.database);
+export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
+  const engine = await reopenEngine(settings.database);
   const { key } = obtainMasterKey(masterKeySource(settings), true, ambient);
   return { engine, keyring: openKeyring(key, ambient), keyFileMade: undefined };
 }

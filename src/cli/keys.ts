@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
+import type { SigningKey } from '../access/port.ts';
+import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -14,16 +15,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     .action(async (_options, command: Command) => {
       const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
       const stored = (await engine.access.table(undefined))?.signingKeys ?? [];
-      const { signer, accepted } = keySetAt(stored, systemAmbient.now());
-      for (const { kid, createdAt, signsFrom, withdrawnAt } of stored) {
-        const role = kid === signer?.kid ? 'signs' : accepted.has(kid) ? 'accepted' : 'retired';
-        const state = withdrawnAt === undefined ? role : 'withdrawn';
-        const isWaiting = state === 'accepted' && signsFrom > systemAmbient.now();
-        const from = isWaiting ? ` from ${new Date(signsFrom).toISOString()}` : '';
-        console.log(
-          `${kid}  ${isWaiting ? 'signs' : state}${from}  made ${new Date(createdAt).toISOString()}`,
-        );
-      }
+      for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemAmbient.now())));
       engine.close();
     });
 
@@ -46,4 +38,17 @@ export function addKeyCommands(program: Command, desk: Desk): void {
         throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
       console.log(`${kid} is withdrawn`);
     });
+}
+
+/** One key and what it does now. */
+function lineOf(
+  { kid, createdAt, signsFrom, withdrawnAt }: SigningKey,
+  { signer, accepted }: KeySet,
+): string {
+  const made = `made ${new Date(createdAt).toISOString()}`;
+  if (withdrawnAt !== undefined) return `${kid}  withdrawn ${new Date(withdrawnAt).toISOString()}  ${made}`;
+  if (kid === signer?.kid) return `${kid}  signs  ${made}`;
+  if (!accepted.has(kid)) return `${kid}  retired  ${made}`;
+  const isNext = signsFrom > (signer?.signsFrom ?? 0);
+  return `${kid}  ${isNext ? `signs from ${new Date(signsFrom).toISOString()}` : 'accepted'}  ${made}`;
 }

@@ -34,7 +34,7 @@ export function addServe(program: Command, desk: Desk): void {
     });
   addSettings(program.command(WORKER, { hidden: true }), names).action(async (_options, command: Command) => {
     const settings = desk.settingsOf(command);
-    const vault = reopenVault(settings, systemAmbient);
+    const vault = await reopenVault(settings, systemAmbient);
     const server = await serve(settings, vault, openLog(), systemAmbient);
     process.send?.({ url: server.url });
     await Promise.race([

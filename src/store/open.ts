@@ -38,9 +38,9 @@ export async function openEngine(
 }
 
 /** Opens a database that the parent process has already made ready. */
-export function reopenEngine(address: DatabaseAddress): Engine {
+export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
   try {
-    return reopenSqlite(address.path);
+    return await reopenSqlite(address.path);
   } catch (error) {
     throw refusalOf(address, error);
   }

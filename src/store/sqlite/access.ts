@@ -7,33 +7,21 @@ import type { Outcome, Writer } from './writer.ts';
 
 /** Clients, signing keys and the keyring's proofs in one SQLite file. Every write moves the table's version. */
 export function openAccess(db: Database, writer: Writer): AccessStore {
-  const instance = db.prepare<{ store_id: string; access_version: number }, []>('select * from instance');
-  const touch = db.prepare('update instance set access_version = access_version + 1');
-  const selectClients = db.prepare<ClientRow, []>('select * from client order by created_at, client_id');
-  const selectRealms = db.prepare<{ client_id: string; realm_id: Uuid }, []>('select * from client_realm');
-  const selectKeys = db.prepare<KeyRow, []>('select * from signing_key order by created_at, kid');
-  const insertClient = db.prepare(
-    `insert or ignore into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-       previous_expires_at, created_at, updated_at, revision, client_id) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  const updateClient = db.prepare(
-    `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
-       previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
-     where client_id = ? and revision = ?`,
-  );
-  const clearRealms = db.prepare('delete from client_realm where client_id = ?');
-  const insertRealm = db.prepare('insert into client_realm values (?, ?)');
-  const insertKey = db.prepare(
-    `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from)
-     select ?, ?, ?, ?, ? where ? = 0 or not exists (select 1 from signing_key)`,
-  );
-  const withdrawKey = db.prepare(
-    'update signing_key set withdrawn_at = ? where kid = ? and withdrawn_at is null',
-  );
-  const selectChecks = db.prepare<KeyCheckRow, []>('select key_id, sealed from keyring order by created_at');
-  const insertCheck = db.prepare(
-    'insert into keyring select ?, ?, ? where not exists (select 1 from keyring)',
-  );
+  const {
+    instance,
+    touch,
+    selectClients,
+    selectRealms,
+    selectKeys,
+    insertClient,
+    updateClient,
+    clearRealms,
+    insertRealm,
+    insertKey,
+    withdrawKey,
+    selectChecks,
+    insertCheck,
+  } = prepareAll(db);
 
   const snapshot = db.transaction((known: number | undefined): AccessTable | undefined => {
     const version = instance.get()?.access_version ?? 0;
@@ -91,6 +79,35 @@ export function openAccess(db: Database, writer: Writer): AccessStore {
       await change(() => insertCheck.run(check.keyId, check.sealed, at).changes === 1);
     },
     storeId: () => read(() => instance.get()?.store_id ?? ''),
+  };
+}
+
+/** Every statement about access, prepared on one connection. */
+function prepareAll(db: Database) {
+  return {
+    instance: db.prepare<{ store_id: string; access_version: number }, []>('select * from instance'),
+    touch: db.prepare('update instance set access_version = access_version + 1'),
+    selectClients: db.prepare<ClientRow, []>('select * from client order by created_at, client_id'),
+    selectRealms: db.prepare<{ client_id: string; realm_id: Uuid }, []>('select * from client_realm'),
+    selectKeys: db.prepare<KeyRow, []>('select * from signing_key order by created_at, kid'),
+    insertClient: db.prepare(
+      `insert or ignore into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
+       previous_expires_at, created_at, updated_at, revision, client_id) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    updateClient: db.prepare(
+      `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
+       previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
+     where client_id = ? and revision = ?`,
+    ),
+    clearRealms: db.prepare('delete from client_realm where client_id = ?'),
+    insertRealm: db.prepare('insert into client_realm values (?, ?)'),
+    insertKey: db.prepare(
+      `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from)
+     select ?, ?, ?, ?, ? where ? = 0 or not exists (select 1 from signing_key)`,
+    ),
+    withdrawKey: db.prepare('update signing_key set withdrawn_at = ? where kid = ? and withdrawn_at is null'),
+    selectChecks: db.prepare<KeyCheckRow, []>('select key_id, sealed from keyring order by created_at'),
+    insertCheck: db.prepare('insert into keyring select ?, ?, ? where not exists (select 1 from keyring)'),
   };
 }
 

@@ -13,16 +13,24 @@ const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
 export function connect(path: string): Database {
   if (path !== ':memory:') createPrivately(path);
   const db = new Database(path, { readwrite: true, create: true, strict: true });
-  db.run('pragma busy_timeout = 0');
-  db.run('pragma synchronous = full');
-  db.run('pragma foreign_keys = on');
-  db.run('pragma secure_delete = on');
-  db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
-  return db;
+  try {
+    db.run('pragma busy_timeout = 0');
+    db.run('pragma synchronous = full');
+    db.run('pragma foreign_keys = on');
+    db.run('pragma secure_delete = on');
+    db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+    return db;
+  } catch (error) {
+    db.close(false);
+    throw error;
+  }
 }
 
-/** Only ever opened to create: closing a second descriptor of a database drops the locks of its process. */
-function createPrivately(path: string): void {
+/**
+ * Makes an empty file of mode 0600 unless the file is there. It is only ever opened to create: closing a second
+ * descriptor of a database drops the locks of its process.
+ */
+export function createPrivately(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {

@@ -3,7 +3,7 @@ import { renameSync, rmSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { retryWhileBusy } from './connection.ts';
+import { createPrivately, retryWhileBusy } from './connection.ts';
 
 export interface Migration {
   readonly version: number;
@@ -87,6 +87,7 @@ function applyPending(
 export function copy(db: Database, path: string): void {
   const partial = `${path}.partial`;
   rmSync(partial, { force: true });
+  createPrivately(partial);
   db.prepare('vacuum into ?').run(partial);
   renameSync(partial, path);
 }

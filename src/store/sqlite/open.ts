@@ -1,3 +1,4 @@
+import type { Database } from 'bun:sqlite';
 import { readdirSync, readFileSync } from 'node:fs';
 import type { AccessStore } from '../../access/port.ts';
 import type { Loader, Store } from '../../directory/store.ts';
@@ -40,23 +41,32 @@ export async function openSqlite(
   mode: MigrateMode,
   program: { readonly version: string; readonly ambient: Ambient },
 ): Promise<Engine> {
-  const db = connect(path);
-  try {
+  return opening(path, async (db) => {
     await retryWhileBusy(() => db.run('pragma journal_mode = wal'), LIMITS.startWaitMsMax);
     await migrate(db, mode, knownMigrations(), program);
-    return engineOver(db);
+  });
+}
+
+/** Opens a database that another process has already made and migrated. */
+export function reopenSqlite(path: string): Promise<Engine> {
+  return opening(path, async () => undefined);
+}
+
+/**
+ * Any first touch of the file, even preparing a statement, can meet the lock of another start: each step waits for it.
+ */
+async function opening(path: string, makeReady: (db: Database) => Promise<void>): Promise<Engine> {
+  const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
+  try {
+    await makeReady(db);
+    return await retryWhileBusy(() => engineOver(db), LIMITS.startWaitMsMax);
   } catch (error) {
     db.close(false);
     throw error;
   }
 }
 
-/** Opens a database that another process has already made and migrated. */
-export function reopenSqlite(path: string): Engine {
-  return engineOver(connect(path));
-}
-
-function engineOver(db: ReturnType<typeof connect>): Engine {
+function engineOver(db: Database): Engine {
   const writer = openWriter(db);
   return {
     records: openRecords(db, writer),

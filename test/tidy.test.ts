@@ -1,0 +1,156 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+function sources(pattern: string): readonly Source[] {
+  return [...new Bun.Glob(pattern).scanSync(ROOT)]
+    .filter((path) => !path.includes('node_modules'))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}
+
+const src = sources('src/**/*.ts');
+
+/**
+ * Which rooms a room may import. `types` doors are open to type imports only. The roots of the house (app, config,
+ * ambient, main) are rooms of one file.
+ */
+const DOORS: Readonly<
+  Record<string, { readonly any: readonly string[]; readonly types?: readonly string[] }>
+> = {
+  domain: { any: [] },
+  directory: { any: ['domain'] },
+  access: { any: ['domain'], types: ['directory'] },
+  store: { any: ['domain'], types: ['directory', 'access'] },
+  observe: { any: [] },
+  http: { any: ['domain', 'access', 'observe'], types: ['directory'] },
+  cli: {
+    any: ['domain', 'directory', 'access', 'http', 'observe', 'app', 'config', 'ambient'],
+    types: ['store'],
+  },
+  ambient: { any: ['domain'] },
+  config: { any: ['domain', 'store'], types: ['access', 'observe'] },
+  app: { any: ['domain', 'directory', 'access', 'store', 'http', 'config'], types: ['observe'] },
+  main: { any: ['cli'] },
+};
+
+/** Modules from outside the house, and the rooms that may use them. */
+const GUESTS: Readonly<Record<string, readonly string[]>> = {
+  zod: ['domain', 'directory', 'store', 'http', 'app'],
+  'zod-openapi': ['http'],
+  jose: ['access'],
+  pino: ['observe'],
+  commander: ['cli'],
+  'cli-progress': ['cli'],
+  'bun:sqlite': ['store'],
+  'node:crypto': ['access'],
+  'node:fs': ['access', 'app', 'cli', 'config', 'store'],
+  'node:os': ['cli'],
+  'node:path': ['access', 'cli'],
+};
+
+function roomOf(path: string): string {
+  return (relative('src', path).split('/')[0] ?? '').replace(/\.ts$/, '');
+}
+
+interface Import {
+  readonly from: string;
+  readonly isType: boolean;
+}
+
+/** Imports of a file; one is a type import when everything it brings is. */
+function importsOf(text: string): readonly Import[] {
+  return [
+    ...text.matchAll(/^(?:import|export) (type )?(?:\{([^}]*)\}|\*|\w+)?[^'"\n]*?from '([^']+)'/gms),
+  ].map(([, type, names = '', from = '']) => ({
+    from,
+    isType: type !== undefined || names.split(',').every((name) => /^\s*(type .*)?$/.test(name)),
+  }));
+}
+
+describe('the arrows between rooms', () => {
+  for (const { path, text } of src) {
+    test(path, () => {
+      const room = roomOf(path);
+      const doors = DOORS[room];
+      expect(doors).toBeDefined();
+      for (const { from, isType } of importsOf(text)) {
+        if (!from.startsWith('.')) {
+          expect([from, GUESTS[from]?.includes(room)]).toEqual([from, true]);
+          continue;
+        }
+        const target = roomOf(join(dirname(path), from));
+        const isOpen =
+          target === room ||
+          doors?.any.includes(target) ||
+          (isType && doors?.types?.includes(target) === true);
+        expect([from, isOpen]).toEqual([from, true]);
+      }
+    });
+  }
+});
+
+/** What stands nowhere but in the one file that owns it. */
+const OWNED: readonly [RegExp, string][] = [
+  [/Date\.now\(|new Date\(\)|Math\.random\(\) \* 1e/, 'src/ambient.ts'],
+  [/Bun\.serve\b/, 'src/http/server.ts'],
+  [/process\.env\b/, 'src/main.ts'],
+];
+
+const BANNED: readonly [RegExp, string][] = [
+  [/\bas any\b|: any\b/, 'a real type'],
+  [/\/\/ ?(TODO|FIXME|XXX)/, 'an issue'],
+  [/\bexport default\b/, 'a named export'],
+  [/@ts-ignore|@ts-expect-error|biome-ignore/, 'the type or the rule itself'],
+];
+
+describe('style', () => {
+  const all = [
+    ...src,
+    ...sources('test/**/*.ts'),
+    ...sources('bench/**/*.ts'),
+    ...sources('scripts/**/*.ts'),
+  ];
+
+  for (const { path, text } of all) {
+    test(path, () => {
+      expect(text.split('\n').length).toBeLessThanOrEqual(400);
+      if (path === 'test/tidy.test.ts') return;
+      for (const [pattern, better] of BANNED)
+        expect([better, pattern.exec(text)?.[0]]).toEqual([better, undefined]);
+      expect(path).not.toMatch(/(^|\/)(utils?|helpers?|common|shared|tools?|misc)(\/|\.)/);
+    });
+  }
+
+  for (const [pattern, owner] of OWNED) {
+    test(`${pattern.source} stands in ${owner} alone`, () => {
+      const code = src.filter(({ text }) => pattern.test(text.replace(/^\s*(\/\/|\/?\*).*$/gm, '')));
+      expect(code.map(({ path }) => path)).toEqual([owner]);
+    });
+  }
+
+  test('SQL stands in store/ alone', () => {
+    const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;
+    expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => roomOf(path))).toEqual(
+      src.filter(({ text }) => sql.test(text)).map(() => 'store'),
+    );
+  });
+
+  test('no file of src is imported by nobody', () => {
+    const imported = new Set(
+      src.flatMap(({ path, text }) => importsOf(text).map(({ from }) => join(dirname(path), from))),
+    );
+    const orphans = src
+      .map(({ path }) => path)
+      .filter((path) => !imported.has(path) && path !== 'src/main.ts');
+    expect(orphans).toEqual([]);
+  });
+});
