@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { ensureBootstrapClient, openVault, reopenVault, serve, type Vault, VERSION } from '../app.ts';
 import { type Flags, SETTINGS, type SettingName, type Settings } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { addSettings, type Desk, written } from './cli.ts';
@@ -76,6 +77,7 @@ type Worker = Bun.Subprocess;
 async function startWorkers(settings: Settings, flags: Flags, log: Log) {
   const running = new Set<Worker>();
   let isStopping = false;
+  let isServing = false;
 
   let { port } = settings;
 
@@ -107,6 +109,7 @@ async function startWorkers(settings: Settings, flags: Flags, log: Log) {
   port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
   const others = Array.from({ length: settings.processes - 1 }, () => start(RESTART_MS_MIN));
   await Promise.all(others);
+  isServing = true;
   return {
     url,
     async stop() {

@@ -1,4 +1,4 @@
-import { Fault } from '../domain/fault.ts';
+import { Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import type { Answer, Call } from './call.ts';
@@ -41,16 +41,7 @@ export async function startServer(
   makeRoutes: (url: string) => Promise<readonly Route[]>,
 ): Promise<Server> {
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
-  const server = Bun.serve({
-    hostname: settings.host,
-    port: settings.port,
-    reusePort: settings.isShared,
-    idleTimeout: LIMITS.idleSecondsMax,
-    // A body is bounded where it is read; one that nobody reads is not buffered.
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-    ...(settings.tls ? { tls: settings.tls } : {}),
-    fetch: early,
-  });
+  const server = listen(settings, early);
   const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
   const url = `${settings.tls ? 'https' : 'http'}://${host}:${server.port}`;
   const { routes, fetch } = handlersOf(await makeRoutes(url), settings, log);
@@ -65,6 +56,27 @@ export async function startServer(
       await server.stop(true);
     },
   };
+}
+
+/** Throws Refusal where the address cannot be taken or the certificate cannot be read. */
+function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<undefined> {
+  try {
+    return Bun.serve({
+      hostname: settings.host,
+      port: settings.port,
+      reusePort: settings.isShared,
+      idleTimeout: LIMITS.idleSecondsMax,
+      // A body is bounded where it is read; one that nobody reads is not buffered.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      ...(settings.tls ? { tls: settings.tls } : {}),
+      fetch,
+    });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new Refusal(`cannot listen on ${settings.host} port ${settings.port}: ${code ?? message}`, {
+      cause: error,
+    });
+  }
 }
 
 function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log) {

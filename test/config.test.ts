@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'bun:test';
+import { type Flags, readSettings, SETTINGS } from '../src/config.ts';
+import { Refusal } from '../src/domain/fault.ts';
+
+function complaints(flags: Flags, environment: Record<string, string> = {}): readonly string[] {
+  try {
+    readSettings(flags, environment);
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(Refusal);
+    expect((error as Refusal).isUsage).toBe(true);
+    return (error as Refusal).message.split('\n');
+  }
+}
+
+test('nothing said: loopback, one process, a file beside', () => {
+  expect(readSettings({}, {})).toEqual({
+    database: { engine: 'sqlite', path: './authrealm.db' },
+    migrate: 'auto',
+    host: '127.0.0.1',
+    port: 8080,
+    processes: 1,
+    behindProxy: false,
+    corsOrigins: [],
+    tokenLifetime: 3600,
+    requestLogging: 'off',
+  } as never);
+});
+
+test('every setting can be given by the environment; a flag wins', () => {
+  expect(readSettings({}, { AUTHREALM_PORT: '9000' }).port).toBe(9000);
+  expect(readSettings({ port: '9001' }, { AUTHREALM_PORT: '9000' }).port).toBe(9001);
+  for (const { env } of Object.values(SETTINGS)) expect(env).toMatch(/^AUTHREALM_[A-Z_]+$/);
+});
+
+test('secrets have no flag', () => {
+  const secrets = Object.values(SETTINGS).filter((row) => 'secret' in row);
+  expect(secrets.map(({ env }) => env)).toEqual(['AUTHREALM_MASTER_KEY']);
+  for (const row of secrets) expect('flag' in row).toBe(false);
+});
+
+test('all mistakes are told at once', () => {
+  const told = complaints({ port: '99999', migrate: 'maybe', host: '0.0.0.0' }, { AUTHREALM_PORTS: '1' });
+  expect(told).toHaveLength(5);
+  for (const name of ['--port', '--migrate', '--base-url', '--behind-proxy', 'AUTHREALM_PORTS']) {
+    expect(told.some((line) => line.includes(name))).toBe(true);
+  }
+});
+
+test('a value is never repeated', () => {
+  const told = complaints(
+    { database: 'postgres://user:hunter2@host/db' },
+    { AUTHREALM_MASTER_KEY: '' },
+  ).join();
+  expect(told).toContain('--database must be sqlite:PATH');
+  expect(told).toContain('AUTHREALM_MASTER_KEY must be');
+  expect(told).not.toContain('hunter2');
+});
+
+describe('values', () => {
+  const refused: [keyof typeof SETTINGS, string][] = [
+    ['database', 'sqlite:'],
+    ['database', 'mysql://x'],
+    ['port', '-1'],
+    ['port', '80.5'],
+    ['port', ''],
+    ['processes', '0'],
+    ['processes', '65'],
+    ['tokenLifetime', '59'],
+    ['tokenLifetime', '86401'],
+    ['baseUrl', 'id.example'],
+    ['baseUrl', 'ftp://id.example'],
+    ['baseUrl', 'https://user@id.example'],
+    ['baseUrl', 'https://id.example/?x'],
+    ['baseUrl', 'https://id.example/#x'],
+    ['corsOrigins', '*'],
+    ['corsOrigins', 'https://shop.example/'],
+    ['corsOrigins', 'shop.example'],
+    ['requestLogging', 'yes'],
+    ['behindProxy', 'maybe'],
+    ['host', ''],
+  ];
+  for (const [name, value] of refused) {
+    test(`${name} refuses "${value}"`, () => {
+      const environment = { [SETTINGS[name].env]: value };
+      expect(complaints({}, environment)).toHaveLength(1);
+    });
+  }
+
+  test('a base URL loses the slash at its end and keeps its prefix', () => {
+    expect(readSettings({ baseUrl: 'https://id.example/' }, {}).baseUrl).toBe('https://id.example');
+    expect(readSettings({ baseUrl: 'https://id.example/auth/' }, {}).baseUrl).toBe('https://id.example/auth');
+  });
+});
+
+describe('an address that is not loopback', () => {
+  const base = { host: '0.0.0.0', baseUrl: 'https://id.example' };
+  const rows: [string, Flags, number][] = [
+    ['alone', { host: '0.0.0.0' }, 2],
+    ['with a base URL', base, 1],
+    ['with half of TLS', { ...base, tlsCert: 'c' }, 2],
+    ['with TLS', { ...base, tlsCert: 'c', tlsKey: 'k' }, 0],
+    ['behind a proxy', { ...base, behindProxy: 'true' }, 0],
+    ['behind a proxy without a base URL', { host: '10.0.0.1', behindProxy: 'true' }, 1],
+  ];
+  for (const [name, flags, count] of rows) {
+    test(name, () => expect(complaints(flags)).toHaveLength(count));
+  }
+  for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
+    test(`${host} is loopback`, () => expect(complaints({ host })).toEqual([]));
+  }
+});
+
+test('what does not go together is refused', () => {
+  expect(complaints({ database: 'sqlite::memory:', processes: '2' })).toHaveLength(1);
+  expect(complaints({ masterKeyFile: 'f' }, { AUTHREALM_MASTER_KEY: 'k' })).toHaveLength(1);
+});
