@@ -1,0 +1,73 @@
+import { systemAmbient } from '../ambient.ts';
+import type { Flags, Settings } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Server } from '../http/server.ts';
+import type { Log } from '../observe/log.ts';
+import { written } from './cli.ts';
+
+/** The hidden command of one process among several. */
+export const WORKER_COMMAND = 'worker';
+
+const RESTART_MS_MIN = 200;
+const RESTART_MS_MAX = 5_000;
+
+type Worker = Bun.Subprocess;
+
+/** Starts the processes that share the port; the first one finds it. One that dies is replaced. */
+export async function startWorkers(
+  settings: Settings,
+  flags: Flags,
+  log: Log,
+): Promise<Pick<Server, 'url' | 'stop'>> {
+  const running = new Set<Worker>();
+  let isStopping = false;
+  let isServing = false;
+  let { port } = settings;
+
+  function start(restartMs: number): Promise<string> {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const startedAt = systemAmbient.monotonic();
+    const worker = Bun.spawn(
+      [process.execPath, Bun.main, WORKER_COMMAND, ...written({ ...flags, port: String(port) })],
+      {
+        stdio: ['ignore', 'inherit', 'inherit'],
+        ipc: (message: { url: string }) => resolve(message.url),
+        onExit: (ended, code) => {
+          running.delete(ended);
+          reject(new Refusal('a process ended before it served; what it said stands above'));
+          if (isStopping || !isServing) return;
+          log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
+          const livedLong = systemAmbient.monotonic() - startedAt > RESTART_MS_MAX;
+          const next = livedLong ? RESTART_MS_MIN : Math.min(restartMs * 2, RESTART_MS_MAX);
+          setTimeout(() => isStopping || start(next).catch(() => undefined), restartMs);
+        },
+      },
+    );
+    running.add(worker);
+    log.write({ event: 'process_started', pid: worker.pid });
+    return promise;
+  }
+
+  async function stop(): Promise<void> {
+    isStopping = true;
+    const all = [...running];
+    for (const worker of all) worker.kill('SIGTERM');
+    const deadline = setTimeout(() => {
+      for (const worker of running) worker.kill('SIGKILL');
+    }, LIMITS.drainMsMax + 2_000);
+    await Promise.all(all.map((worker) => worker.exited));
+    clearTimeout(deadline);
+  }
+
+  try {
+    const url = await start(RESTART_MS_MIN);
+    port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
+    await Promise.all(Array.from({ length: settings.processes - 1 }, () => start(RESTART_MS_MIN)));
+    isServing = true;
+    return { url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
