@@ -1,1 +1,226 @@
-export function addImport(..._: unknown[]): void {}
+import { chmodSync, createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { openVault, reopenVault, type Vault } from '../app.ts';
+import { masterKeySource, type Settings } from '../config.ts';
+import { importLines, type Report, type Tally } from '../directory/importing.ts';
+import { linesOf } from '../directory/lines.ts';
+import { lineReader } from '../directory/transfer.ts';
+import { type Fault, Refusal } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { addDatabaseSettings, type Desk, EXIT, written } from './cli.ts';
+import { openProgress } from './progress.ts';
+import { signalled, tellKeyFile } from './serve.ts';
+
+interface ImportOptions {
+  readonly onError: 'abort' | 'skip';
+  readonly upsert?: true;
+  readonly dryRun?: true;
+  readonly fromLine: number;
+}
+
+const STANDARD_INPUT = '-';
+const READ_BYTES = 262_144;
+
+/** `import`: brings records in, a line of JSON each. */
+export function addImport(program: Command, desk: Desk, end: (code: number) => void): void {
+  addDatabaseSettings(
+    program
+      .command('import')
+      .argument('<file>', `a file of JSON lines, or ${STANDARD_INPUT} for standard input`),
+  )
+    .description('bring records in, one JSON object a line, with their identifiers and instants')
+    .addOption(
+      new Option('--on-error <WHAT>', 'end at the first refused line, or go on behind it')
+        .choices(['abort', 'skip'])
+        .default('abort'),
+    )
+    .option('--upsert', 'replace records that are there with other content')
+    .option('--dry-run', 'tell what would happen, and change nothing')
+    .option('--from-line <N>', 'pass over the lines before this one', lineNumber, 1)
+    .action(async (file: string, options: ImportOptions, command: Command) => {
+      const settings = desk.settingsOf(command);
+      const source = { file, size: sizeOf(file), options, signal: stopSignal() };
+      const report = await (options.dryRun ? rehearse : perform)(settings, source);
+      tellTally(report.tally, options);
+      if (report.resumeLine !== undefined && !options.dryRun) {
+        const flags = written(desk.flagsOf(command));
+        tellResume(report.resumeLine, [desk.programName, 'import', file, ...again(options), ...flags]);
+      }
+      if (report.trouble) throw new Refusal(`the database took no more lines: ${causeOf(report.trouble)}`);
+      end(codeOf(report));
+    });
+}
+
+function lineNumber(raw: string): number {
+  const value = /^[1-9]\d{0,14}$/.test(raw) ? Number(raw) : Number.NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError('Lines are counted from 1.');
+  return value;
+}
+
+/** The source of an import: looked at before anything is opened or made. */
+interface Source {
+  readonly file: string;
+  readonly size: number | undefined;
+  readonly options: ImportOptions;
+  /** Ends the import after the commit that is under way. */
+  readonly signal: AbortSignal;
+}
+
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  void signalled().then(() => stop.abort());
+  return stop.signal;
+}
+
+/** How much there is to read; undefined for a pipe. Throws Refusal for what cannot be read as lines. */
+function sizeOf(file: string): number | undefined {
+  if (file === STANDARD_INPUT) return undefined;
+  const found = fileStats(file);
+  if (found.isDirectory()) throw new Refusal(`${file} is a folder`);
+  return found.isFile() ? found.size : undefined;
+}
+
+function fileStats(file: string): Stats {
+  try {
+    return statSync(file);
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+function unreadable(file: string, cause: unknown): Refusal {
+  return new Refusal(`${file} cannot be read: ${(cause as Error).message}`, { cause });
+}
+
+async function perform(settings: Settings, source: Source): Promise<ImportReport> {
+  const vault = await openVault(settings, systemAmbient);
+  try {
+    tellKeyFile(vault);
+    return await importInto(vault, source);
+  } finally {
+    vault.engine.close();
+  }
+}
+
+/** Imports into a complete copy of the database, so that nobody who writes to the real one ever waits for it. */
+async function rehearse(settings: Settings, source: Source): Promise<ImportReport> {
+  const { path } = settings.database;
+  if (path === ':memory:')
+    throw new Refusal('a database in memory has nothing to try an import on: leave --dry-run out');
+  if (!existsSync(path))
+    throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
+  const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient);
+  const folder = mkdtempSync(join(dirname(path), '.authrealm-dry-run-'));
+  try {
+    const copy = join(folder, 'copy.db');
+    await vault.engine.copyTo(copy);
+    chmodSync(copy, 0o600);
+    return await importIntoCopy(settings, copy, source);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    vault.engine.close();
+  }
+}
+
+/** The copy's secrets are opened by the key of the original. */
+async function importIntoCopy(settings: Settings, path: string, source: Source): Promise<ImportReport> {
+  const key = masterKeySource(settings);
+  const copied = { ...settings, database: { ...settings.database, path } };
+  const vault = await reopenVault(
+    key.from === 'beside' ? { ...copied, masterKeyFile: key.path } : copied,
+    systemAmbient,
+  );
+  try {
+    return await importInto(vault, source);
+  } finally {
+    vault.engine.close();
+  }
+}
+
+interface ImportReport extends Report {
+  readonly isInterrupted: boolean;
+}
+
+async function importInto(
+  { engine, keyring }: Vault,
+  { file, size, options, signal }: Source,
+): Promise<ImportReport> {
+  const read = lineReader({
+    ambient: systemAmbient,
+    isUpsert: options.upsert === true,
+    installation: await engine.access.storeId(),
+    seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
+    open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
+  });
+  const progress = openProgress(size, systemAmbient);
+  try {
+    const report = await importLines(linesOf(chunksOf(file, signal)), {
+      store: engine.records,
+      read,
+      stopAtFirst: options.onError === 'abort',
+      fromLine: options.fromLine,
+      signal,
+      onRefused(line, reason) {
+        progress.clear();
+        console.error(`line ${line}: ${reason}`);
+      },
+      onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
+        progress.show(imported + unchanged + replaced + refused, bytes),
+    });
+    return { ...report, isInterrupted: signal.aborted };
+  } finally {
+    progress.stop();
+  }
+}
+
+/** The bytes of the file as they come; no more of them once the signal is there. */
+async function* chunksOf(file: string, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  if (signal.aborted) return;
+  const input =
+    file === STANDARD_INPUT ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
+  const leave = () => input.destroy();
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    yield* input as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    if (!signal.aborted) throw unreadable(file, error);
+  } finally {
+    signal.removeEventListener('abort', leave);
+    input.destroy();
+  }
+}
+
+function tellTally({ imported, unchanged, replaced, refused }: Tally, { dryRun }: ImportOptions): void {
+  const what = dryRun ? 'dry run, nothing was changed; it would have ' : '';
+  console.log(
+    `${what}imported ${imported}, unchanged ${unchanged}, replaced ${replaced}, refused ${refused}`,
+  );
+}
+
+/** The options that an import goes on with. */
+function again({ onError, upsert }: ImportOptions): string[] {
+  return [...(onError === 'skip' ? ['--on-error', onError] : []), ...(upsert ? ['--upsert'] : [])];
+}
+
+function tellResume(line: number, words: readonly string[]): void {
+  const command = [...words, '--from-line', String(line)].map(quoted).join(' ');
+  console.log(`line ${line} is the first that is not done; this goes on from there:\n${command}`);
+}
+
+/** A word as a shell reads it back. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+function causeOf({ cause }: Fault): string {
+  return cause instanceof Error
+    ? cause.message
+    : `it stayed busy for ${LIMITS.importCommitAttemptsMax} attempts`;
+}
+
+function codeOf({ tally, isInterrupted }: ImportReport): number {
+  if (isInterrupted) return EXIT.failed;
+  return tally.refused > 0 ? EXIT.linesRefused : EXIT.done;
+}

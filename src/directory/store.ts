@@ -57,25 +57,33 @@ export interface Store {
 /** What a bulk load does with a record whose key is already there. */
 export type Judgement = 'same' | 'replace' | 'refuse';
 
+export interface Judged {
+  readonly judgement: Judgement;
+  /** Names the members that differ; lands with a replacement. */
+  readonly change: Change;
+  /** What a replacement writes, where it keeps something of the stored record; else the record at hand. */
+  readonly record?: AnyRecord;
+}
+
 export interface Load {
   readonly write: Extract<Write, { op: 'insert' }>;
   readonly change: Change;
   /** Compares the stored record, secrets included as they are stored, with the one at hand. Pure. */
-  judge(stored: AnyRecord): { judgement: Judgement; change: Change };
+  judge(stored: AnyRecord): Judged;
 }
 
 export type LoadOutcome =
   | Verdict
   | { readonly kind: 'same' }
   | { readonly kind: 'replaced' }
-  | { readonly kind: 'differs' };
+  | { readonly kind: 'differs'; readonly members: readonly string[] };
 
 /** Filling by the thousand: a port of its own, so that the Store stays narrow. */
 export interface Loader {
   /**
    * Writes the records in order, each by itself, in one transaction that ends committed. With `stopAtFirst` the
    * first outcome that refuses a record is the last one attempted: the answer is then shorter than the question,
-   * and what came before is kept.
+   * and what came before is kept. `absent` and `dangling` do not count as that: what is missing may come later.
    */
   load(loads: readonly Load[], stopAtFirst: boolean): Promise<readonly LoadOutcome[]>;
 }

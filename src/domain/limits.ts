@@ -35,6 +35,11 @@ export const LIMITS = Object.freeze({
   processesMax: 64,
   importLineBytesMax: 65_536,
   importCommitLines: 10_000,
+  /** A commit of long lines comes earlier, so that what waits for it stays small. */
+  importCommitBytesMax: 16_777_216,
   /** Lines set aside because their parent has not come yet. */
   importWaitingLinesMax: 100_000,
+  importWaitingBytesMax: 67_108_864,
+  /** How often a commit is tried, each time for `storeWaitMsMax`, before an import gives up. */
+  importCommitAttemptsMax: 10,
 });

@@ -11,6 +11,19 @@ export interface Placement {
   readonly folded?: true;
   /** Answered never. `sealed`: kept as a ciphertext of the keyring. `hashed`: kept as the hash it arrives as. */
   readonly secret?: 'sealed' | 'hashed';
+  /** What it is where nobody says: the value of this member without this ending (contract 8, row 30). */
+  readonly derived?: { readonly from: string; readonly without: string };
+  /** What it is where nobody says: this installation, as an origin of this type (contract 8, row 31). */
+  readonly installation?: string;
+  /** It must be an e-mail address where another record says so (contract 8, row 14). */
+  readonly emailWhere?: Saying;
+}
+
+/** What the record that is named by the member `reference` says when its own `member` is `is`. */
+export interface Saying {
+  readonly reference: string;
+  readonly member: string;
+  readonly is: string;
 }
 
 /** Placements by schema: a zod schema says what a member looks like, this registry says the rest. */

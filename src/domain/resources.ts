@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { email, username } from './folding.ts';
+import { passwordHash } from './password_hash.ts';
 import { place, type Resource, reference, resource } from './resource.ts';
 import { httpUrl, issuerUrl, text } from './text.ts';
 
@@ -21,6 +22,7 @@ export const realm = resource({
     duplicate_email_policy: z.enum(['allowed', 'api_only']).default('allowed'),
     origin: place(z.object({ data: z.object({ id: text(255), type: text(255) }) }).optional(), {
       within: 'relationships',
+      installation: 'account_authentication_settings',
     }),
   },
   unique: [],
@@ -40,7 +42,10 @@ export const oidcProfile = resource({
     discovery_url: httpUrl(2048),
     client_id: text(1024),
     client_secret: place(text(4096).optional(), { secret: 'sealed' }),
-    issuer: place(issuerUrl(), { within: 'meta' }),
+    issuer: place(issuerUrl(), {
+      within: 'meta',
+      derived: { from: 'discovery_url', without: '/.well-known/openid-configuration' },
+    }),
   },
   unique: [],
 });
@@ -111,9 +116,12 @@ export const passwordProfileInfo = resource({
   scope: 'password-profile-infos',
   summary: 'The link between a user and a username with a password.',
   members: {
-    username: place(username(), { folded: true }),
+    username: place(username(), {
+      folded: true,
+      emailWhere: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
+    }),
     password_profile_id: reference('password-profile'),
-    password_hash: place(text(1024).optional(), { secret: 'hashed' }),
+    password_hash: place(passwordHash().optional(), { secret: 'hashed' }),
   },
   unique: [['password_profile_id', 'username']],
 });

@@ -1,0 +1,77 @@
+import { LIMITS } from '../domain/limits.ts';
+
+/** One line of a file, counted from 1; empty lines count but never appear. */
+export interface Line {
+  readonly number: number;
+  /** Without its end; undefined for a line over `importLineBytesMax`, which is never held in memory. */
+  readonly bytes: Uint8Array | undefined;
+  /** How far into the file the line reaches, its newline included. */
+  readonly end: number;
+}
+
+const NEWLINE = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+/** What may stand around a line without counting: a byte order mark before the first one, a CR behind any. */
+const AROUND_BYTES = BYTE_ORDER_MARK.length + 1;
+
+/**
+ * Cuts a stream of bytes into lines, handed on by the chunk they arrived in. A line is a view of its chunk; only one
+ * that crosses chunks is copied. What follows the last newline is a line too.
+ */
+export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly Line[]> {
+  const rest: Rest = { pieces: [], size: 0, number: 1, offset: 0 };
+  for await (const chunk of chunks) {
+    const lines: Line[] = [];
+    let from = 0;
+    for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, from)) {
+      rest.offset += 1;
+      finish(rest, chunk.subarray(from, at), lines);
+      from = at + 1;
+    }
+    keep(rest, chunk.subarray(from));
+    yield lines;
+  }
+  const last: Line[] = [];
+  finish(rest, new Uint8Array(0), last);
+  yield last;
+}
+
+/** The beginning of a line whose end has not arrived. */
+interface Rest {
+  pieces: Uint8Array[];
+  /** The line's bytes so far, also those that were let go. */
+  size: number;
+  number: number;
+  offset: number;
+}
+
+/** Holds on to the beginning of a line, unless the line is too long already. */
+function keep(rest: Rest, piece: Uint8Array): void {
+  rest.size += piece.length;
+  rest.offset += piece.length;
+  if (rest.size > LIMITS.importLineBytesMax + AROUND_BYTES) rest.pieces = [];
+  else if (piece.length > 0) rest.pieces.push(piece);
+}
+
+function finish(rest: Rest, piece: Uint8Array, lines: Line[]): void {
+  const isWhole = rest.size === 0;
+  keep(rest, piece);
+  const isHeld = rest.size <= LIMITS.importLineBytesMax + AROUND_BYTES;
+  const bytes = isHeld ? bare(isWhole ? piece : Buffer.concat(rest.pieces), rest.number) : undefined;
+  if (bytes?.length !== 0) {
+    const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
+    lines.push({ number: rest.number, bytes: isFit ? bytes : undefined, end: rest.offset });
+  }
+  rest.pieces = [];
+  rest.size = 0;
+  rest.number += 1;
+}
+
+/** The line itself: without a byte order mark at the start of the file, without the CR of a CRLF. */
+function bare(bytes: Uint8Array, number: number): Uint8Array {
+  const isMarked = number === 1 && BYTE_ORDER_MARK.every((byte, at) => bytes[at] === byte);
+  const start = isMarked ? BYTE_ORDER_MARK.length : 0;
+  const end = bytes.at(-1) === CARRIAGE_RETURN ? bytes.length - 1 : bytes.length;
+  return bytes.subarray(start, Math.max(start, end));
+}
