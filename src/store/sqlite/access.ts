@@ -2,11 +2,12 @@ import type { Database } from 'bun:sqlite';
 import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../../access/port.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
-import { read } from './connection.ts';
+import { readFrom } from './connection.ts';
+import type { Snapshot } from './snapshot.ts';
 import type { Outcome, Writer } from './writer.ts';
 
 /** Clients, signing keys and the keyring's proofs in one SQLite file. Every write moves the table's version. */
-export function openAccess(db: Database, writer: Writer): AccessStore {
+export function openAccess(db: Database, snapshot: Snapshot, writer: Writer): AccessStore {
   const {
     instance,
     touch,
@@ -23,7 +24,8 @@ export function openAccess(db: Database, writer: Writer): AccessStore {
     insertCheck,
   } = prepareAll(db);
 
-  const snapshot = db.transaction((known: number | undefined): AccessTable | undefined => {
+  /** Several statements: `readFrom` gives them one moment where it shares a transaction, this one elsewhere. */
+  const wholeTable = db.transaction((known: number | undefined): AccessTable | undefined => {
     const version = instance.get()?.access_version ?? 0;
     if (version === known) return undefined;
     const realms = Map.groupBy(selectRealms.all(), (row) => row.client_id);
@@ -57,7 +59,7 @@ export function openAccess(db: Database, writer: Writer): AccessStore {
   }
 
   return {
-    table: (known) => read(() => snapshot(known)),
+    table: (known) => readFrom(snapshot, () => wholeTable(known)),
     insertClient: (client) =>
       change(() => {
         const isNew = insertClient.run(...columnsOf(client)).changes === 1;
@@ -74,11 +76,13 @@ export function openAccess(db: Database, writer: Writer): AccessStore {
     withdrawSigningKey: (kid, at, replacement) =>
       change(() => withdrawKey.run(at, kid).changes === 1 && addKey(replacement, false)),
     keyChecks: () =>
-      read(() => selectChecks.all().map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed }))),
+      readFrom(snapshot, () =>
+        selectChecks.all().map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed })),
+      ),
     insertKeyCheck: async (check, at) => {
       await change(() => insertCheck.run(check.keyId, check.sealed, at).changes === 1);
     },
-    storeId: () => read(() => instance.get()?.store_id ?? ''),
+    storeId: () => readFrom(snapshot, () => instance.get()?.store_id ?? ''),
   };
 }
 

@@ -2,6 +2,7 @@ import { Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
 const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
@@ -70,12 +71,12 @@ export async function retryWhileBusy<T>(work: () => T, waitMs: number = LIMITS.s
 }
 
 /** A read answers at once unless the database is busy, which a log being recovered can cause. */
-export function read<T>(work: () => T): T | Promise<T> {
+export function readFrom<T>(snapshot: Snapshot, work: () => T): T | Promise<T> {
   try {
-    return work();
+    return snapshot.read(work);
   } catch (error) {
     if (!isBusy(error)) throw asFault(error);
-    return retryWhileBusy(work).catch((later) => {
+    return retryWhileBusy(() => snapshot.read(work)).catch((later) => {
       throw asFault(later);
     });
   }

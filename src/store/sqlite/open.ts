@@ -8,6 +8,7 @@ import { openAccess } from './access.ts';
 import { connect, retryWhileBusy } from './connection.ts';
 import { copy, type MigrateMode, type Migration, migrate } from './migrate.ts';
 import { openRecords } from './records.ts';
+import { openSnapshot } from './snapshot.ts';
 import { openWriter } from './writer.ts';
 
 /** An open database: one port for records, one for filling, one for access. */
@@ -67,11 +68,19 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 }
 
 function engineOver(db: Database): Engine {
-  const writer = openWriter(db);
+  const snapshot = openSnapshot(db);
+  const writer = openWriter(db, snapshot);
   return {
-    records: openRecords(db, writer),
-    access: openAccess(db, writer),
-    copyTo: (path) => retryWhileBusy(() => copy(db, path)),
-    close: () => db.close(false),
+    records: openRecords(db, snapshot, writer),
+    access: openAccess(db, snapshot, writer),
+    copyTo: (path) =>
+      retryWhileBusy(() => {
+        snapshot.end();
+        copy(db, path);
+      }),
+    close() {
+      snapshot.end();
+      db.close(false);
+    },
   };
 }

@@ -4,13 +4,14 @@ import type { Change, SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { AnyRecord, Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { read } from './connection.ts';
+import { readFrom } from './connection.ts';
 import { type Prepared, prepare } from './prepared.ts';
+import type { Snapshot } from './snapshot.ts';
 import { applyWrite, ID_TAKEN, LANDED } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
 
 /** Records and their changes in one SQLite file. */
-export function openRecords(db: Database, writer: Writer): Store & Loader {
+export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): Store & Loader {
   const prepared = new Map(RESOURCES.map((resource) => [resource, prepare(db, resource)]));
   const selectChanges = db.prepare<ChangeRow, [string, number, number]>(
     'select * from change where realm_id = ? and seq > ? order by seq limit ?',
@@ -55,7 +56,7 @@ export function openRecords(db: Database, writer: Writer): Store & Loader {
   return {
     get<R extends Resource>(resource: R, key: Key) {
       const { select, texts } = of(resource);
-      return read(() => {
+      return readFrom(snapshot, () => {
         const row = select.get(...key);
         return row ? (texts.decode(row) as unknown as RecordOf<R>) : undefined;
       });
@@ -69,9 +70,10 @@ export function openRecords(db: Database, writer: Writer): Store & Loader {
         return { value: LANDED, keep: true, changes };
       }),
     load: (loads, stopAtFirst) => writer.write(() => loadAll(loads, stopAtFirst)),
-    changes: (realm, after, limit) => read(() => selectChanges.all(realm, after, limit).map(changeOfRow)),
+    changes: (realm, after, limit) =>
+      readFrom(snapshot, () => selectChanges.all(realm, after, limit).map(changeOfRow)),
     ready: () =>
-      read(() => {
+      readFrom(snapshot, () => {
         probe.get();
       }),
   };

@@ -4,6 +4,7 @@ import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { asFault, isBusy, pause } from './connection.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** What a piece of work wants done with its writes. */
 export interface Outcome<T> {
@@ -30,7 +31,7 @@ interface Job {
  * The one writer of a connection. Work that arrives while the lock is awaited joins the same commit, and so shares
  * its sync; each piece has a savepoint of its own.
  */
-export function openWriter(db: Database): Writer {
+export function openWriter(db: Database, snapshot: Snapshot): Writer {
   const begin = db.prepare('begin immediate');
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint piece');
@@ -51,6 +52,7 @@ export function openWriter(db: Database): Writer {
   async function hold(): Promise<boolean> {
     while (queue.length > 0) {
       try {
+        snapshot.end();
         begin.run();
         return true;
       } catch (error) {
