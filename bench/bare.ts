@@ -1,0 +1,95 @@
+import type { Database, Statement } from 'bun:sqlite';
+import { foldedKey, UNICODE_VERSION } from '../src/domain/folding.ts';
+
+type Value = string | number | null;
+
+/** One prepared insert with its values, ready to run. */
+export interface BareInsert {
+  readonly statement: Statement<unknown, Value[]>;
+  readonly values: Value[];
+}
+
+interface Line {
+  readonly type: string;
+  readonly id: string;
+  readonly realm_id?: string;
+  readonly user_authentication_info_id?: string;
+  readonly meta: { readonly created_at: string; readonly updated_at: string; readonly issuer?: string };
+  readonly [member: string]: unknown;
+}
+
+const REVISION = '0123456789abcdef';
+
+/** The statements of the tables, by hand: what filling costs at the least. */
+const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
+  'authentication-realm': {
+    columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy',
+    values: (line) => [line.id, line['name'] as string, '[]', 'allowed'],
+  },
+  'oidc-profile': {
+    columns: 'oidc_profile(realm_id, id, name, discovery_url, client_id, issuer',
+    values: (line) => [
+      ...head(line),
+      ...texts(line, 'name', 'discovery_url', 'client_id'),
+      line.meta.issuer ?? '',
+    ],
+  },
+  password_profile: {
+    columns: 'password_profile(realm_id, id, name, username_format, enable_one_time_password_token',
+    values: (line) => [...head(line), ...texts(line, 'name'), 'any', 0],
+  },
+  user_authentication_info: {
+    columns: 'user_info(realm_id, id, name, email, creation_status, name_key, email_key, unicode_version',
+    values: (line) => {
+      const [name = '', email = ''] = texts(line, 'name', 'email');
+      return [...head(line), name, email, 'COMPLETE', foldedKey(name), foldedKey(email), UNICODE_VERSION];
+    },
+  },
+  user_authentication_oidc_profile_info: {
+    columns: 'oidc_profile_info(realm_id, id, user_id, subject, issuer, oidc_profile_id',
+    values: (line) => [...head(line), ...owner(line), ...texts(line, 'subject', 'issuer', 'oidc_profile_id')],
+  },
+  user_authentication_password_profile_info: {
+    columns:
+      'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version',
+    values: (line) => {
+      const [username = '', profile = ''] = texts(line, 'username', 'password_profile_id');
+      return [...head(line), ...owner(line), username, profile, foldedKey(username), UNICODE_VERSION];
+    },
+  },
+};
+
+const head = (line: Line): string[] => [line.realm_id ?? '', line.id];
+const owner = (line: Line): string[] => [line.user_authentication_info_id ?? ''];
+const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
+
+/** Turns lines into prepared inserts: the row and its change record. */
+export function prepareBare(db: Database): (line: string) => readonly BareInsert[] {
+  const statements = new Map(
+    Object.entries(TABLES).map(([type, { columns }]) => {
+      const all = `${columns}, created_at, updated_at, revision)`;
+      const places = all.split(',').map(() => '?');
+      return [type, db.prepare<unknown, Value[]>(`insert into ${all} values (${places})`)];
+    }),
+  );
+  const change = db.prepare<unknown, Value[]>('insert into change values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  let seq = 0;
+  return (text) => {
+    const line = JSON.parse(text) as Line;
+    const table = TABLES[line.type];
+    const statement = statements.get(line.type);
+    if (!table || !statement) throw new Error(`no table for ${line.type}`);
+    const at = Date.parse(line.meta.created_at);
+    seq += 1;
+    const owned = line.user_authentication_info_id ?? null;
+    const members = Object.keys(line).slice(2, -1).join(' ');
+    const event = `${line.type.replaceAll('_', '-')}.created`;
+    return [
+      { statement, values: [...table.values(line), at, at, REVISION] },
+      {
+        statement: change,
+        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, members, 'bare', null, at],
+      },
+    ];
+  };
+}

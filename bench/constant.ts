@@ -1,0 +1,11 @@
+/** The bare reference: `Bun.serve` answering one constant, read from a JSON file: headers and body. */
+const [port, file = ''] = process.argv.slice(2);
+const { headers, body } = (await Bun.file(file).json()) as { headers: Record<string, string>; body: string };
+Bun.serve({
+  hostname: '127.0.0.1',
+  port: Number(port),
+  fetch: () => new Response(body, { headers }),
+});
+console.log('listening on it');
+
+export {};

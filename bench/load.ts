@@ -1,0 +1,57 @@
+import { join } from 'node:path';
+import { LOAD_CORE, pinned } from './server.ts';
+
+export interface Load {
+  readonly requestsPerSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+}
+
+export interface LoadPlan {
+  readonly connections: number;
+  readonly seconds: number;
+  readonly paths: string;
+  readonly token: string;
+}
+
+/** Runs wrk against a server from the core the server does not have. Throws where any answer was not a 2xx. */
+export async function load(url: string, { connections, seconds, paths, token }: LoadPlan): Promise<Load> {
+  const wrk = [
+    'wrk',
+    '-t1',
+    `-c${connections}`,
+    `-d${seconds}s`,
+    '-s',
+    join(import.meta.dir, 'load.lua'),
+    url,
+  ];
+  const child = Bun.spawn(pinned(LOAD_CORE, wrk), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token },
+  });
+  const output = await new Response(child.stdout).text();
+  const line = output.split('\n').find((each) => each.startsWith('{'));
+  if ((await child.exited) !== 0 || line === undefined) throw new Error(`wrk failed: ${output}`);
+  const { requests, microseconds, p50, p99, failed } = JSON.parse(line) as Record<string, number>;
+  if (failed !== 0) throw new Error(`${failed} of ${requests} answers were no success`);
+  return {
+    requestsPerSecond: Number(requests) / (Number(microseconds) / 1e6),
+    p50: Number(p50) / 1000,
+    p99: Number(p99) / 1000,
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((left, right) => left - right);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** The medians of several rounds, each figure by itself. */
+export function medianOf(loads: readonly Load[]): Load {
+  return {
+    requestsPerSecond: median(loads.map((each) => each.requestsPerSecond)),
+    p50: median(loads.map((each) => each.p50)),
+    p99: median(loads.map((each) => each.p99)),
+  };
+}

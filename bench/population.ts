@@ -1,0 +1,103 @@
+/**
+ * The same users every time: identifiers, subjects and usernames are derived from their number, so that a key can be
+ * named without reading the database.
+ */
+
+/** Milliseconds since the epoch of the first user; each one comes a millisecond later, as UUIDv7 would have it. */
+const FIRST_AT = Date.UTC(2026, 0, 1);
+
+const ISSUER = 'https://login.example.com/';
+
+export interface User {
+  readonly user: string;
+  readonly oidcLink: string;
+  readonly passwordLink: string;
+}
+
+/** A small, seeded stream of 32-bit numbers (xorshift), one per user and purpose. */
+function noise(number: number, salt: number): number {
+  let state = (Math.imul(number + 1, 0x9e3779b1) ^ Math.imul(salt + 1, 0x85ebca6b)) >>> 0 || 1;
+  for (let round = 0; round < 3; round += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+  }
+  return state >>> 0;
+}
+
+const hex = (value: number, digits: number) => value.toString(16).padStart(8, '0').slice(0, digits);
+
+/** A version 7 UUID for a moment, its random part drawn from the number. */
+function uuid(at: number, number: number, salt: number): string {
+  const time = at.toString(16).padStart(12, '0');
+  const [a, b, c] = [noise(number, salt), noise(number, salt + 1), noise(number, salt + 2)];
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(a, 3)}-8${hex(b, 3)}-${hex(c, 8)}${hex((a ^ b) >>> 0, 4)}`;
+}
+
+export const REALM = uuid(FIRST_AT - 1, 0, 1);
+const OIDC_PROFILE = uuid(FIRST_AT - 1, 0, 11);
+const PASSWORD_PROFILE = uuid(FIRST_AT - 1, 0, 21);
+
+export function userAt(number: number): User {
+  const at = FIRST_AT + number;
+  return {
+    user: uuid(at, number, 31),
+    oidcLink: uuid(at, number, 41),
+    passwordLink: uuid(at, number, 51),
+  };
+}
+
+/** The whole population as lines for `import`, parents first. */
+export function* lines(users: number): Generator<string> {
+  const stamp = new Date(FIRST_AT).toISOString();
+  const meta = { created_at: stamp, updated_at: stamp };
+  const realm_id = REALM;
+  const profile = {
+    name: 'Login',
+    discovery_url: `${ISSUER}.well-known/openid-configuration`,
+    client_id: 'shop',
+  };
+  yield JSON.stringify({ type: 'authentication-realm', id: REALM, name: 'Bench', meta });
+  yield JSON.stringify({
+    type: 'oidc-profile',
+    realm_id,
+    id: OIDC_PROFILE,
+    ...profile,
+    meta: { issuer: ISSUER, ...meta },
+  });
+  yield JSON.stringify({ type: 'password_profile', realm_id, id: PASSWORD_PROFILE, name: 'Passwords', meta });
+  for (let number = 0; number < users; number += 1) yield userLines(number);
+}
+
+/** The three lines of one user, joined: written by hand, because they are written by the million. */
+function userLines(number: number): string {
+  const { user, oidcLink, passwordLink } = userAt(number);
+  const at = new Date(FIRST_AT + number).toISOString();
+  const meta = `"meta":{"created_at":"${at}","updated_at":"${at}"}`;
+  const subject = `auth0|${hex(noise(number, 61), 8)}${hex(noise(number, 62), 8)}${hex(noise(number, 63), 8)}`;
+  const owner = `"realm_id":"${REALM}","user_authentication_info_id":"${user}"`;
+  return (
+    `{"type":"user_authentication_info","realm_id":"${REALM}","id":"${user}","name":"User ${number}",` +
+    `"email":"user${number}@example.com",${meta}}\n` +
+    `{"type":"user_authentication_oidc_profile_info",${owner},"id":"${oidcLink}","subject":"${subject}",` +
+    `"issuer":"${ISSUER}","oidc_profile_id":"${OIDC_PROFILE}",${meta}}\n` +
+    `{"type":"user_authentication_password_profile_info",${owner},"id":"${passwordLink}",` +
+    `"username":"user${number}@example.com","password_profile_id":"${PASSWORD_PROFILE}",${meta}}`
+  );
+}
+
+/** The paths of `count` lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
+export function lookupPaths(users: number, count: number): readonly string[] {
+  const paths = Array.from({ length: count }, (_, index) => {
+    const { user, oidcLink, passwordLink } = userAt(Math.floor((index * users) / count));
+    const owner = `/v2/authentication-realms/${REALM}/user-authentication-info/${user}`;
+    return index % 2 === 0
+      ? `${owner}/user-authentication-oidc-profile-info/${oidcLink}`
+      : `${owner}/user-authentication-password-profile-info/${passwordLink}`;
+  });
+  for (let index = paths.length - 1; index > 0; index -= 1) {
+    const other = noise(index, 71) % (index + 1);
+    [paths[index], paths[other]] = [paths[other] as string, paths[index] as string];
+  }
+  return paths;
+}

@@ -1,0 +1,132 @@
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { fillBare, fillByImport } from './filling.ts';
+import { type Load, load, median, medianOf } from './load.ts';
+import { lookupPaths } from './population.ts';
+import { sampleOf, startConstant, startNginx } from './references.ts';
+import { type Result, type Run, report } from './report.ts';
+import { answered, type BenchServer, startServer } from './server.ts';
+import { assertSpread } from './spread.ts';
+
+const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
+const PATHS = 20_000;
+const PORT = 18_080;
+
+const { values: given } = parseArgs({
+  options: {
+    users: { type: 'string', default: '10000,1000000' },
+    seconds: { type: 'string', default: '8' },
+    rounds: { type: 'string', default: '3' },
+    connections: { type: 'string', default: '64' },
+    out: { type: 'string', default: join(import.meta.dir, 'results') },
+    'no-filling': { type: 'boolean', default: false },
+  },
+});
+
+const plan = {
+  seconds: Number(given.seconds),
+  rounds: Number(given.rounds),
+  connections: Number(given.connections),
+};
+
+async function command(...args: string[]): Promise<string> {
+  const child = Bun.spawn([AUTHREALM, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const output = await new Response(child.stdout).text();
+  if ((await child.exited) !== 0) throw new Error(`authrealm ${args.join(' ')} failed`);
+  return output;
+}
+
+async function fetchToken(database: string, url: string): Promise<string> {
+  const scope = ['--scope', 'profile-infos:read', '--json'];
+  const client = JSON.parse(
+    await command('client', 'create', '--name', 'bench', ...scope, '--database', database),
+  );
+  await Bun.sleep(1_000);
+  const form = {
+    grant_type: 'client_credentials',
+    client_id: client.client_id,
+    client_secret: client.client_secret,
+  };
+  const answer = await fetch(`${url}/oauth/access_token`, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+/** Milliseconds from the start of the process to the first lookup that is answered with 200, the median of five. */
+async function firstAnswerMs(serve: readonly string[], path: string, token: string): Promise<number> {
+  const headers = { Authorization: `Bearer ${token}` };
+  const times: number[] = [];
+  for (let round = 0; round < 5; round += 1) {
+    const child = Bun.spawn([...serve], { stdio: ['ignore', 'ignore', 'inherit'] });
+    const { answer, ms } = await answered(() => fetch(`http://127.0.0.1:${PORT}${path}`, { headers }));
+    if (answer.status !== 200) throw new Error(`the first answer was ${answer.status}`);
+    times.push(ms);
+    child.kill('SIGTERM');
+    await child.exited;
+  }
+  return median(times);
+}
+
+/** The three servers, each under the same load, round by round in turn. */
+async function interleaved(servers: readonly BenchServer[], paths: string, token: string): Promise<Load[]> {
+  const loads: Load[][] = servers.map(() => []);
+  for (const server of servers) await load(server.url, { ...plan, seconds: 2, paths, token });
+  for (let round = 0; round < plan.rounds; round += 1) {
+    for (const [index, server] of servers.entries()) {
+      loads[index]?.push(await load(server.url, { ...plan, paths, token }));
+    }
+  }
+  return loads.map(medianOf);
+}
+
+async function measure(users: number): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
+  try {
+    const database = `sqlite:${join(folder, 'bench.db')}`;
+    const imported = await fillByImport(AUTHREALM, database, users);
+    const bare = given['no-filling'] ? undefined : fillBare(join(folder, 'bare.db'), users);
+    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--database', database];
+    const service = await startServer(serve, PORT);
+    const token = await fetchToken(database, service.url);
+    const all = lookupPaths(users, Math.min(PATHS, users * 2));
+    const paths = join(folder, 'paths');
+    writeFileSync(paths, all.join('\n'));
+    const headers = { Authorization: `Bearer ${token}` };
+    const sample = await sampleOf(await fetch(`${service.url}${all[0]}`, { headers }));
+    const nginx = await startNginx(folder, PORT + 1, sample);
+    const constant = await startConstant(folder, PORT + 2, sample);
+    const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], paths, token);
+    const memory = service.memory();
+    for (const server of [service, nginx, constant]) await server.stop();
+    const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
+    return {
+      users,
+      lookup: lookup as Load,
+      nginx: nginxLoad as Load,
+      constant: constantLoad as Load,
+      ...memory,
+      firstAnswerMs: firstMs,
+      databaseMb: statSync(join(folder, 'bench.db')).size / 1e6,
+      widestGap: assertSpread(join(folder, 'bench.db'), all),
+      importedPerSecond: imported,
+      bareInsertsPerSecond: bare,
+    };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const results: Result[] = [];
+for (const users of given.users.split(',').map(Number)) results.push(await measure(users));
+const run: Run = {
+  at: new Date(Date.now()).toISOString(),
+  machine: { cpu: cpus()[0]?.model ?? 'unknown', cores: cpus().length },
+  ...plan,
+  results,
+};
+mkdirSync(given.out, { recursive: true });
+console.log(report(run, given.out));
