@@ -24,7 +24,7 @@ const REVISION = '0123456789abcdef';
 const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
   'authentication-realm': {
     columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy',
-    values: (line) => [line.id, line['name'] as string, '[]', 'allowed'],
+    values: (line) => [line.id, line.name as string, '[]', 'allowed'],
   },
   'oidc-profile': {
     columns: 'oidc_profile(realm_id, id, name, discovery_url, client_id, issuer',

@@ -212,11 +212,15 @@ export type Flags = Partial<Record<SettingName, string>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Reads the whole table from flags and environment. Throws one Refusal that names every mistake; a value that could be
+ * Reads the whole table from flags and environment; `otherNames` are variables that commands read. Throws one Refusal that names every mistake; a value that could be
  * a secret is not repeated.
  */
-export function readSettings(flags: Flags, environment: Environment): Settings {
-  const complaints = unknownNames(environment);
+export function readSettings(
+  flags: Flags,
+  environment: Environment,
+  otherNames: readonly string[] = [],
+): Settings {
+  const complaints = unknownNames(environment, otherNames);
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const [name, row] of Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]) {
     const given = flags[name] ?? environment[row.env];
@@ -236,11 +240,11 @@ function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
   return flag === undefined ? row.env : `--${row.flag}`;
 }
 
-function unknownNames(environment: Environment): string[] {
-  const known = new Set<string>(Object.values(SETTINGS).map(({ env }) => env));
+function unknownNames(environment: Environment, otherNames: readonly string[]): string[] {
+  const known = new Set<string>([...Object.values(SETTINGS).map(({ env }) => env), ...otherNames]);
   return Object.keys(environment)
     .filter((name) => name.startsWith('AUTHREALM_') && !known.has(name))
-    .map((name) => `${name} is no setting; authrealm serve --help lists them`);
+    .map((name) => `${name} is no variable of authrealm; --help of the command lists them`);
 }
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;

@@ -259,6 +259,29 @@ describe('the command line', () => {
     });
   }
 
+  test('an option of a command can be given by its environment variable; the command line wins', async () => {
+    const database = freshDatabase();
+    const [one, two] = ['01234567-89ab-cdef-0123-456789abcdef', '11234567-89ab-cdef-0123-456789abcdef'];
+    const environment = {
+      AUTHREALM_CLIENT_CREATE_NAME: 'from the environment',
+      AUTHREALM_CLIENT_CREATE_SCOPE: 'realms:read',
+      AUTHREALM_CLIENT_CREATE_REALM: `${one} ${two}`,
+      AUTHREALM_CLIENT_CREATE_JSON: 'true',
+    };
+    const create = [AUTHREALM, 'client', 'create', '--scope', 'users:read', '--database', database];
+    const { stdout } = await runCommand(create, environment);
+    expect(JSON.parse(stdout)).toMatchObject({
+      name: 'from the environment',
+      scope: 'users:read',
+      realms: [one, two],
+    });
+    const unknown = await runCommand(create, { ...environment, AUTHREALM_CLIENT_CREATE_COLOUR: 'red' });
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining('AUTHREALM_CLIENT_CREATE_COLOUR'),
+    ]);
+  });
+
   test('the launcher works from a link, from any folder, without bun on the PATH', async () => {
     const folder = freshFolder();
     const link = join(folder, 'linked');

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../src/access/clients.ts';
@@ -19,12 +19,15 @@ import {
 } from '../src/domain/resources.ts';
 import type { Server } from '../src/http/server.ts';
 import type { Log, LogRecord } from '../src/observe/log.ts';
+import type { Engine } from '../src/store/open.ts';
 
-/** A fresh private folder, removed when the process ends. */
+/** Where this run of the suite keeps its files; test/preload.ts removes it. */
+export const RUN_FOLDER = join(tmpdir(), `authrealm-test-${process.pid}`);
+
+/** A fresh private folder. */
 export function freshFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-test-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  return folder;
+  mkdirSync(RUN_FOLDER, { recursive: true });
+  return mkdtempSync(join(RUN_FOLDER, 'f-'));
 }
 
 /** The real clock, moved by hand. */
@@ -62,14 +65,18 @@ export interface Service {
   stop(): Promise<void>;
 }
 
-export async function startService(flags: Flags = {}): Promise<Service> {
+/** `wrap` puts something between the service and its store: a counter, or a failure. */
+export async function startService(
+  flags: Flags = {},
+  wrap: (engine: Engine) => Engine = (engine) => engine,
+): Promise<Service> {
   const database = `sqlite:${join(freshFolder(), 'test.db')}`;
   const settings = readSettings({ database, port: '0', ...flags }, {});
   const ambient = movableAmbient();
   const log: LogRecord[] = [];
   const keep: Log = { write: (record) => log.push(record) };
   const vault = await openVault(settings, ambient);
-  const server = await serve(settings, vault, keep, ambient);
+  const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, ambient);
   const { url } = server;
   const service: Service = {
     url,
@@ -91,20 +98,75 @@ export async function startService(flags: Flags = {}): Promise<Service> {
       const answer = (await (await service.grant(form)).json()) as { access_token: string };
       return answer.access_token;
     },
-    grant: (form, headers = {}) =>
-      fetch(`${url}/oauth/access_token`, { method: 'POST', headers, body: new URLSearchParams(form) }),
-    get: (path, token, headers = {}) =>
-      fetch(path.startsWith('http') ? path : `${url}${path}`, {
+    grant: async (form, headers = {}) =>
+      judged(
+        await fetch(`${url}/oauth/access_token`, {
+          method: 'POST',
+          headers,
+          body: new URLSearchParams(form),
+        }),
+        [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)],
+      ),
+    get: async (path, token, headers = {}) => {
+      const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
         headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
         redirect: 'manual',
-      }),
+      });
+      return judged(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
+    },
     async stop() {
       await server.stop();
       vault.engine.close();
+      const bugs = log.filter((record) => record.event === 'fault' && record.code === 'internal');
+      if (bugs.length > 0) throw new Error(`answered 500: ${JSON.stringify(bugs)}`);
     },
   };
   return service;
 }
+
+/** Words of ours that are long, and no secret when they are sent. */
+const WORDS = /^(?:authentication-realms|user-authentication-[a-z-]+|application\/[a-z-]+)$/;
+
+/** Passes every answer on; an error first proves its shape, and that it repeats nothing of what was sent. */
+export async function judged(answer: Response, sent: readonly string[]): Promise<Response> {
+  if (answer.status < 400) return answer;
+  const body = await answer.clone().text();
+  const { errors } = JSON.parse(body) as { errors: { status: string; title: string; detail: string }[] };
+  const [error, ...more] = errors;
+  const isShaped = error?.status === String(answer.status) && error.title !== '' && error.detail !== '';
+  if (!isShaped || more.length > 0) throw new Error(`no error of the contract: ${body}`);
+  // These two are there to be repeated: each only after it was found to be harmless.
+  const own = ['x-request-id', 'access-control-allow-origin'];
+  const said = body + JSON.stringify([...answer.headers].filter(([name]) => !own.includes(name)));
+  const repeated = sent.find((value) => value.length >= 8 && !WORDS.test(value) && said.includes(value));
+  if (repeated !== undefined) throw new Error(`repeats ${repeated}: ${said}`);
+  return answer;
+}
+
+/** Everything two answers can differ in: status, headers but X-Request-Id and Date, and the bytes of the body. */
+export async function seen(answer: Response): Promise<string> {
+  const headers = [...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date').sort();
+  return JSON.stringify([answer.status, headers, await answer.text()]);
+}
+
+/** A port that was free a moment ago, for a service that must know its address before it starts. */
+export async function freePort(): Promise<number> {
+  const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+  taken.stop(true);
+  return taken.port;
+}
+
+/** The two lookups: every test of the one is a test of the other. */
+export const LOOKUPS = [
+  { name: 'OIDC', path: oidcPath, id: 'oidcLink', scope: 'oidc-profile-infos:read' },
+  { name: 'password', path: passwordPath, id: 'passwordLink', scope: 'password-profile-infos:read' },
+  {
+    name: 'password, un-versioned',
+    path: (planted: Planted) => passwordPath(planted).slice('/v2'.length),
+    id: 'passwordLink',
+    scope: 'password-profile-infos:read',
+  },
+] as const;
 
 /** One realm with one profile of each kind, one user, and one link of each kind. */
 export interface Planted {
@@ -191,7 +253,12 @@ export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
 export async function put(vault: Vault, resource: Resource, key: Key, members: Record<string, unknown>) {
   const record = stamped(key, members);
   const origin = { actor: 'test', requestId: undefined, at: record.created_at };
-  const change = changeOf(resource, 'created', key, record.revision, Object.keys(members), origin);
+  const change = changeOf(
+    resource,
+    'created',
+    { key, revision: record.revision, members: Object.keys(members) },
+    origin,
+  );
   const verdict = await vault.engine.records.commit([{ op: 'insert', resource, key, record }], [change]);
   if (verdict.kind !== 'landed') throw new Error(JSON.stringify(verdict));
   return record;

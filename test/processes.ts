@@ -24,7 +24,7 @@ export function start(command: readonly string[], environment: Environment = {})
     stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    env: { PATH: process.env.PATH ?? '', ...environment },
   });
   started.push(child);
   return listen(child);
@@ -83,7 +83,7 @@ export async function runCommand(command: readonly string[], environment: Enviro
     stdin: new Blob([input]),
     stdout: 'pipe',
     stderr: 'pipe',
-    env: { PATH: process.env['PATH'] ?? '', ...environment },
+    env: { PATH: process.env.PATH ?? '', ...environment },
   });
   const [stdout, stderr, code] = await Promise.all([
     readableStreamToText(child.stdout),

@@ -40,10 +40,15 @@ export function openGrants(cache: AccessCache, tokens: Tokens, ambient: Ambient)
     if (!isSecretOf(client, clientSecret, ambient.now()) || !client) {
       return refuse('invalid_client', 'the client is unknown, disabled, or its secret is another one');
     }
-    const asked = scope === undefined || scope.trim() === '' ? client.scopes : parseScopes(scope);
-    if (!asked || ![...asked].every((each) => client.scopes.has(each))) {
-      return refuse('invalid_scope', 'scope asks for more than the client holds');
-    }
-    return { kind: 'granted', minted: await tokens.mint(client, asked), scopes: asked };
+    const scopes = narrowed(client.scopes, scope);
+    if (!scopes) return refuse('invalid_scope', 'scope asks for more than the client holds');
+    return { kind: 'granted', minted: await tokens.mint(client, scopes), scopes };
   };
+}
+
+/** What was asked for, all that is held where nothing was; undefined where it is more than that. */
+function narrowed(held: Scopes, scope: string | undefined): Scopes | undefined {
+  if (scope === undefined || scope.trim() === '') return held;
+  const asked = parseScopes(scope);
+  return asked && [...asked].every((each) => held.has(each)) ? asked : undefined;
 }

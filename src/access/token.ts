@@ -18,6 +18,12 @@ import type { AccessCache, AccessView } from './table.ts';
 /** Claims and `typ` of RFC 9068. */
 const TYPE = 'at+jwt';
 
+/**
+ * Three segments, the last an Ed25519 signature in its one canonical spelling: a decoder would let pass what the last
+ * character says beyond its 512 bits, and one token would then have several spellings.
+ */
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/;
+
 /** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
 const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 
@@ -61,9 +67,45 @@ export function openTokens(
   settings: TokenSettings,
   ambient: Ambient,
 ): Tokens {
+  return {
+    mint: openMint(cache, keyring, settings, ambient),
+    verify: openVerify(cache, settings, ambient),
+  };
+}
+
+function openMint(
+  cache: AccessCache,
+  keyring: Keyring,
+  { issuer, lifetimeSeconds }: TokenSettings,
+  ambient: Ambient,
+): Tokens['mint'] {
+  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
+  return async (client, scopes) => {
+    const { keys } = await cache.fresh();
+    if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
+    const issuedAt = Math.floor(ambient.now() / 1000);
+    const expires = issuedAt + lifetimeSeconds;
+    const token = await new SignJWT({
+      client_id: client.clientId,
+      scope: [...scopes].join(' '),
+      ...realmsClaim(client.realms),
+    })
+      .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
+      .setIssuer(issuer)
+      .setAudience(issuer)
+      .setSubject(client.clientId)
+      .setIssuedAt(issuedAt)
+      .setNotBefore(issuedAt)
+      .setExpirationTime(expires)
+      .setJti(ambient.mintId())
+      .sign(await privateKeys(keys.signer));
+    return { token, expiresIn: lifetimeSeconds, expires };
+  };
+}
+
+function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambient): Tokens['verify'] {
   const verified = new Map<string, Verified>();
   const publicKeys = memoise(importPublicKey);
-  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
 
   function remember(digest: string, entry: Verified): void {
     if (entry.expiresAt <= ambient.now()) return;
@@ -74,25 +116,11 @@ export function openTokens(
     verified.set(digest, entry);
   }
 
-  /** Everything that can be refused for free is refused before a signature is checked. */
-  function claimedKey(token: string, view: AccessView): SigningKey | undefined {
-    if (token.length > LIMITS.tokenBytesMax || token.split('.').length !== 3) return undefined;
-    try {
-      const header = decodeProtectedHeader(token);
-      if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
-      if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
-      if (decodeJwt(token).iss !== settings.issuer) return undefined;
-      return view.keys.accepted.get(header.kid);
-    } catch {
-      return undefined;
-    }
-  }
-
   async function checkSignature(token: string, key: SigningKey): Promise<Verified | undefined> {
     try {
       const { payload } = await jwtVerify(token, await publicKeys(key), {
-        issuer: settings.issuer,
-        audience: settings.issuer,
+        issuer,
+        audience: issuer,
         algorithms: [ALGORITHM],
         typ: TYPE,
         clockTolerance: LIMITS.clockLeewayMs / 1000,
@@ -105,35 +133,16 @@ export function openTokens(
     }
   }
 
-  /** What the token says, no more than its client holds now. */
-  function principalFor(entry: Verified, view: AccessView): Principal | undefined {
-    const now = ambient.now();
-    if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
-      return undefined;
-    if (!view.keys.accepted.has(entry.kid)) return undefined;
-    const client = view.client(entry.clientId);
-    if (!client || client.disabledAt !== undefined) return undefined;
-    if (entry.client !== client) {
-      entry.client = client;
-      entry.principal = {
-        clientId: client.clientId,
-        scopes: intersectScopes(entry.scopes, client.scopes),
-        realms: intersectRealms(entry.realms, client.realms),
-      };
-    }
-    return entry.principal;
-  }
-
   async function verifyUnknown(
     token: string,
     digest: string,
     view: AccessView,
   ): Promise<Principal | undefined> {
-    const key = claimedKey(token, view);
+    const key = claimedKey(token, issuer, view);
     const entry = key && (await checkSignature(token, key));
     if (!entry) return undefined;
     remember(digest, entry);
-    return principalFor(entry, await cache.fresh());
+    return principalFor(entry, await cache.fresh(), ambient.now());
   }
 
   function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
@@ -141,38 +150,45 @@ export function openTokens(
     const entry = verified.get(digest);
     if (!entry) return verifyUnknown(token, digest, view);
     if (entry.expiresAt <= ambient.now()) verified.delete(digest);
-    return principalFor(entry, view);
+    return principalFor(entry, view, ambient.now());
   }
 
-  return {
-    async mint(client, scopes) {
-      const { keys } = await cache.fresh();
-      if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
-      const issuedAt = Math.floor(ambient.now() / 1000);
-      const expires = issuedAt + settings.lifetimeSeconds;
-      const token = await new SignJWT({
-        client_id: client.clientId,
-        scope: [...scopes].join(' '),
-        ...realmsClaim(client.realms),
-      })
-        .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
-        .setIssuer(settings.issuer)
-        .setAudience(settings.issuer)
-        .setSubject(client.clientId)
-        .setIssuedAt(issuedAt)
-        .setNotBefore(issuedAt)
-        .setExpirationTime(expires)
-        .setJti(ambient.mintId())
-        .sign(await privateKeys(keys.signer));
-      return { token, expiresIn: settings.lifetimeSeconds, expires };
-    },
-    verify(token) {
-      const view = cache.fresh();
-      return view instanceof Promise
-        ? view.then((later) => verifyWith(token, later))
-        : verifyWith(token, view);
-    },
+  return (token) => {
+    const view = cache.fresh();
+    return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
   };
+}
+
+/** Everything that can be refused for free is refused before a signature is checked. */
+function claimedKey(token: string, issuer: string, view: AccessView): SigningKey | undefined {
+  if (token.length > LIMITS.tokenBytesMax || !COMPACT.test(token)) return undefined;
+  try {
+    const header = decodeProtectedHeader(token);
+    if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
+    if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
+    if (decodeJwt(token).iss !== issuer) return undefined;
+    return view.keys.accepted.get(header.kid);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the token says, no more than its client holds now. */
+function principalFor(entry: Verified, view: AccessView, now: number): Principal | undefined {
+  if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
+    return undefined;
+  if (!view.keys.accepted.has(entry.kid)) return undefined;
+  const client = view.client(entry.clientId);
+  if (!client || client.disabledAt !== undefined) return undefined;
+  if (entry.client !== client) {
+    entry.client = client;
+    entry.principal = {
+      clientId: client.clientId,
+      scopes: intersectScopes(entry.scopes, client.scopes),
+      realms: intersectRealms(entry.realms, client.realms),
+    };
+  }
+  return entry.principal;
 }
 
 function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {

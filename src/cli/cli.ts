@@ -15,6 +15,7 @@ import { addImport } from './import.ts';
 import { addInit } from './init.ts';
 import { addKeyCommands } from './keys.ts';
 import { addServe } from './serve.ts';
+import { nameVariables, withVariables } from './variables.ts';
 
 /** Exit codes, the same for every command. */
 export const EXIT = Object.freeze({
@@ -44,8 +45,8 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   let code: number = EXIT.done;
   const desk: Desk = {
     flagsOf,
-    settingsOf: (command) => readSettings(flagsOf(command), environment),
-    programName: environment['npm_command'] === 'exec' ? 'npx authrealm' : 'authrealm',
+    settingsOf: (command) => readSettings(flagsOf(command), environment, variables),
+    programName: environment.npm_command === 'exec' ? 'npx authrealm' : 'authrealm',
   };
   const program = new Command('authrealm')
     .description('The self-hosted directory of identity links.')
@@ -62,8 +63,9 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addKeyCommands(program, desk);
   addImport(program, desk, end);
   addDemo(program, desk);
+  const variables = nameVariables(program);
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
   } catch (error) {
     code = codeOf(error);
   }

@@ -54,7 +54,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .description('make a client and show its secret, once')
     .requiredOption('--name <NAME>', 'what people call it', clientName)
     .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
-    .option('--realm <ID>', REALM_HELP, realmId)
+    .option('--realm <ID>', REALM_HELP, realmIds)
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
       const grant = { scopes: options.scope ?? new Set<string>(), realms: realmsOf(options) ?? '*' };
@@ -68,9 +68,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .description('list the clients, without secrets')
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
-      const clients = (await withStore(command, listClients)).map(describe);
-      if (options.json) console.log(JSON.stringify(clients, null, 2));
-      else for (const each of clients) show(each, undefined);
+      showAll((await withStore(command, listClients)).map(describe), options.json);
     });
 
   changing('update', 'change name, scopes or realms; felt within a second', (options) => {
@@ -81,7 +79,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
   })
     .option('--name <NAME>', 'what people call it', clientName)
     .option('--scope <SCOPES>', SCOPE_HELP, scopes)
-    .option('--realm <ID>', REALM_HELP, realmId)
+    .option('--realm <ID>', REALM_HELP, realmIds)
     .option('--all-realms', 'lift the limit to some realms');
 
   changing('disable', 'refuse the client and its tokens, within a second', () => ({
@@ -103,7 +101,8 @@ export function addClientCommands(program: Command, desk: Desk): void {
 }
 
 const SCOPE_HELP = `what it may do, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
-const REALM_HELP = 'limit it to this realm; give it once per realm. All realms unless given';
+const REALM_HELP =
+  'limit it to this realm; several: separated by spaces, or given again. All realms unless given';
 
 function clientName(raw: string): string {
   if (raw.trim() === '' || raw.length > 255)
@@ -117,10 +116,10 @@ function scopes(raw: string): Scopes {
   return parsed;
 }
 
-function realmId(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
-  const id = parseUuid(raw);
-  if (!id) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
-  return [...before, id];
+function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
+  const ids = raw.split(' ').filter(Boolean).map(parseUuid);
+  if (ids.includes(undefined)) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
+  return [...before, ...(ids as Uuid[])];
 }
 
 function hours(raw: string): number {
@@ -152,6 +151,11 @@ function describe(client: Client): Description {
 
 function describeIssued({ client, secret }: Issued): Description {
   return { client_id: client.clientId, client_secret: secret, ...describe(client) };
+}
+
+function showAll(descriptions: readonly Description[], asJson: true | undefined): void {
+  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
+  else for (const each of descriptions) show(each, undefined);
 }
 
 function show(description: Description, asJson: true | undefined): void {

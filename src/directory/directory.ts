@@ -41,7 +41,7 @@ export function draftRecord(
   const named = Object.keys(parsed.data);
   return {
     write: { op: 'insert', resource, key, record },
-    change: changeOf(resource, 'created', key, record.revision, named, origin),
+    change: changeOf(resource, 'created', { key, revision: record.revision, members: named }, origin),
   };
 }
 

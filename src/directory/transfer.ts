@@ -279,7 +279,12 @@ function loadOf(statement: Statement, context: TransferContext): Load {
   const names = shape.members.filter(({ name }) => record[name] !== undefined).map(({ name }) => name);
   return {
     write: { op: 'insert', resource: shape.resource, key, record },
-    change: changeOf(shape.resource, 'created', key, record.revision, names, originAt(now)),
+    change: changeOf(
+      shape.resource,
+      'created',
+      { key, revision: record.revision, members: names },
+      originAt(now),
+    ),
     judge: (stored) => judge(statement, stored, context),
   };
 }
@@ -296,7 +301,12 @@ function judge(statement: Statement, stored: AnyRecord, context: TransferContext
     ...(createdAt === undefined || createdAt === stored.created_at ? [] : ['created_at']),
     ...(updatedAt === undefined || updatedAt === stored.updated_at ? [] : ['updated_at']),
   ];
-  const change = changeOf(shape.resource, 'updated', key, record.revision, moved, originAt(now));
+  const change = changeOf(
+    shape.resource,
+    'updated',
+    { key, revision: record.revision, members: moved },
+    originAt(now),
+  );
   if (moved.length === 0) return { judgement: 'same', change };
   if (!context.isUpsert || fixedOf(shape.resource, moved).length > 0) return { judgement: 'refuse', change };
   const replacement: AnyRecord = {

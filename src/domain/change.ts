@@ -35,13 +35,18 @@ export interface ChangeOrigin {
   readonly at: number;
 }
 
+/** What was written: which record, as of which revision, and the names of the members that moved. */
+export interface WrittenRecord {
+  readonly key: Key;
+  readonly revision: Revision;
+  readonly members: readonly string[];
+}
+
 /** The change that belongs to one written record. */
 export function changeOf(
   resource: Resource,
   verb: ChangeVerb,
-  key: Key,
-  revision: Revision,
-  members: readonly string[],
+  { key, revision, members }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
   const depth = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');

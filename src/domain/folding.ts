@@ -10,9 +10,13 @@ const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
  * The key by which two usernames, e-mail addresses or names are the same one (contract 8, row 16): NFKC, without
  * invisible code points, upper, lower, NFKC. Made here and compared bytewise, so that every engine agrees.
  * Look-alikes of other scripts stay distinct.
+ *
+ * It is lowered once more beforehand for the sake of one letter: the capital sharp s is its own upper case, while that
+ * of the small one is SS.
  */
 export function foldedKey(value: string): string {
-  return value.normalize('NFKC').replace(IGNORABLE, '').toUpperCase().toLowerCase().normalize('NFKC');
+  const visible = value.normalize('NFKC').replace(IGNORABLE, '');
+  return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC');
 }
 
 /** A key must fit an index row beside the other columns of its index (contract 8, row 41). */

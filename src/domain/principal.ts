@@ -9,11 +9,11 @@ export const SCOPES: readonly string[] = [
   'admin',
 ];
 
-/** Short forms: what is written on the left means what is listed on the right. */
-const SHORT_FORMS: Readonly<Record<string, readonly string[]>> = {
-  'profile-infos:read': ['oidc-profile-infos:read', 'password-profile-infos:read'],
-  'profile-infos:write': ['oidc-profile-infos:write', 'password-profile-infos:write'],
-};
+/** Short forms: what is written on the left means what is listed on the right. A map, for callers choose the word. */
+const SHORT_FORMS: ReadonlyMap<string, readonly string[]> = new Map([
+  ['profile-infos:read', ['oidc-profile-infos:read', 'password-profile-infos:read']],
+  ['profile-infos:write', ['oidc-profile-infos:write', 'password-profile-infos:write']],
+]);
 
 export type Scopes = ReadonlySet<string>;
 
@@ -25,7 +25,7 @@ export function parseScopes(raw: string): Scopes | undefined {
   const scopes = new Set<string>();
   for (const word of raw.split(' ')) {
     if (word === '') continue;
-    for (const scope of SHORT_FORMS[word] ?? [word]) {
+    for (const scope of SHORT_FORMS.get(word) ?? [word]) {
       if (!SCOPES.includes(scope)) return undefined;
       scopes.add(scope);
     }
@@ -34,7 +34,7 @@ export function parseScopes(raw: string): Scopes | undefined {
 }
 
 /** Every scope word a person may write, short forms included; for help texts and error messages. */
-export const SCOPE_WORDS: readonly string[] = [...Object.keys(SHORT_FORMS), ...SCOPES];
+export const SCOPE_WORDS: readonly string[] = [...SHORT_FORMS.keys(), ...SCOPES];
 
 /** The realms someone may touch: all of them, or those listed. */
 export type Realms = '*' | ReadonlySet<Uuid>;

@@ -24,7 +24,8 @@ function isAtMost(value: string, max: number): boolean {
   return value.length <= max || (value.length <= 2 * max && [...value].length <= max);
 }
 
-const HTTP_URL = /^https?:\/\/[\x21-\x7e]+$/;
+/** Without the backslash, which is no character of a URL: parsers disagree on where it ends the host. */
+const HTTP_URL = /^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/;
 
 /** An absolute http or https URL of at most `max` printable ASCII characters. */
 export function httpUrl(max: number) {
@@ -47,5 +48,5 @@ export function issuerUrl() {
 }
 
 function authority(url: string): string {
-  return url.slice(url.indexOf('//') + 2).split(/[/\\]/, 1)[0] ?? '';
+  return url.slice(url.indexOf('//') + 2).split('/', 1)[0] ?? '';
 }

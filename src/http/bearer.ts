@@ -20,9 +20,9 @@ export function insufficientScope(scope: string): Reply {
 export function authenticate(tokens: Tokens): Stage {
   return (call) => {
     const header = call.request.headers.get('authorization');
-    if (header === null || header === '') return NO_TOKEN;
+    if (header === null) return NO_TOKEN;
     const token = bearerToken(header);
-    if (token === undefined) return BAD_TOKEN;
+    if (token === undefined) return carriesToken(header) ? BAD_TOKEN : NO_TOKEN;
     const principal = tokens.verify(token);
     if (principal instanceof Promise) {
       return principal.then((later) => {
@@ -35,6 +35,11 @@ export function authenticate(tokens: Tokens): Stage {
     call.principal = principal;
     return undefined;
   };
+}
+
+/** Another scheme, or nothing behind this one, is a request without a token (RFC 6750, 3.1). */
+function carriesToken(header: string): boolean {
+  return /^bearer +[^ ]/i.test(header);
 }
 
 /** The token of `Bearer <token>`; the scheme's name is case-insensitive (RFC 9110, 11.1). */

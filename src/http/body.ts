@@ -17,7 +17,8 @@ export async function readText(request: Request): Promise<string> {
     if (performance.now() - start >= LIMITS.answerMsMax - 500) throw new Fault('request_timeout');
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw error instanceof TypeError ? new Fault('malformed') : error;
+    // What is no fault of ours is the caller's: bytes that are no UTF-8, or a connection given up half-way.
+    throw error instanceof Fault ? error : new Fault('malformed', [], error);
   } finally {
     clearTimeout(timer);
   }

@@ -33,7 +33,7 @@ function refuse(code: GrantFaultCode, description: string): Refusal {
 }
 
 function readRequest(request: Request, body: string): GrantRequest | Refusal {
-  const query = new URLSearchParams(request.url.split('?')[1] ?? '');
+  const query = new URLSearchParams(/\?(.*)$/.exec(request.url)?.[1]);
   if (PARAMETERS.some((name) => query.has(name))) {
     return refuse('invalid_request', 'parameters belong in the body: a query ends up in logs');
   }

@@ -32,7 +32,7 @@ export function openApiDocument(baseUrl: string, version: string, lookups: reado
       version,
       description:
         'A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms ' +
-        'API. Members marked x-authrealm-extension are additions of ours.',
+        'API. Operations marked x-authrealm-extension are additions of ours.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
@@ -127,6 +127,9 @@ function faults(...codes: FaultCode[]): Record<string, ZodOpenApiResponseObject>
   );
 }
 
+/** What the family does not have (contract 8, row 48). */
+const OURS = { 'x-authrealm-extension': true } as const;
+
 const granted = z.strictObject({
   access_token: z.string(),
   token_type: z.literal('Bearer'),
@@ -165,6 +168,7 @@ function ownPaths(): ZodOpenApiPathsObject {
   });
   const open = (operationId: string, summary: string, schema: z.ZodType) => ({
     get: {
+      ...OURS,
       operationId,
       summary,
       security: [],
@@ -174,7 +178,7 @@ function ownPaths(): ZodOpenApiPathsObject {
   const status = z.strictObject({ status: z.literal('ok') });
   return {
     '/oauth/access_token': grant('get-access-token'),
-    '/oauth/token': grant('get-token'),
+    '/oauth/token': { post: { ...OURS, ...grant('get-token').post } },
     '/.well-known/jwks.json': open(
       'get-key-set',
       'The public keys of access tokens (RFC 7517).',

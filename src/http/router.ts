@@ -40,7 +40,9 @@ export function normalise(path: string): string {
  * decoded is handed on as it is, and is then no identifier.
  */
 export function openRouter(routes: readonly Route[]): (path: string) => Match | undefined {
-  const table = routes.map((route) => ({ route, segments: route.pattern.split('/') }));
+  const table = routes
+    .map((route) => ({ route, segments: route.pattern.split('/') }))
+    .sort((left, right) => compare(left.segments, right.segments));
   return (path) => {
     const segments = normalise(path).split('/');
     for (const { route, segments: pattern } of table) {
@@ -50,6 +52,12 @@ export function openRouter(routes: readonly Route[]): (path: string) => Match | 
     }
     return undefined;
   };
+}
+
+/** A spelled-out segment goes before a named one, the earliest difference deciding. */
+function compare(left: readonly string[], right: readonly string[]): number {
+  const at = left.findIndex((part, index) => part.startsWith(':') !== right[index]?.startsWith(':'));
+  return at < 0 ? 0 : Number(left[at]?.startsWith(':')) - Number(right[at]?.startsWith(':'));
 }
 
 function paramsOf(

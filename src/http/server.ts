@@ -29,6 +29,8 @@ type NativeHandler = (request: Request & { params?: Record<string, string> }) =>
 
 const SAMPLED_ONE_IN = 100;
 const DRAIN_POLL_MS = 5;
+/** What the log calls the path of a request that is none of ours. */
+const NOWHERE: Route = { pattern: '*', answers: {} };
 const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
 
 /**
@@ -138,16 +140,21 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
   const fetch: NativeHandler = (request) => {
     const found = match(pathOf(request.url));
-    const requestId = () => requestIdOf(request) ?? mintRequestId();
-    if (!found) return write(request, faultReply('route_unknown'), requestId());
+    if (!found) return handle(request, {}, NOWHERE, () => faultReply('route_unknown'));
+    const { route, params } = found;
     const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
-    const answer = found.route.answers[method];
-    if (answer) return handle(request, found.params, found.route, answer);
-    const methods = Object.keys(found.route.answers) as Method[];
-    const preflight = cors.preflight(request, methods);
-    if (preflight) return respond({ status: 204, headers: preflight, body: null }, requestId(), {});
-    return write(request, faultReply('method_unknown', { Allow: allowedMethods(found.route) }), requestId());
+    return handle(request, params, route, route.answers[method] ?? otherMethod(route));
   };
+
+  /** A preflight, or a method that this path does not have. */
+  function otherMethod(route: Route): Answer {
+    return ({ request }) => {
+      const preflight = cors.preflight(request, Object.keys(route.answers) as Method[]);
+      return preflight
+        ? { status: 204, headers: preflight, body: null }
+        : faultReply('method_unknown', { Allow: allowedMethods(route) });
+    };
+  }
 
   const routes: Record<string, Record<string, NativeHandler>> = {};
   for (const route of table) {
@@ -155,7 +162,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
     for (const [method, answer] of Object.entries(route.answers)) {
       const native: NativeHandler = (request) => handle(request, request.params ?? {}, route, answer);
       methods[method] = native;
-      if (method === 'GET') methods['HEAD'] = native;
+      if (method === 'GET') methods.HEAD = native;
     }
     routes[route.pattern] = methods;
   }

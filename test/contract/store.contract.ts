@@ -30,7 +30,7 @@ function insert(resource: Resource, key: Key, members: Record<string, unknown>):
 
 function changeFor({ resource, key, record }: Insert, verb: 'created' | 'updated' = 'created'): Change {
   const origin = { actor: 'contract', requestId: 'r-1', at: record.updated_at };
-  return changeOf(resource, verb, key, record.revision, Object.keys(record), origin);
+  return changeOf(resource, verb, { key, revision: record.revision, members: Object.keys(record) }, origin);
 }
 
 /** A realm with everything a link can hang on. */

@@ -1,0 +1,53 @@
+import type { Command, Option } from 'commander';
+import { SETTINGS } from '../config.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const SETTING_FLAGS: ReadonlySet<string | undefined> = new Set(
+  Object.values(SETTINGS).flatMap((row) => ('flag' in row ? [`--${row.flag}`] : [])),
+);
+
+/** The options of a command that are no settings. */
+function ownOptions(command: Command): readonly Option[] {
+  return command.options.filter(({ long }) => long !== undefined && !SETTING_FLAGS.has(long));
+}
+
+/**
+ * Names an environment variable for every option that is no setting, after its command: AUTHREALM_IMPORT_ON_ERROR.
+ * Help texts show it. Settings have their own names, in the table. Answers all names.
+ */
+export function nameVariables(command: Command, path = 'AUTHREALM'): string[] {
+  return command.commands.flatMap((child) => {
+    const own = `${path}_${upper(child.name())}`;
+    const named = ownOptions(child).map(
+      (option) => option.env(`${own}_${upper(option.long ?? '')}`).envVar ?? '',
+    );
+    return [...named, ...nameVariables(child, own)];
+  });
+}
+
+function upper(name: string): string {
+  return name.replace(/^--/, '').replaceAll('-', '_').toUpperCase();
+}
+
+/** The command line with what the environment says of options it does not name. */
+export function withVariables(program: Command, argv: readonly string[], environment: Environment): string[] {
+  let command = program;
+  for (const word of argv) {
+    const child = command.commands.find((each) => each.name() === word);
+    if (!child) break;
+    command = child;
+  }
+  const added = ownOptions(command).flatMap((option) => {
+    const value = option.envVar === undefined ? undefined : environment[option.envVar];
+    const isGiven = argv.some((word) => word === option.long || word.startsWith(`${option.long}=`));
+    return value === undefined || isGiven ? [] : spelled(option, value);
+  });
+  return [...argv, ...added];
+}
+
+/** An option as the command line has it; a switch is on for `true` and `1`. */
+function spelled({ long, required }: Option, value: string): string[] {
+  if (required) return [`${long}=${value}`];
+  return value === 'true' || value === '1' ? [long ?? ''] : [];
+}
