@@ -12,7 +12,7 @@ import { Refusal } from './domain/fault.ts';
 import { type Ambient, parseUuid, type Uuid } from './domain/id.ts';
 import { parseScopes } from './domain/principal.ts';
 import { routesOf } from './http/routes.ts';
-import { type Server, startServer } from './http/server.ts';
+import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import type { Log } from './observe/log.ts';
 import { type Engine, openEngine, reopenEngine } from './store/open.ts';
 
@@ -100,6 +100,12 @@ function realmId(raw: string, path: string): Uuid {
   return id;
 }
 
+/** What a server listens with and logs. */
+export function serverSettings(settings: Settings): ServerSettings {
+  const { host, port, processes, corsOrigins, requestLogging } = settings;
+  return { host, port, tls: readTls(settings), isShared: processes > 1, corsOrigins, requestLogging };
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export function serve(
   settings: Settings,
@@ -107,15 +113,7 @@ export function serve(
   log: Log,
   ambient: Ambient,
 ): Promise<Server> {
-  const server = {
-    host: settings.host,
-    port: settings.port,
-    tls: readTls(settings),
-    isShared: settings.processes > 1,
-    corsOrigins: settings.corsOrigins,
-    requestLogging: settings.requestLogging,
-  };
-  return startServer(server, log, async (url) => {
+  return startServer(serverSettings(settings), log, async (url) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient);
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime };

@@ -51,12 +51,16 @@ const isTrue = (raw: string): boolean | undefined =>
   ({ true: true, '1': true, false: false, '0': false })[raw];
 const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
+/** Segments that mean the same to every router and proxy, whatever they decode. */
+const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
+
 /** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
 function parseBaseUrl(raw: string): string | undefined {
   const url = URL.parse(raw);
   if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)
     return undefined;
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+  const path = url.pathname.replace(/\/$/, '');
+  return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
 }
 
 /** Origins as a browser spells them, separated by spaces or commas. */
@@ -124,7 +128,8 @@ export const SETTINGS = {
     value: 'URL',
     doc: 'what callers reach the service by, with a path prefix if it has one: links and tokens carry it',
     parse: parseBaseUrl,
-    expects: 'an http or https URL without query, fragment or userinfo',
+    expects:
+      'an http or https URL, its path of letters, digits and . _ ~ - only, without query, fragment or userinfo',
   }),
   processes: defaulted<number>({
     env: 'AUTHREALM_PROCESSES',
@@ -211,14 +216,21 @@ export type Flags = Partial<Record<SettingName, string>>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+interface ReadOptions {
+  /** Variables that are no settings, and that commands read. */
+  readonly otherNames?: readonly string[];
+  /** The command listens: what an address needs is judged only then. */
+  readonly listens?: boolean;
+}
+
 /**
- * Reads the whole table from flags and environment; `otherNames` are variables that commands read. Throws one Refusal that names every mistake; a value that could be
+ * Reads the whole table from flags and environment. Throws one Refusal that names every mistake; a value that could be
  * a secret is not repeated.
  */
 export function readSettings(
   flags: Flags,
   environment: Environment,
-  otherNames: readonly string[] = [],
+  { otherNames = [], listens = false }: ReadOptions = {},
 ): Settings {
   const complaints = unknownNames(environment, otherNames);
   const values: Partial<Record<SettingName, unknown>> = {};
@@ -232,6 +244,7 @@ export function readSettings(
   }
   const settings = values as Settings;
   complaints.push(...contradictions(values as Partial<Settings>));
+  if (listens) complaints.push(...exposures(values as Partial<Settings>));
   if (complaints.length > 0) throw new Refusal(complaints.join('\n'), { isUsage: true });
   return Object.freeze(settings);
 }
@@ -252,7 +265,6 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 /** Settings that do not go together; one that could not be read takes no part. */
 function contradictions(settings: Partial<Settings>): string[] {
   const found: string[] = [];
-  const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
     found.push('--tls-cert and --tls-key go together');
   }
@@ -262,6 +274,13 @@ function contradictions(settings: Partial<Settings>): string[] {
   if ((settings.processes ?? 1) > 1 && settings.database?.path === ':memory:') {
     found.push('a database in memory belongs to one process: --processes must be 1');
   }
+  return found;
+}
+
+/** What an address that others can reach needs. */
+function exposures(settings: Partial<Settings>): string[] {
+  const found: string[] = [];
+  const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
   if (settings.host === undefined || LOOPBACK.test(settings.host)) return found;
   if (settings.baseUrl === undefined) {
     found.push(

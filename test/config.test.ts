@@ -4,7 +4,7 @@ import { Refusal } from '../src/domain/fault.ts';
 
 function complaints(flags: Flags, environment: Record<string, string> = {}): readonly string[] {
   try {
-    readSettings(flags, environment);
+    readSettings(flags, environment, { listens: true });
     return [];
   } catch (error) {
     expect(error).toBeInstanceOf(Refusal);
@@ -73,6 +73,10 @@ describe('values', () => {
     ['baseUrl', 'https://user@id.example'],
     ['baseUrl', 'https://id.example/?x'],
     ['baseUrl', 'https://id.example/#x'],
+    ['baseUrl', 'https://id.example/:realm'],
+    ['baseUrl', 'https://id.example/a*'],
+    ['baseUrl', 'https://id.example/a//b'],
+    ['baseUrl', 'https://id.example/a%20b'],
     ['corsOrigins', '*'],
     ['corsOrigins', 'https://shop.example/'],
     ['corsOrigins', 'shop.example'],
@@ -109,6 +113,10 @@ describe('an address that is not loopback', () => {
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
     test(`${host} is loopback`, () => expect(complaints({ host })).toEqual([]));
   }
+});
+
+test('a command that does not listen is not asked what an address needs', () => {
+  expect(readSettings({ host: '0.0.0.0' }, {}).host).toBe('0.0.0.0');
 });
 
 test('what does not go together is refused', () => {

@@ -130,9 +130,10 @@ export async function ensureClient(
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;
   const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
-  if (await store.insertClient(client)) return;
   const found = (await listClients(store)).find((each) => each.clientId === clientId);
+  // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
+  if (!found && (await store.insertClient(client))) return;
   await changeClient(
     store,
     clientId,

@@ -8,7 +8,8 @@ import {
   type SettingName,
   type Settings,
 } from '../config.ts';
-import { Refusal } from '../domain/fault.ts';
+import { Fault, Refusal } from '../domain/fault.ts';
+import { traceOf } from '../observe/log.ts';
 import { addClientCommands } from './clients.ts';
 import { addDemo } from './demo.ts';
 import { addImport } from './import.ts';
@@ -34,6 +35,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export interface Desk {
   /** Reads the settings from the command's flags and the environment. */
   settingsOf(command: Command): Settings;
+  /** The same for a command that listens: what its address needs is judged as well. */
+  listeningSettingsOf(command: Command): Settings;
   /** The flags of a command that are settings, as they were written. */
   flagsOf(command: Command): Flags;
   /** How the operator calls this program: by name, or through npx inside a clone. */
@@ -45,7 +48,9 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   let code: number = EXIT.done;
   const desk: Desk = {
     flagsOf,
-    settingsOf: (command) => readSettings(flagsOf(command), environment, variables),
+    settingsOf: (command) => readSettings(flagsOf(command), environment, { otherNames: variables }),
+    listeningSettingsOf: (command) =>
+      readSettings(flagsOf(command), environment, { otherNames: variables, listens: true }),
     programName: environment.npm_command === 'exec' ? 'npx authrealm' : 'authrealm',
   };
   const program = new Command('authrealm')
@@ -75,9 +80,22 @@ export async function run(argv: readonly string[], environment: Environment): Pr
 /** Tells why a command ended and answers its exit code. Anything unforeseen is a bug and keeps its stack. */
 function codeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
-  if (!(error instanceof Refusal)) throw error;
-  for (const line of error.message.split('\n')) console.error(`authrealm: ${line}`);
-  return error.isUsage ? EXIT.usage : EXIT.failed;
+  const refusal = asRefusal(error);
+  if (!refusal) throw error;
+  for (const line of refusal.message.split('\n')) console.error(`authrealm: ${line}`);
+  return refusal.isUsage ? EXIT.usage : EXIT.failed;
+}
+
+/** Trouble of the database or the system in a sentence; undefined for a bug. */
+function asRefusal(error: unknown): Refusal | undefined {
+  if (error instanceof Refusal) return error;
+  if (error instanceof Fault && error.code === 'unavailable') {
+    const { cause } = traceOf(error.cause ?? error);
+    const busy = cause.startsWith('SQLITE_BUSY') ? 'another process kept it busy; try again' : cause;
+    return new Refusal(`the database did not do it: ${busy}`);
+  }
+  const { syscall, message } = error as NodeJS.ErrnoException;
+  return syscall === undefined ? undefined : new Refusal(message);
 }
 
 function exitCodes(): string {

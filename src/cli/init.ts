@@ -9,6 +9,7 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/links.ts';
+import { urlOf } from '../http/server.ts';
 import { addDatabaseSettings, addSettings, type Desk, written } from './cli.ts';
 import { tellKeyFile } from './serve.ts';
 
@@ -21,7 +22,14 @@ interface Beginning {
 
 /** `init`: from nothing to a first lookup, with commands to paste. */
 export function addInit(program: Command, desk: Desk): void {
-  addSettings(addDatabaseSettings(program.command('init')), ['host', 'port', 'baseUrl'])
+  addSettings(addDatabaseSettings(program.command('init')), [
+    'host',
+    'port',
+    'baseUrl',
+    'behindProxy',
+    'tlsCert',
+    'tlsKey',
+  ])
     .description('make the database, its key, a realm, a password profile and a client; say how to go on')
     .action(async (_options, command: Command) => {
       const settings = desk.settingsOf(command);
@@ -62,7 +70,7 @@ interface Calls {
 
 function tellNext(settings: Settings, { realmId, profileId, issued }: Beginning, calls: Calls): void {
   const { client, secret } = issued;
-  const base = settings.baseUrl ?? `http://${settings.host}:${settings.port}`;
+  const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
   const userId = systemAmbient.mintId();
   const linkId = systemAmbient.mintId();
   const lines = [

@@ -12,7 +12,7 @@ export function addServe(program: Command, desk: Desk): void {
   addSettings(program.command('serve'), names)
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = desk.listeningSettingsOf(command);
       const log = openLog();
       const vault = await openVault(settings, systemAmbient);
       await ensureBootstrapClient(settings, vault, systemAmbient);
@@ -30,7 +30,7 @@ export function addServe(program: Command, desk: Desk): void {
     });
   addSettings(program.command(WORKER_COMMAND, { hidden: true }), names).action(
     async (_options, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = desk.listeningSettingsOf(command);
       const vault = await reopenVault(settings, systemAmbient);
       const server = await serve(settings, vault, openLog(), systemAmbient);
       process.send?.({ url: server.url });

@@ -1,8 +1,9 @@
 import { systemAmbient } from '../ambient.ts';
+import { serverSettings } from '../app.ts';
 import type { Flags, Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Server } from '../http/server.ts';
+import { assertFree, type Server } from '../http/server.ts';
 import type { Log } from '../observe/log.ts';
 import { written } from './cli.ts';
 
@@ -28,19 +29,24 @@ export async function startWorkers(
   function start(restartMs: number): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const startedAt = systemAmbient.monotonic();
+    let hasServed = false;
     const worker = Bun.spawn(
       [process.execPath, Bun.main, WORKER_COMMAND, ...written({ ...flags, port: String(port) })],
       {
         stdio: ['ignore', 'inherit', 'inherit'],
-        ipc: (message: { url: string }) => resolve(message.url),
+        ipc: (message: { url: string }) => {
+          hasServed = true;
+          resolve(message.url);
+        },
         onExit: (ended, code) => {
           running.delete(ended);
           reject(new Refusal('a process ended before it served; what it said stands above'));
-          if (isStopping || !isServing) return;
+          if (isStopping || !(isServing || hasServed)) return;
           log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
           const livedLong = systemAmbient.monotonic() - startedAt > RESTART_MS_MAX;
-          const next = livedLong ? RESTART_MS_MIN : Math.min(restartMs * 2, RESTART_MS_MAX);
-          setTimeout(() => isStopping || start(next).catch(() => undefined), restartMs);
+          const waitMs = livedLong ? RESTART_MS_MIN : restartMs;
+          const next = Math.min(waitMs * 2, RESTART_MS_MAX);
+          setTimeout(() => isStopping || start(next).catch(() => undefined), waitMs);
         },
       },
     );
@@ -60,6 +66,7 @@ export async function startWorkers(
     clearTimeout(deadline);
   }
 
+  if (port !== 0) await assertFree(serverSettings(settings));
   try {
     const url = await start(RESTART_MS_MIN);
     port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));

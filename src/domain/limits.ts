@@ -8,8 +8,10 @@ export const LIMITS = Object.freeze({
   bodyBytesMax: 65_536,
   tokenBytesMax: 8_192,
   requestIdCharactersMax: 64,
-  /** From the request's last header to the answer: 503, or 408 where the body is what did not come. */
+  /** From the request's last header to the answer; then 503. */
   answerMsMax: 5_000,
+  /** How long a body may take to come; less than `answerMsMax`, so that the caller learns what was late. */
+  bodyMsMax: 4_500,
   /** A connection without traffic is closed. */
   idleSecondsMax: 60,
   /** After SIGTERM: how long requests in flight may take to end. */

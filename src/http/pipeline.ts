@@ -7,7 +7,7 @@ import { authenticate, insufficientScope } from './bearer.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { paramNames } from './links.ts';
 import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
-import { faultReply, JSON_TYPE, type Reply } from './reply.ts';
+import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the request paths are built from. */
 export interface Rooms {
@@ -75,14 +75,20 @@ function compare(etagOf: (record: AnyRecord) => string): Stage {
     call.etag = etagOf(call.record as AnyRecord);
     const named = call.request.headers.get('if-none-match');
     if (named === null || !isNamedBy(named, call.etag)) return undefined;
-    return { status: 304, headers: { ETag: call.etag, 'Cache-Control': RECORD_CACHING }, body: null };
+    const headers = { ETag: call.etag, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId };
+    return { status: 304, headers, body: null };
   };
 }
 
 function present(presenter: Presenter): Stage {
   return (call) => ({
     status: 200,
-    headers: { 'Content-Type': JSON_TYPE, ETag: call.etag as string, 'Cache-Control': RECORD_CACHING },
+    headers: {
+      'Content-Type': JSON_TYPE,
+      ETag: call.etag as string,
+      'Cache-Control': RECORD_CACHING,
+      [REQUEST_ID]: call.requestId,
+    },
     body: presenter(call.record as AnyRecord, call.key as Key),
   });
 }

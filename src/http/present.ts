@@ -34,16 +34,23 @@ export function presenterOf(resource: Resource, baseUrl: string): Presenter {
 }
 
 function members(of: readonly Member[]): Part[] {
-  return of.map(({ name }) => ({
+  return of.map(({ name, placement }) => ({
     before: `,${JSON.stringify(name)}:`,
-    write: (record) => JSON.stringify(record[name] ?? null),
+    // An identifier needs no escaping.
+    write: placement.references
+      ? (record) => `"${record[name]}"`
+      : (record) => JSON.stringify(record[name] ?? null),
   }));
 }
 
-const stamps: readonly Part[] = (['created_at', 'updated_at'] as const).map((name) => ({
-  before: `,"${name}":`,
-  write: (record) => `"${instant(record[name])}"`,
-}));
+const stamps: readonly Part[] = [{ before: ',"created_at":"', write: writeStamps }];
+
+/** Both instants; most records were never changed, and theirs is written once. */
+function writeStamps({ created_at, updated_at }: AnyRecord): string {
+  const created = instant(created_at);
+  const updated = updated_at === created_at ? created : instant(updated_at);
+  return `${created}","updated_at":"${updated}"`;
+}
 
 /** An object inside `data` that holds those members placed within it, and `more` behind them. */
 function nested(

@@ -1,5 +1,8 @@
 import { FAULTS, type FaultCode } from '../domain/fault.ts';
 
+/** Every answer carries it; a reply that serves many calls gets it when it is written. */
+export const REQUEST_ID = 'X-Request-Id';
+
 /** An answer before it is written. Functions return it; one function writes it to the socket. */
 export interface Reply {
   readonly status: number;

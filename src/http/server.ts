@@ -3,7 +3,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import type { Answer, Call } from './call.ts';
 import { openCors } from './cors.ts';
-import { faultReply, type Reply } from './reply.ts';
+import { faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
 export interface ServerSettings {
@@ -44,8 +44,7 @@ export async function startServer(
 ): Promise<Server> {
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
-  const host = settings.host.includes(':') ? `[${settings.host}]` : settings.host;
-  const url = `${settings.tls ? 'https' : 'http'}://${host}:${server.port}`;
+  const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const { routes, fetch } = handlersOf(await makeRoutes(url), settings, log);
   server.reload({ routes, fetch });
   return {
@@ -58,6 +57,19 @@ export async function startServer(
       await server.stop(true);
     },
   };
+}
+
+/** The URL of an address. */
+export function urlOf(host: string, port: number, isTls: boolean): string {
+  return `${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * Makes sure that nobody else has the port, which processes that share theirs would not notice. Throws Refusal.
+ */
+export async function assertFree(settings: ServerSettings): Promise<void> {
+  const probe = listen({ ...settings, isShared: false }, () => new Response(null, { status: 503 }));
+  await probe.stop(true);
 }
 
 /** Throws Refusal where the address cannot be taken or the certificate cannot be read. */
@@ -88,7 +100,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
   const isCorsOn = settings.corsOrigins.length > 0;
 
   function write(request: Request, reply: Reply, requestId: string): Response {
-    return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : {});
+    return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : undefined);
   }
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
@@ -170,9 +182,12 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 }
 
 /** The one function that writes an answer. */
-function respond(reply: Reply, requestId: string, more: Readonly<Record<string, string>>): Response {
-  const headers = { ...reply.headers, ...more, 'X-Request-Id': requestId };
-  return new Response(reply.body, { status: reply.status, headers });
+function respond(reply: Reply, requestId: string, more?: Readonly<Record<string, string>>): Response {
+  const { status, headers, body } = reply;
+  // A reply made for one call carries its request ID; copying its headers would cost more than all else here.
+  const all =
+    more === undefined && REQUEST_ID in headers ? headers : { ...headers, ...more, [REQUEST_ID]: requestId };
+  return new Response(body, { status, headers: all });
 }
 
 /** The caller's own request ID, if it is one header of plain characters. */

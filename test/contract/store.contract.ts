@@ -179,6 +179,15 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         expect(verdicts.map(({ kind }) => kind)).toEqual(['landed', 'landed', 'taken', 'landed']);
       });
 
+      test('a read between two commits of one tick answers, however many there are', async () => {
+        const links = Array.from({ length: 1_500 }, (_, index) => oidcLink(at, `many-${index}`));
+        const read = links.map(async (link) => {
+          expect(await land(store, link)).toEqual(LANDED);
+          return (await store.get(oidcProfileInfo, link.key))?.subject;
+        });
+        expect(await Promise.all(read)).toEqual(links.map(({ record }) => record['subject'] as string));
+      });
+
       test('update replaces, and with `seen` only while that revision is there', async () => {
         const link = oidcLink(at, 'before');
         await land(store, link);

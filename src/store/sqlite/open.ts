@@ -79,7 +79,7 @@ function engineOver(db: Database): Engine {
         copy(db, path);
       }),
     close() {
-      snapshot.end();
+      snapshot.close();
       db.close(false);
     },
   };

@@ -1,6 +1,7 @@
 import { type Pointer, toArrayBuffer } from 'bun:ffi';
 import type { Database } from 'bun:sqlite';
 import { readFileSync, realpathSync } from 'node:fs';
+import { Fault } from '../../domain/fault.ts';
 
 /**
  * Lets the reads of one turn of the event loop share a read transaction, which costs more than the lookup in it: four
@@ -12,12 +13,16 @@ export interface Snapshot {
   read<T>(work: () => T): T;
   /** Must be called before the connection begins a transaction of its own. */
   end(): void;
+  /** Must be called before the connection is closed; whoever reads later is told that the database is gone. */
+  close(): void;
 }
 
 /** Opens the snapshot of a connection; where it cannot tell that something was committed, it shares nothing. */
 export function openSnapshot(db: Database): Snapshot {
   const header = logHeader(db);
-  return header ? sharing(db, header) : { read: (work) => work(), end: () => undefined };
+  return header
+    ? sharing(db, header)
+    : { read: (work) => work(), end: () => undefined, close: () => undefined };
 }
 
 function sharing(db: Database, header: Uint32Array): Snapshot {
@@ -25,6 +30,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
   const commit = db.prepare('commit');
   const seen = new Uint32Array(header.length);
   let isOpen = false;
+  let isClosed = false;
 
   function isCurrent(): boolean {
     for (const word of TELLING_WORDS) if (seen[word] !== header[word]) return false;
@@ -40,6 +46,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
 
   return {
     read(work) {
+      if (isClosed) throw new Fault('unavailable');
       if (isOpen && !isCurrent()) end();
       if (!isOpen) {
         // Noted before the transaction begins: a commit in between makes the note old, never the snapshot.
@@ -51,6 +58,10 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
       return work();
     },
     end,
+    close() {
+      end();
+      isClosed = true;
+    },
   };
 }
 

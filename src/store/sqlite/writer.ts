@@ -42,26 +42,29 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
   let isDraining = false;
 
   async function drain(): Promise<void> {
-    while (queue.length > 0) {
-      if (await hold()) perform(queue.splice(0, LIMITS.writesGroupedMax));
+    try {
+      while (queue.length > 0) {
+        // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
+        if (takeLock()) perform(queue.splice(0, LIMITS.writesGroupedMax));
+        else await pause();
+        if (queue.length > 0) await nextTurn();
+      }
+    } finally {
+      isDraining = false;
     }
-    isDraining = false;
   }
 
-  /** Takes the write lock. Answers false once nobody waits for it any more. */
-  async function hold(): Promise<boolean> {
-    while (queue.length > 0) {
-      try {
-        snapshot.end();
-        begin.run();
-        return true;
-      } catch (error) {
-        if (!isBusy(error)) rejectAll(queue.splice(0), asFault(error));
-        else dismissLate(error);
-      }
-      await pause();
+  /** Answers false where somebody else has the lock, or the database cannot be written; the latter ends every wait. */
+  function takeLock(): boolean {
+    try {
+      snapshot.end();
+      begin.run();
+      return true;
+    } catch (error) {
+      if (isBusy(error)) dismissLate(error);
+      else rejectAll(queue.splice(0), asFault(error));
+      return false;
     }
-    return false;
   }
 
   function dismissLate(cause: unknown): void {
@@ -80,8 +83,8 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
       sequence(changes);
       commit.run();
     } catch (error) {
-      if (db.inTransaction) db.run('rollback');
       rejectAll(jobs, asFault(error));
+      abandon(db);
       return;
     }
     for (const tell of settle) tell();
@@ -116,6 +119,19 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
       });
     },
   };
+}
+
+/** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */
+function abandon(db: Database): void {
+  try {
+    if (db.inTransaction) db.run('rollback');
+  } catch {
+    return;
+  }
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function rejectAll(jobs: readonly Job[], error: unknown): void {
