@@ -1,3 +1,4 @@
+import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -225,6 +226,9 @@ describe('serve', () => {
     const url = await service.line(/^listening on /);
     const taken = await run('serve', '--port', new URL(url.slice(13)).port, '--database', freshDatabase());
     expect([taken.code, taken.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
+    const port = new URL(url.slice(13)).port;
+    const several = await run('serve', '--port', port, '--processes', '2', '--database', freshDatabase());
+    expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
     expect(await service.stop()).toBe(0);
     const tls = await run(
       'serve',
@@ -240,6 +244,32 @@ describe('serve', () => {
     expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
   }, 20_000);
 });
+
+test('a database that stays busy is told in a sentence, and a known bootstrap client needs no lock', async () => {
+  const folder = freshFolder();
+  const path = join(folder, 'busy.db');
+  const file = join(folder, 'client.json');
+  const described = { client_id: 'boot', client_secret: 's'.repeat(40), name: 'boot', scope: 'users:read' };
+  writeFileSync(file, JSON.stringify(described));
+  const database = ['--database', `sqlite:${path}`];
+  const serve = [AUTHREALM, 'serve', '--port', '0', ...database, '--bootstrap-client-file', file];
+  const first = start(serve);
+  await first.line(/^listening on /);
+  expect(await first.stop()).toBe(0);
+  const holder = new Database(path);
+  holder.run('begin immediate');
+  const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database);
+  const again = start(serve);
+  await again.line(/^listening on /);
+  expect(await again.stop()).toBe(0);
+  const { code, stderr } = await busy;
+  expect([code, stderr]).toEqual([
+    1,
+    'authrealm: the database did not do it: another process kept it busy; try again\n',
+  ]);
+  holder.run('rollback');
+  holder.close();
+}, 20_000);
 
 describe('the command line', () => {
   const rows: [string[], number, RegExp][] = [

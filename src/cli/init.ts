@@ -103,9 +103,10 @@ ${lines.map((line) => JSON.stringify(line)).join('\n')}
 END
 
 3. Get a token:
-TOKEN=$(curl -s ${base}/oauth/access_token -d grant_type=client_credentials \\
-  -d client_id=${client.clientId} -d client_secret=${secret} \\
-  | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+TOKEN=$(curl -s ${base}/oauth/access_token -d @- <<'END' | sed 's/.*"access_token":"\\([^"]*\\).*/\\1/'
+grant_type=client_credentials&client_id=${client.clientId}&client_secret=${secret}
+END
+)
 
 4. Look the username up:
 curl -H "Authorization: Bearer $TOKEN" ${link}`);

@@ -13,6 +13,7 @@ export function addServe(program: Command, desk: Desk): void {
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
+      const stopped = signalled();
       const log = openLog();
       const vault = await openVault(settings, systemAmbient);
       await ensureBootstrapClient(settings, vault, systemAmbient);
@@ -23,7 +24,7 @@ export function addServe(program: Command, desk: Desk): void {
           : await startWorkers(settings, desk.flagsOf(command), log);
       await tellReady(serving.url, vault, settings, log);
       if (settings.processes > 1) vault.engine.close();
-      log.write({ event: 'stopping', signal: await signalled() });
+      log.write({ event: 'stopping', signal: await stopped });
       await serving.stop();
       if (settings.processes === 1) vault.engine.close();
       log.write({ event: 'stopped' });

@@ -98,6 +98,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
+  const { failed, note } = openNotes(settings, log);
 
   function write(request: Request, reply: Reply, requestId: string): Response {
     return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : undefined);
@@ -105,48 +106,27 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
   function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
-    const requestId = requestIdOf(request) ?? mintRequestId();
-    const call: Call = { request, params, requestId };
+    const call: Call = { request, params, requestId: requestIdOf(request) ?? mintRequestId() };
     const start = settings.requestLogging === 'off' ? 0 : performance.now();
-    const finish = (reply: Reply): Response => {
-      if (settings.requestLogging !== 'off') note(call, route, reply, start);
-      return write(request, reply, requestId);
-    };
-    const fail = (error: unknown): Response => finish(failed(error, requestId, route));
     try {
       const outcome = answer(call);
-      return outcome instanceof Promise ? inTime(outcome).then(finish, fail) : finish(outcome);
+      return outcome instanceof Promise
+        ? settle(outcome, call, route, start)
+        : finish(outcome, call, route, start);
     } catch (error) {
-      return fail(error);
+      return finish(failed(error, call.requestId, route), call, route, start);
     }
   }
 
-  function failed(error: unknown, requestId: string, route: Route): Reply {
-    const fault = error instanceof Fault ? error : new Fault('internal', [], error);
-    const reply = faultReply(fault.code);
-    if (reply.status >= 500) {
-      const trace = traceOf(fault.cause ?? fault);
-      log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
-    }
-    return reply;
+  function finish(reply: Reply, call: Call, route: Route, start: number): Response {
+    if (settings.requestLogging !== 'off') note(call, route, reply, start);
+    return write(call.request, reply, call.requestId);
   }
 
-  function note(
-    { request, requestId, principal }: Call,
-    route: Route,
-    { status }: Reply,
-    start: number,
-  ): void {
-    if (settings.requestLogging === 'sampled' && Math.random() * SAMPLED_ONE_IN >= 1) return;
-    log.write({
-      event: 'request',
-      request_id: requestId,
-      method: request.method,
-      route: route.pattern,
-      status,
-      ms: Math.round((performance.now() - start) * 1000) / 1000,
-      ...(principal ? { client_id: principal.clientId } : {}),
-    });
+  function settle(outcome: Promise<Reply>, call: Call, route: Route, start: number): Promise<Response> {
+    return inTime(outcome)
+      .catch((error: unknown) => failed(error, call.requestId, route))
+      .then((reply) => finish(reply, call, route, start));
   }
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
@@ -179,6 +159,39 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
     routes[route.pattern] = methods;
   }
   return { routes, fetch };
+}
+
+/** What is told to the log about requests, and the answer of a failed one. */
+function openNotes({ requestLogging }: ServerSettings, log: Log) {
+  function failed(error: unknown, requestId: string, route: Route): Reply {
+    const fault = error instanceof Fault ? error : new Fault('internal', [], error);
+    const reply = faultReply(fault.code);
+    if (reply.status >= 500) {
+      const trace = traceOf(fault.cause ?? fault);
+      log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
+    }
+    return reply;
+  }
+
+  function note(
+    { request, requestId, principal }: Call,
+    route: Route,
+    { status }: Reply,
+    start: number,
+  ): void {
+    if (requestLogging === 'sampled' && Math.random() * SAMPLED_ONE_IN >= 1) return;
+    log.write({
+      event: 'request',
+      request_id: requestId,
+      method: request.method,
+      route: route.pattern,
+      status,
+      ms: Math.round((performance.now() - start) * 1000) / 1000,
+      ...(principal ? { client_id: principal.clientId } : {}),
+    });
+  }
+
+  return { failed, note };
 }
 
 /** The one function that writes an answer. */
