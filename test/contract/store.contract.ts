@@ -185,7 +185,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
           expect(await land(store, link)).toEqual(LANDED);
           return (await store.get(oidcProfileInfo, link.key))?.subject;
         });
-        expect(await Promise.all(read)).toEqual(links.map(({ record }) => record['subject'] as string));
+        expect(await Promise.all(read)).toEqual(links.map(({ record }) => record.subject as string));
       });
 
       test('update replaces, and with `seen` only while that revision is there', async () => {
