@@ -3,16 +3,27 @@ import { connect } from '../src/store/sqlite/connection.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
 import { lines } from './population.ts';
+import { memoryOf } from './server.ts';
 
 const COMMIT_LINES = 10_000;
 const WRITE_CHARACTERS = 1 << 20;
 
-/** Fills a database through `import`; records per second, the start of the process included. */
-export async function fillByImport(authrealm: string, database: string, users: number): Promise<number> {
+/** What an import came to. */
+export interface Filling {
+  /** The start of the process included. */
+  readonly recordsPerSecond: number;
+  /** The most that was seen of either. */
+  readonly anonymousMb: number;
+  readonly fileMb: number;
+}
+
+/** Fills a database through `import`. */
+export async function fillByImport(authrealm: string, database: string, users: number): Promise<Filling> {
   const start = performance.now();
   const child = Bun.spawn([authrealm, 'import', '-', '--database', database], {
     stdio: ['pipe', 'ignore', 'inherit'],
   });
+  const peak = { anonymousMb: 0, fileMb: 0 };
   let pending = '';
   for (const line of lines(users)) {
     pending += `${line}\n`;
@@ -20,11 +31,14 @@ export async function fillByImport(authrealm: string, database: string, users: n
     child.stdin.write(pending);
     await child.stdin.flush();
     pending = '';
+    const { anonymousMb, fileMb } = memoryOf(child.pid);
+    peak.anonymousMb = Math.max(peak.anonymousMb, anonymousMb);
+    peak.fileMb = Math.max(peak.fileMb, fileMb);
   }
   child.stdin.write(pending);
   await child.stdin.end();
   if ((await child.exited) !== 0) throw new Error('the import failed');
-  return (users * 3) / ((performance.now() - start) / 1000);
+  return { recordsPerSecond: (users * 3) / ((performance.now() - start) / 1000), ...peak };
 }
 
 /**

@@ -15,6 +15,8 @@ export interface Result {
   /** The widest stretch of rows that nobody asks for, in mean stretches. */
   readonly widestGap: number;
   readonly importedPerSecond: number;
+  /** The most that was seen while it ran. */
+  readonly importAnonymousMb: number;
   readonly bareInsertsPerSecond: number | undefined;
 }
 
@@ -57,6 +59,7 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
     ['start to first 200, ms', ({ firstAnswerMs }) => whole(firstAnswerMs)],
     ['database, MB', ({ databaseMb }) => whole(databaseMb)],
     ['import, records/s', ({ importedPerSecond }) => whole(importedPerSecond)],
+    ['import, anonymous memory, MB', ({ importAnonymousMb }) => whole(importAnonymousMb)],
     [
       'of bare prepared inserts',
       (result) => ratio(result.importedPerSecond / (result.bareInsertsPerSecond ?? NaN)),

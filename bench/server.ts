@@ -44,7 +44,8 @@ export async function answered(ask: () => Promise<Response>): Promise<{ answer: 
   throw new Error('the server did not answer within 30 s');
 }
 
-function memoryOf(pid: number) {
+/** What a process holds of its own, and what it has mapped of files, which the system may take back. */
+export function memoryOf(pid: number) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const megabytes = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]) / 1024;
   return { anonymousMb: megabytes('RssAnon'), fileMb: megabytes('RssFile') };

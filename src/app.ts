@@ -1,9 +1,18 @@
 import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { z } from 'zod';
-import { ensureClient } from './access/clients.ts';
+import { CLIENT_NAME, ensureClient } from './access/clients.ts';
 import { openGrants } from './access/grant.ts';
-import { type Keyring, openKeyring, proveKeyring } from './access/keyring.ts';
-import { obtainMasterKey } from './access/master_key.ts';
+import { proveKeyring } from './access/keyring.ts';
+import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
+import {
+  type MasterKeySource,
+  obtainMasterKeys,
+  obtainNextKey,
+  replaceKeyFile,
+  rereadMasterKeys,
+} from './access/master_key.ts';
+import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
@@ -14,7 +23,9 @@ import { parseScopes } from './domain/principal.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import type { Log } from './observe/log.ts';
-import { type Engine, openEngine, reopenEngine } from './store/open.ts';
+import { type Engine, inspectEngine, openEngine, refusalOf, reopenEngine } from './store/open.ts';
+
+export { refusalOf } from './store/open.ts';
 
 /** The release of this program, from its package. */
 export const VERSION: string = JSON.parse(
@@ -24,7 +35,7 @@ export const VERSION: string = JSON.parse(
 /** A database and the keyring that opens its secrets: what every command works on. */
 export interface Vault {
   readonly engine: Engine;
-  readonly keyring: Keyring;
+  readonly keyring: LiveKeyring;
   /** The key file this opening made, if it made one. */
   readonly keyFileMade: string | undefined;
 }
@@ -37,28 +48,87 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
   const engine = await openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
   try {
     const hasProof = (await engine.access.keyChecks()).length > 0;
-    const { key, made } = obtainMasterKey(masterKeySource(settings), hasProof, ambient);
-    const keyring = openKeyring(key, ambient);
+    const source = masterKeySource(settings);
+    const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
     await proveKeyring(keyring, engine.access, ambient);
     await ensureSigningKey(engine.access, keyring, ambient);
     return { engine, keyring, keyFileMade: made };
   } catch (error) {
     engine.close();
-    throw error;
+    throw refusalOf(error, settings.database.path);
   }
+}
+
+/** Opens a database without its secrets: the master key is not asked for. */
+export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
+  return openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
 }
 
 /** Opens what another process has already made ready. */
 export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
   const engine = await reopenEngine(settings.database);
-  const { key } = obtainMasterKey(masterKeySource(settings), true, ambient);
-  return { engine, keyring: openKeyring(key, ambient), keyFileMade: undefined };
+  try {
+    const source = masterKeySource(settings);
+    const { keys } = obtainMasterKeys(source, true, ambient);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
+    keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
+    return { engine, keyring, keyFileMade: undefined };
+  } catch (error) {
+    engine.close();
+    throw refusalOf(error, settings.database.path);
+  }
+}
+
+/** The keys that are given now, over no database in particular. Makes none. */
+export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring {
+  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
+}
+
+/** The database of these settings, to be looked at and never written. */
+export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
+  return inspectEngine(database);
+}
+
+/**
+ * Changes the master key to the one in `nextKeyFile`, made there where the file does not exist, while others go on. The
+ * key file in force gets the new key; a key given by value is the operator's to replace.
+ */
+export async function rewrap(
+  settings: Settings,
+  nextKeyFile: string,
+  ambient: Ambient,
+): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
+  const source = masterKeySource(settings);
+  if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
+  const keyFile = source.from === 'value' ? undefined : source.path;
+  if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
+    throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
+  }
+  const engine = await openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
+  try {
+    if ((await engine.access.keyChecks()).length === 0) {
+      throw new Refusal('this database has no master key yet: its first start makes one');
+    }
+    const { keys: held } = obtainMasterKeys(source, true, ambient);
+    const { key: next, isMade } = obtainNextKey(nextKeyFile, ambient);
+    const changed = await changeMasterKey({
+      held,
+      next,
+      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, ambient),
+      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
+      ambient,
+    });
+    return { ...changed, isKeyMade: isMade, source };
+  } finally {
+    engine.close();
+  }
 }
 
 const bootstrapClient = z.strictObject({
   client_id: z.string().regex(/^[A-Za-z0-9._~-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ ~ -'),
   client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
-  name: z.string().min(1).max(255),
+  name: CLIENT_NAME,
   scope: z.string(),
   realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
 });
@@ -115,7 +185,10 @@ export function serve(
 ): Promise<Server> {
   return startServer(serverSettings(settings), log, async (url) => {
     const baseUrl = settings.baseUrl ?? url;
-    const access = openAccessCache(engine.access, ambient);
+    const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
+      keyring.follow(keyIds);
+      tokens.prepare(signingKeys);
+    });
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);

@@ -249,6 +249,29 @@ export function readSettings(
   return Object.freeze(settings);
 }
 
+/** A setting as it is in force, and where that was said. */
+export interface SettingOrigin {
+  readonly env: string;
+  /** As it was written; a secret is masked, and what is absent is empty. */
+  readonly value: string;
+  readonly from: 'flag' | 'environment' | 'default' | 'not given';
+}
+
+/** Every row of the table, in its order. */
+export function originsOf(flags: Flags, environment: Environment): readonly SettingOrigin[] {
+  return (Object.entries(SETTINGS) as [SettingName, Setting<unknown>][]).map(([name, row]) => {
+    const given = flags[name] ?? environment[row.env];
+    const value = given ?? row.fallback ?? '';
+    const said = flags[name] === undefined ? 'environment' : 'flag';
+    const absent = row.fallback === undefined ? 'not given' : 'default';
+    return {
+      env: row.env,
+      value: row.secret && value !== '' ? '***' : value,
+      from: given === undefined ? absent : said,
+    };
+  });
+}
+
 function sourceOf(row: Setting<unknown>, flag: string | undefined): string {
   return flag === undefined ? row.env : `--${row.flag}`;
 }

@@ -105,8 +105,16 @@ export interface Given extends Partial<Plan> {
 }
 
 /** Imports as the command does, in this process. Refused lines do not end it unless asked to. */
-export async function bring({ engine, keyring }: Vault, source: Source, given: Given = {}): Promise<Brought> {
-  const { isUpsert = false, pieceBytes = 1_000, ...plan } = given;
+export function bring(vault: Vault, source: Source, given: Given = {}): Promise<Brought> {
+  return bringFrom(vault, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
+}
+
+export async function bringFrom(
+  { engine, keyring }: Vault,
+  chunks: AsyncIterable<Uint8Array>,
+  given: Given = {},
+): Promise<Brought> {
+  const { isUpsert = false, pieceBytes: _, ...plan } = given;
   const refusals: string[] = [];
   const read = lineReader({
     ambient: systemAmbient,
@@ -115,7 +123,7 @@ export async function bring({ engine, keyring }: Vault, source: Source, given: G
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const report = await importLines(linesOf(pieces(bytesOf(source), pieceBytes)), {
+  const report = await importLines(linesOf(chunks), {
     store: engine.records,
     read,
     stopAtFirst: false,
@@ -173,4 +181,40 @@ export function changesOf(path: string): string[] {
   } finally {
     db.close();
   }
+}
+
+/** Many users of one realm, parents first: every kind, every member that may be null, text of all sorts. */
+export function multitude(users: number): Json[] {
+  const { lines } = family();
+  const { realm: shop, oidc, passwords } = lines;
+  const origin = { data: { id: 'hello-world', type: 'merchant-realm-mappings' } };
+  const above: Json[] = [
+    { ...shop, name: 'Läden', redirect_uris: ['https://shop.example/cb'], relationships: { origin } },
+    { ...oidc, client_secret: 'of-the-provider 🗝' },
+    { ...lines.oidc, id: mint(), client_secret: undefined, name: '  two  ' },
+    { ...passwords, enable_one_time_password_token: true },
+  ];
+  for (let number = 0; number < users; number += 1) {
+    const isOdd = number % 2 === 1;
+    const at = { created_at: new Date(number).toISOString(), updated_at: new Date(number * 7).toISOString() };
+    const user = {
+      ...lines.user,
+      id: mint(),
+      meta: { ...at, creation_status: isOdd ? 'IN_PROGRESS' : 'COMPLETE' },
+    };
+    const owner = { user_authentication_info_id: user.id };
+    above.push(
+      isOdd ? { ...user, given_name: 'Ünï\u0301', middle_name: '"\\/', family_name: '👩‍👩‍👧' } : user,
+      { ...lines.link, ...owner, id: mint(), subject: `e\u0301 ${number}\u2028`, meta: at },
+      {
+        ...lines.name,
+        ...owner,
+        id: mint(),
+        username: `STRASSE-${number}`,
+        password_hash: isOdd ? lines.name.password_hash : undefined,
+        meta: at,
+      },
+    );
+  }
+  return above.map((line) => JSON.parse(JSON.stringify(line)) as Json);
 }

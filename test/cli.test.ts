@@ -104,6 +104,13 @@ describe('client', () => {
       /reaches every realm/,
     ],
     ['an unknown client', ['disable', 'nobody'], 1, /there is no client/],
+    [
+      'a name with a control character',
+      ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],
+      2,
+      /A name must hold no control character/,
+    ],
+    ['a blank name', ['update', 'nobody', '--name', ' '], 2, /A name must not be blank/],
     ['nothing to change', ['update', 'nobody'], 2, /nothing to change/],
     ['an overlap that is no number', ['rotate', 'nobody', '--overlap', 'long'], 2, /Hours/],
   ];

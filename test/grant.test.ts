@@ -306,6 +306,18 @@ test('a rotation without overlap ends the old secret at once', async () => {
   expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
 });
 
+test('two rotations at once: each keeps the secret that it replaced, never one before it', async () => {
+  const client = await service.client('profile-infos:read');
+  const { access } = service.vault.engine;
+  const rotate = () => rotateSecret(access, client.clientId, LIMITS.secretOverlapMs, service.ambient);
+  const [one, two] = await Promise.all([rotate(), rotate()]);
+  service.ambient.advance(1_000);
+  const works = async (given: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
+  expect(await works(client.secret)).toBe(401);
+  expect([await works(one.secret), await works(two.secret)]).toEqual([200, 200]);
+});
+
 test('a shorter lifetime is what the setting says', async () => {
   const brief = await startService({ tokenLifetime: '60' });
   const client = await brief.client('profile-infos:read');

@@ -1,10 +1,11 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Vault } from '../src/app.ts';
+import { Fault } from '../src/domain/fault.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile, oidcProfileInfo, passwordProfileInfo, realm, user } from '../src/domain/resources.ts';
-import { bring, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
+import { bring, bringFrom, bytesOf, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
 import { type Service, startService } from './kit.ts';
 
 let service: Service;
@@ -250,6 +251,45 @@ describe('--on-error abort', () => {
     });
     expect(report.tally).toEqual(tally(LIMITS.importCommitLines, 0, 0, 0));
     expect(report.resumeLine).toBe(LIMITS.importCommitLines + 1);
+  });
+});
+
+describe('refused lines of a commit that never came are met again, not lost', () => {
+  const source = () => {
+    const { lines, all } = family();
+    return { all: ['{', { type: 'nothing' }, ...all], first: lines.realm };
+  };
+
+  test('where a signal ends the import', async () => {
+    const stop = new AbortController();
+    const { all } = source();
+    // The signal comes while the lines are being read, behind the two that are refused.
+    const lines = (async function* () {
+      yield Buffer.concat(all.slice(0, 3).map((line) => bytesOf([line])));
+      stop.abort();
+      yield bytesOf(all.slice(3));
+    })();
+    const report = await bringFrom(vault, lines, { signal: stop.signal });
+    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    const resumed = await bring(vault, all, { fromLine: 1 });
+    expect([resumed.tally, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
+  });
+
+  test('where the database takes no more', async () => {
+    const { all } = source();
+    const full = new Fault('unavailable', [], new Error('disk full'));
+    const { records } = vault.engine;
+    const stop = new AbortController();
+    const store = {
+      get: records.get,
+      async load(): Promise<never> {
+        stop.abort();
+        throw full;
+      },
+    };
+    const report = await bring(vault, all, { store, signal: stop.signal });
+    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    expect(report.trouble).toBe(full);
   });
 });
 

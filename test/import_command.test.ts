@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LIMITS } from '../src/domain/limits.ts';
-import { bytesOf, changesOf, family, mint, rowsOf, type Source } from './bringing.ts';
+import { bytesOf, changesOf, family, mint, multitude, rowsOf, type Source } from './bringing.ts';
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
@@ -106,6 +106,36 @@ describe('the command', () => {
     expect(readdirSync(dirname(path)).filter((name) => name.includes('dry-run'))).toEqual([]);
   });
 
+  test('--dry-run removes what a killed one left, and nothing of one that runs', async () => {
+    const { url } = database('stale.db');
+    const source = file('stale.ndjson', family().all);
+    await run('', source, '--database', url);
+    const names = () => readdirSync(folder).filter((name) => name.includes('dry-run'));
+    const killed = start([AUTHREALM, 'import', '-', '--dry-run', '--database', url]);
+    while (names().length === 0) await Bun.sleep(2);
+    const [left = ''] = names();
+    const beside = await run('', source, '--dry-run', '--database', url);
+    expect([beside.code, names()]).toEqual([0, [left]]);
+    killed.process.kill('SIGKILL');
+    await killed.process.exited;
+    expect(names()).toEqual([left]);
+    expect((await run('', source, '--dry-run', '--database', url)).code).toBe(0);
+    expect(names()).toEqual([]);
+  }, 10_000);
+
+  test('--dry-run without room for its copy says so', async () => {
+    const { path, url } = database('roomless.db');
+    const source = file('roomless.ndjson', family().all);
+    await run('', source, '--database', url);
+    // A file may grow to a half of what the copy needs.
+    const blocks = Math.floor(statSync(path).size / 1_024);
+    const script = `ulimit -f ${blocks}; trap '' XFSZ; exec "${AUTHREALM}" import "${source}" --dry-run --database "${url}"`;
+    const { code, stdout, stderr } = await runCommand(['sh', '-c', script]);
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^authrealm: --dry-run works on a copy of the database in the same folder/);
+    expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
+  });
+
   test('killed in the middle and run again, it ends as if nothing had been', async () => {
     const source = users(24_999);
     const [whole, killed] = [database('whole.db'), database('killed.db')];
@@ -137,6 +167,47 @@ describe('the command', () => {
     await importing.line(/^imported 10000, /);
     expect(importing.output()).toContain('--from-line 10001\n');
     expect(count(path)).toBe(LIMITS.importCommitLines - 1);
+  }, 20_000);
+
+  test('killed ten times and run again each time, it exports the same bytes as one that was not', async () => {
+    const source = file('often.ndjson', multitude(10_000));
+    const [whole, often] = [database('never_killed.db'), database('often_killed.db')];
+    await run('', source, '--database', whole.url);
+    for (let kill = 1; kill <= 10; kill += 1) {
+      const victim = start([AUTHREALM, 'import', source, '--database', often.url]);
+      await Bun.sleep(80 * kill);
+      victim.process.kill('SIGKILL');
+      await victim.process.exited;
+    }
+    expect((await run('', source, '--database', often.url)).code).toBe(0);
+    const bytes = await Promise.all(
+      [whole, often].map(async ({ path, url }) => {
+        const exported = await runCommand([
+          AUTHREALM,
+          'export',
+          '--with-secrets',
+          `${path}.out`,
+          '--database',
+          url,
+        ]);
+        expect([exported.code, exported.stdout]).toEqual([0, '']);
+        return readFileSync(`${path}.out`);
+      }),
+    );
+    expect(bytes[0]?.equals(bytes[1] ?? Buffer.of())).toBe(true);
+    expect(changesOf(often.path)).toHaveLength(30_004);
+  }, 60_000);
+
+  test('two files at once both end well', async () => {
+    const { path, url } = database('files.db');
+    const [left, right] = [users(9_999), users(9_999)];
+    const sources = [file('left.ndjson', left), file('right.ndjson', right)];
+    const answers = await Promise.all(sources.map((source) => run('', source, '--database', url)));
+    for (const { code, stdout, stderr } of answers) {
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toEndWith('imported 10000, unchanged 0, replaced 0, refused 0\n');
+    }
+    expect([count(path), changesOf(path).length]).toEqual([19_998, 20_000]);
   }, 20_000);
 
   test('two at once both end well', async () => {

@@ -96,6 +96,34 @@ describe('--upsert', () => {
     expect(rowsOf(service.settings.database.path, [])).toEqual(before);
   });
 
+  test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {
+    for (const content of ['early', 'late']) {
+      const { lines } = family();
+      const [waiting, done] = [
+        { ...lines.link, subject: `first-${lines.link.id}` },
+        { ...lines.link, subject: content === 'early' ? `first-${lines.link.id}` : `last-${lines.link.id}` },
+      ];
+      const above = [lines.realm, lines.oidc, lines.user];
+      const source = [waiting, ...above, done];
+      const report = await upsert(...source);
+      expect([report.tally, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
+      const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
+      const subject = async () => (await vault.engine.records.get(oidcProfileInfo, key))?.subject;
+      expect(await subject()).toBe(done.subject);
+      await upsert(...source);
+      expect(await subject()).toBe(done.subject);
+    }
+  });
+
+  test('of two that had to wait the later one stays', async () => {
+    const { lines } = family();
+    const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
+    const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
+    expect(report.tally).toEqual(tally(4, 0, 1, 0));
+    const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
+    expect((await vault.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
+  });
+
   test('still refuses what another record holds', async () => {
     const second = { ...lines.link, id: mint(), subject: 'second' };
     await upsert(second);

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { Refusal } from '../src/domain/fault.ts';
@@ -9,9 +9,10 @@ import { RESOURCES } from '../src/domain/resources.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { type Migration, migrate } from '../src/store/sqlite/migrate.ts';
-import { knownMigrations } from '../src/store/sqlite/open.ts';
+import { keepLog, knownMigrations } from '../src/store/sqlite/open.ts';
 import { statementsFor } from '../src/store/statements.ts';
 import { freshFolder, ISSUER } from './kit.ts';
+import { AUTHREALM, runCommand, start } from './processes.ts';
 
 const program = { version: '0.1.0', ambient: systemAmbient };
 const known = knownMigrations();
@@ -25,6 +26,32 @@ async function fresh(): Promise<string> {
   const path = join(freshFolder(), 'migrated.db');
   (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   return path;
+}
+
+const LARGE_ROWS = 80_000;
+
+/** A database of several MB. */
+async function large(): Promise<string> {
+  const path = await fresh();
+  const db = connect(path);
+  const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
+  db.transaction(() => {
+    for (let row = 0; row < LARGE_ROWS; row += 1) insert.run(`${row}`.padEnd(36, '-'));
+  })();
+  db.close();
+  return path;
+}
+
+/** Real processes that begin together. */
+async function upgradeAtOnce(path: string, count: number): Promise<void> {
+  const script = join(import.meta.dir, 'contract', 'upgrades.ts');
+  const processes = Array.from({ length: count }, () => start([process.execPath, script, path, next.sql]));
+  await Promise.all(processes.map((running) => running.line(/^ready$/)));
+  for (const { process: child } of processes) child.stdin.write('go\n');
+  for (const { process: child } of processes) child.stdin.flush();
+  await Promise.all(processes.map((running) => running.line(/^done$/)));
+  const codes = await Promise.all(processes.map((running) => running.process.exited));
+  expect(codes).toEqual(Array(count).fill(0));
 }
 
 function tables(path: string): string[] {
@@ -101,15 +128,104 @@ describe('migrations', () => {
     for (const db of connections) db.close();
   });
 
-  test("another program's file is refused, not filled", async () => {
+  test('of six processes with a large file one migrates; the copy is whole and older, and none is replaced', async () => {
+    for (const hasEarlier of [false, true, false]) {
+      const path = await large();
+      const copy = `${path}.schema-${known.length}`;
+      if (hasEarlier) writeFileSync(copy, 'of an earlier upgrade');
+      await upgradeAtOnce(path, 6);
+
+      expect(tables(path)).toContain('later');
+      const made = hasEarlier ? `${copy}.2` : copy;
+      expect(tables(made)).not.toContain('later');
+      const whole = new Database(made, { readonly: true });
+      expect(whole.query('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' });
+      expect(whole.query('select count(*) as n from realm_clock').get()).toEqual({ n: LARGE_ROWS });
+      whole.close();
+      if (hasEarlier) expect(readFileSync(copy, 'utf8')).toBe('of an earlier upgrade');
+      const copies = readdirSync(dirname(path)).filter((name) => /schema|partial/.test(name));
+      expect(copies).toHaveLength(hasEarlier ? 2 : 1);
+    }
+  }, 30_000);
+
+  const theirs = 'create table theirs (id integer)';
+  const newer = `create table instance (id integer) strict;
+    create table migration (version integer, name text, applied_at integer, program_version text) strict;
+    insert into migration values (900, 'far', 0, '9.0.0')`;
+  const older = newer.replace('900', '0');
+  const untouched: [string, string, 'auto' | 'check' | 'off', RegExp][] = [
+    ["another program's file", theirs, 'auto', /belongs to another program/],
+    [
+      "another program's file that counts migrations too",
+      'create table migration (n)',
+      'auto',
+      /another program/,
+    ],
+    ['a newer schema', newer, 'auto', /install authrealm 9\.0\.0 or newer/],
+    ['a newer schema, left to the operator', newer, 'off', /install authrealm 9\.0\.0 or newer/],
+    [
+      'an older schema, to be checked',
+      older,
+      'check',
+      /start authrealm serve of this release, or give --migrate auto/,
+    ],
+  ];
+  test.each(untouched)('%s is refused and not a byte of it changed', async (_name, sql, mode, sentence) => {
     const path = join(freshFolder(), 'other.db');
     const db = new Database(path);
-    db.run('create table theirs (id integer)');
+    db.run(sql);
     db.close();
-    expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(
-      /belongs to another program/,
-    );
+    const before = readFileSync(path);
+    await expect(openEngine({ engine: 'sqlite', path }, mode, program)).rejects.toThrow(sentence);
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readdirSync(dirname(path))).toEqual(['other.db']);
   });
+
+  test('off makes no database, and leaves nothing behind', async () => {
+    const path = join(freshFolder(), 'none.db');
+    const open = () => openEngine({ engine: 'sqlite', path }, 'off', program);
+    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
+    expect(readdirSync(dirname(path))).toEqual([]);
+    writeFileSync(path, '');
+    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
+    expect(readdirSync(dirname(path))).toEqual(['none.db']);
+    expect(statSync(path).size).toBe(0);
+  });
+
+  test('check makes a database that is not there', async () => {
+    const path = join(freshFolder(), 'new.db');
+    (await openEngine({ engine: 'sqlite', path }, 'check', program)).close();
+    expect(tables(path)).toContain('realm');
+  });
+
+  test('where no write-ahead log can be kept, it says so', () => {
+    const db = new Database(':memory:');
+    expect(() => keepLog(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
+    db.close();
+  });
+
+  test('only serve and init bring a schema up unasked', async () => {
+    const path = await fresh();
+    const db = new Database(path);
+    db.run(`delete from migration; insert into migration values (0, 'before', 0, '0.0.1')`);
+    db.close();
+    const database = ['--database', `sqlite:${path}`];
+    const lines = join(dirname(path), 'lines');
+    writeFileSync(lines, '');
+    for (const command of [
+      ['client', 'list'],
+      ['keys', 'list'],
+      ['import', lines],
+    ]) {
+      const { code, stderr } = await runCommand([AUTHREALM, ...command, ...database]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/start authrealm serve .* --migrate auto/)]);
+    }
+    expect(existsSync(`${path}.schema-0`)).toBe(false);
+    // The schema only says that it is older, so to bring it up must fail; that it was begun shows in the copy.
+    const asked = await runCommand([AUTHREALM, 'client', 'list', ...database, '--migrate', 'auto']);
+    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('already exists')]);
+    expect(existsSync(`${path}.schema-0`)).toBe(true);
+  }, 20_000);
 
   test('what is no database is refused with a sentence', async () => {
     const path = join(freshFolder(), 'text.db');

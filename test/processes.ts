@@ -4,6 +4,15 @@ import { readableStreamToText, type Subprocess } from 'bun';
 /** The command as a user has it. */
 export const AUTHREALM = fileURLToPath(new URL('../bin/authrealm', import.meta.url));
 
+/**
+ * The command as somebody whom modes hold back. Root is not, unless these capabilities are taken; it stays who it is, so
+ * that it can still read a clone that nobody else may.
+ */
+export const HELD_BACK: readonly string[] =
+  process.getuid?.() === 0
+    ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search', AUTHREALM]
+    : [AUTHREALM];
+
 export type Environment = Readonly<Record<string, string>>;
 
 type Piped = Subprocess<'pipe', 'pipe', 'pipe'>;

@@ -55,7 +55,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:crypto': ['access'],
   'node:fs': ['access', 'app', 'cli', 'config', 'store'],
   'node:os': ['cli'],
-  'node:path': ['access', 'cli'],
+  'node:path': ['access', 'app', 'cli', 'store'],
 };
 
 function roomOf(path: string): string {
@@ -119,6 +119,8 @@ describe('style', () => {
     ...sources('test/**/*.ts'),
     ...sources('bench/**/*.ts'),
     ...sources('scripts/**/*.ts'),
+    ...sources('prove/**/*.ts'),
+    ...sources('force/**/*.ts'),
   ];
 
   for (const { path, text } of all) {

@@ -256,6 +256,28 @@ describe('a username under a profile of e-mail addresses', () => {
     expect(replacing.refusals).toEqual([`line 2: ${refused}`]);
   });
 
+  test('a line that says it is older than the last change of its profile restores what was there', async () => {
+    const { lines, ids } = strict();
+    const switched = '2022-06-01T00:00:00.000Z';
+    const profile = { ...lines.passwords, meta: { ...meta, updated_at: switched } };
+    const name = (updated_at: string | undefined) => ({
+      ...lines.name,
+      id: mint(),
+      username: mint(),
+      meta: updated_at === undefined ? undefined : { created_at: meta.created_at, updated_at },
+    });
+    const above = [lines.realm, lines.user, profile];
+    for (const names of [[name('2022-05-31T23:59:59.999Z')], [name(switched), name(undefined)]]) {
+      for (const source of [[...above, ...names], names]) {
+        const { refusals, tally: counts } = await bring(vault, source);
+        const isOlder = names.length === 1;
+        expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
+        expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
+      }
+    }
+    expect(ids.realm).toBe(lines.realm.id);
+  });
+
   test('one that is stored already stays unchanged: what a profile says is for later ones', async () => {
     const { lines } = family();
     await bring(vault, [lines.realm, lines.user, lines.passwords, lines.name]);

@@ -2,10 +2,14 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 import { areGrantable, type Realms, type Scopes } from '../domain/principal.ts';
+import { text } from '../domain/text.ts';
 import type { AccessStore, Client } from './port.ts';
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';
+
+/** What people call a client: a text like any other, so that no list or log is written on by it. */
+export const CLIENT_NAME = text(255);
 
 export interface Grant {
   readonly scopes: Scopes;
@@ -38,6 +42,11 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
 }
 
+function assertNamed(name: string): void {
+  const [issue] = CLIENT_NAME.safeParse(name).error?.issues ?? [];
+  if (issue) throw new Refusal(`the name of a client ${issue.message}`);
+}
+
 function assertGrantable({ scopes, realms }: Grant): void {
   if (scopes.size === 0) throw new Refusal('a client needs at least one scope');
   if (!areGrantable(scopes, realms)) {
@@ -54,6 +63,7 @@ export function draftClient(
   ambient: Ambient,
   given: { readonly clientId?: string; readonly secret?: string } = {},
 ): Issued {
+  assertNamed(name);
   assertGrantable(grant);
   const secret = given.secret ?? mintSecret(ambient);
   const now = ambient.now();
@@ -86,17 +96,26 @@ export async function listClients(store: AccessStore): Promise<readonly Client[]
   return (await store.table(undefined))?.clients ?? [];
 }
 
-/** Changes what is named and nothing else. Answers the client as it now is. Throws Refusal for an unknown client. */
+export type ClientPatch = Partial<
+  Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>
+>;
+
+/**
+ * Changes what is named and nothing else; a patch that depends on the client is made from the very client that it
+ * replaces. Answers the client as it now is. Throws Refusal for an unknown client.
+ */
 export async function changeClient(
   store: AccessStore,
   clientId: string,
-  patch: Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>,
+  patch: ClientPatch | ((found: Client) => ClientPatch),
   ambient: Ambient,
 ): Promise<Client> {
   for (;;) {
     const found = (await listClients(store)).find((client) => client.clientId === clientId);
     if (!found) throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
-    const changed = { ...found, ...patch, updatedAt: ambient.now(), revision: ambient.mintRevision() };
+    const wanted = typeof patch === 'function' ? patch(found) : patch;
+    if (wanted.name !== undefined) assertNamed(wanted.name);
+    const changed = { ...found, ...wanted, updatedAt: ambient.now(), revision: ambient.mintRevision() };
     assertGrantable(changed);
     if (await store.updateClient(changed, found.revision)) return changed;
   }
@@ -110,15 +129,12 @@ export async function rotateSecret(
   ambient: Ambient,
 ): Promise<Issued> {
   const secret = mintSecret(ambient);
-  const found = (await listClients(store)).find((client) => client.clientId === clientId);
-  const previous =
-    found && overlapMs > 0 ? { digest: found.secretDigest, expiresAt: ambient.now() + overlapMs } : undefined;
-  const client = await changeClient(
-    store,
-    clientId,
-    { secretDigest: digestSecret(secret), previous },
-    ambient,
-  );
+  const expiresAt = ambient.now() + overlapMs;
+  const renewed = ({ secretDigest }: Client): ClientPatch => ({
+    secretDigest: digestSecret(secret),
+    previous: overlapMs > 0 ? { digest: secretDigest, expiresAt } : undefined,
+  });
+  const client = await changeClient(store, clientId, renewed, ambient);
   return { client, secret };
 }
 

@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
-import type { AccessStore } from './port.ts';
+import type { LiveKeyring } from './live_keyring.ts';
+import type { AccessStore, KeyCheck } from './port.ts';
 
 /** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
 export type Purpose = 'signing-key' | 'oidc-client-secret' | 'key-check';
@@ -27,11 +28,21 @@ export interface Keyring {
   open(purpose: Purpose, place: Place, sealed: Uint8Array): string;
 }
 
+/** The purpose of a stored secret: signing keys have a table, all others are members of a record. */
+export function purposeAt({ table }: Place): Purpose {
+  return table === 'signing_key' ? 'signing-key' : 'oidc-client-secret';
+}
+
 export const MASTER_KEY_BYTES = 32;
 const VERSION = 1;
 const HEADER_BYTES = 9;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+
+/** The identifier of the key that a ciphertext names. */
+export function keyIdOf(sealed: Uint8Array): string {
+  return Buffer.from(sealed.subarray(1, HEADER_BYTES)).toString('hex');
+}
 
 function derive(master: Uint8Array, info: string, bytes: number): Buffer {
   return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
@@ -78,26 +89,44 @@ export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBy
 const CHECK_PLACE: Place = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
 const CHECK_TEXT = 'authrealm';
 
+/** The proof that a database belongs to a key: only that key opens it. */
+export function proofOf(keyring: Keyring): KeyCheck {
+  return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
+}
+
+export function opensProof(keyring: Keyring, { sealed }: KeyCheck): boolean {
+  try {
+    const text = Buffer.from(keyring.open('key-check', CHECK_PLACE, sealed));
+    return timingSafeEqual(text, Buffer.from(CHECK_TEXT));
+  } catch {
+    return false;
+  }
+}
+
 /**
- * Makes sure that the database and the master key belong together: the first key leaves its proof, every other one
- * must open it. Throws Refusal for a stranger's key.
+ * Makes sure that the database and the master key belong together: the first key leaves its proof, every later one
+ * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
+ * Refusal for a stranger's key.
  */
-export async function proveKeyring(keyring: Keyring, store: AccessStore, ambient: Ambient): Promise<void> {
-  const check = { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
-  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(check, ambient.now());
+export async function proveKeyring(
+  keyring: LiveKeyring,
+  store: AccessStore,
+  ambient: Ambient,
+): Promise<void> {
+  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), ambient.now());
   const proofs = await store.keyChecks();
-  const opens = proofs.some(({ sealed }) => {
-    try {
-      const text = Buffer.from(keyring.open('key-check', CHECK_PLACE, sealed));
-      return timingSafeEqual(text, Buffer.from(CHECK_TEXT));
-    } catch {
-      return false;
-    }
-  });
-  if (opens) return;
-  const names = proofs.map(({ keyId }) => keyId).join(', ');
+  const closed = proofs.filter((proof) => !opensProof(keyring, proof)).map(({ keyId }) => keyId);
+  if (closed.length === 0) return keyring.follow(proofs.map(({ keyId }) => keyId));
+  if (closed.length < proofs.length) throw halfChanged(closed);
   throw new Refusal(
-    `the master key is not the one this database was made with: it is key ${keyring.keyId}, the database asks for ` +
-      `${names}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
+    `the master key is not the one of this database: it is key ${keyring.keyId}, the database asks for ` +
+      `${closed.join(', ')}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
+  );
+}
+
+function halfChanged(keyIds: readonly string[]): Refusal {
+  return new Refusal(
+    `the master key is being changed, and key ${keyIds.join(', ')} is needed as well: run authrealm keys rewrap ` +
+      'again to its end, or put that key on a line of its own into the key file',
   );
 }

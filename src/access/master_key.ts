@@ -1,17 +1,22 @@
 import {
+  chmodSync,
+  chownSync,
   closeSync,
   existsSync,
   fsyncSync,
   linkSync,
   openSync,
   readFileSync,
+  realpathSync,
+  renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
-import { MASTER_KEY_BYTES } from './keyring.ts';
+import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
 /** Where the master key comes from: said by the operator, or a file beside the database. */
 export type MasterKeySource =
@@ -30,27 +35,28 @@ export function parseMasterKey(raw: string): Uint8Array | undefined {
 }
 
 /**
- * The master key, made where it may be: beside a SQLite database that has never had one. `hasProof` says that the
- * database was already given a key, so that a lost file is told, not replaced. `made` is set when a file was made.
+ * The master keys that are given, made where it may be: beside a SQLite database that has never had one. `hasProof`
+ * says that the database was already given a key, so that a lost file is told, not replaced. `made` is set when a file
+ * was made. A file holds one key, or several, a line each, while the master key is being changed.
  */
-export function obtainMasterKey(
+export function obtainMasterKeys(
   source: MasterKeySource,
   hasProof: boolean,
   ambient: Ambient,
-): { readonly key: Uint8Array; readonly made?: string } {
+): { readonly keys: readonly Uint8Array[]; readonly made?: string } {
   switch (source.from) {
     case 'value':
-      return { key: parsed(source.value, 'AUTHREALM_MASTER_KEY') };
+      return { keys: [parsed(source.value, 'AUTHREALM_MASTER_KEY')] };
     case 'file':
-      return { key: parsed(readKeyFile(source.path), source.path) };
+      return { keys: readKeyFile(source.path) };
     case 'nowhere':
-      return { key: ambient.randomBytes(MASTER_KEY_BYTES) };
+      return { keys: [ambient.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {
-      if (existsSync(source.path)) return { key: parsed(readKeyFile(source.path), source.path) };
+      if (existsSync(source.path)) return { keys: readKeyFile(source.path) };
       if (hasProof) throw keyLost(source.path);
       const made = createKeyFile(source.path, ambient);
-      const key = parsed(readKeyFile(source.path), source.path);
-      return made ? { key, made: source.path } : { key };
+      const keys = readKeyFile(source.path);
+      return made ? { keys, made: source.path } : { keys };
     }
   }
 }
@@ -62,12 +68,72 @@ function parsed(raw: string, where: string): Uint8Array {
   return key;
 }
 
-function readKeyFile(path: string): string {
+/** The keys of a file, a line each. */
+function readKeyFile(path: string): readonly Uint8Array[] {
+  const lines = contentOf(path)
+    .split('\n')
+    .filter((line) => line.trim() !== '');
+  return (lines.length === 0 ? [''] : lines).map((line) => parsed(line, path));
+}
+
+function contentOf(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
     throw new Refusal(`the master key file ${path} cannot be read: ${(error as Error).message}`);
   }
+}
+
+/** The keys as they are given now, to a process that was given some at its start. Makes nothing. */
+export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[] {
+  return source.from === 'file' || source.from === 'beside' ? readKeyFile(source.path) : [];
+}
+
+/** The key that a change leads to: the one in this file, which is made where there is none. */
+export function obtainNextKey(
+  path: string,
+  ambient: Ambient,
+): { readonly key: Uint8Array; readonly isMade: boolean } {
+  const isMade = !existsSync(path) && createKeyFile(path, ambient);
+  const [key, ...more] = readKeyFile(path);
+  if (!key || more.length > 0) throw new Refusal(`${path} must hold one key, the new one`);
+  return { key, isMade };
+}
+
+/** The file that a key which leaves the key file goes to. It is never overwritten, and only an operator removes it. */
+export function oldKeyFile(path: string, keyId: string): string {
+  return `${path}.old-${keyId}`;
+}
+
+/**
+ * Replaces the content of a key file, whole or not at all, with its owner and mode. A key that leaves it is kept in a
+ * file of its own: older backups are opened by it.
+ */
+export function replaceKeyFile(named: string, keys: readonly Uint8Array[], ambient: Ambient): void {
+  const path = realpathSync(named);
+  const before = readKeyFile(path);
+  const staying = new Set(keys.map(spelled));
+  const leaving = before.filter((key) => !staying.has(spelled(key)));
+  if (leaving.length === 0 && before.length === staying.size) return;
+  const draft = `${path}.${ambient.mintId()}`;
+  try {
+    for (const key of leaving)
+      createFile(oldKeyFile(path, openKeyring(key, ambient).keyId), spelled(key), ambient);
+    const { uid, gid, mode } = statSync(path);
+    writeDurably(draft, [...staying].join(''));
+    chownSync(draft, uid, gid);
+    chmodSync(draft, mode & 0o777);
+    renameSync(draft, path);
+    syncFolder(dirname(path));
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw new Refusal(`the master key file ${named} cannot be replaced: ${(error as Error).message}`);
+  }
+}
+
+/** A key as a line of a key file. */
+function spelled(key: Uint8Array): string {
+  return `${Buffer.from(key).toString('base64url')}\n`;
 }
 
 function keyLost(path: string): Refusal {
@@ -79,9 +145,13 @@ function keyLost(path: string): Refusal {
 
 /** Makes the file whole or not at all; answers false when somebody else was first. */
 function createKeyFile(path: string, ambient: Ambient): boolean {
+  return createFile(path, spelled(ambient.randomBytes(MASTER_KEY_BYTES)), ambient);
+}
+
+function createFile(path: string, content: string, ambient: Ambient): boolean {
   const draft = `${path}.${ambient.mintId()}`;
   try {
-    writeDurably(draft, `${Buffer.from(ambient.randomBytes(MASTER_KEY_BYTES)).toString('base64url')}\n`);
+    writeDurably(draft, content);
     linkSync(draft, path);
     syncFolder(dirname(path));
     return true;

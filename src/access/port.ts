@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
+import type { Place } from './keyring.ts';
 
 /** Who may ask for tokens. Instants are milliseconds since the epoch; secrets are SHA-256 digests. */
 export interface Client {
@@ -17,10 +18,11 @@ export interface Client {
   readonly revision: Revision;
 }
 
-/** A key pair that signs access tokens. The private half is sealed by the keyring. */
+/** A key pair that signs access tokens. */
 export interface SigningKey {
   readonly kid: string;
   readonly publicJwk: string;
+  /** The private half, sealed by the keyring; empty once it was forgotten, because it never signs again. */
   readonly privateSealed: Uint8Array;
   readonly createdAt: number;
   /** It signs from here on, once every holder of a cached key set has seen it. */
@@ -31,10 +33,12 @@ export interface SigningKey {
 
 /** All that decides about access, as of one moment. */
 export interface AccessTable {
-  /** Moves with every write to clients or signing keys. */
+  /** Moves with every write to clients, signing keys or the keyring's proofs. */
   readonly version: number;
   readonly clients: readonly Client[];
   readonly signingKeys: readonly SigningKey[];
+  /** The master keys whose proof is stored, the newest last: one, or two while it is being changed. */
+  readonly keyIds: readonly string[];
 }
 
 /** A row of the keyring: the proof by which a master key is recognised, never the key. */
@@ -51,13 +55,55 @@ export interface AccessStore {
   insertClient(client: Client): Promise<boolean>;
   /** Replaces a client; answers false unless the stored one still carries `seen`. */
   updateClient(client: Client, seen: Revision): Promise<boolean>;
-  /** Adds a signing key; with `onlyFirst`, only where there is none. Answers whether it was added. */
+  /**
+   * Adds a signing key; with `onlyFirst`, only where there is none. Answers whether it was added; false as well where
+   * it was sealed by a master key that has no proof any more.
+   */
   insertSigningKey(key: SigningKey, onlyFirst: boolean): Promise<boolean>;
-  /** Takes a signing key back, and adds its replacement in the same commit; false when there is no such key in use. */
-  withdrawSigningKey(kid: string, at: number, replacement: SigningKey): Promise<boolean>;
+  /**
+   * Takes a signing key back, forgets its private half, and adds its replacement, if there is one, in the same commit;
+   * false when there is no such key in use.
+   */
+  withdrawSigningKey(kid: string, at: number, replacement: SigningKey | undefined): Promise<boolean>;
+  /** Empties the private halves of keys that never sign again. */
+  forgetPrivateHalves(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;
   /** Adds the first proof of the keyring; a no-op when there is one. */
   insertKeyCheck(check: KeyCheck, at: number): Promise<void>;
   /** The identifier of this installation, minted when its database was made (STORE in contract 8, row 31). */
   storeId(): MaybePromise<string>;
+}
+
+/** A stored secret: the one place it belongs to, and its ciphertext, which names the key it was sealed by. */
+export interface SealedValue {
+  readonly place: Place;
+  readonly sealed: Uint8Array;
+}
+
+/** A ciphertext that takes the place of another one of the same secret. */
+export interface Resealed extends SealedValue {
+  /** What must still be there. */
+  readonly seen: Uint8Array;
+}
+
+/** Every sealed value there is, and the proofs of the keys that seal them: what changing the master key needs. */
+export interface SealedStore {
+  /**
+   * Sealed values in an order of their own, behind `after`, at most `limit`; with `notBy`, only those that name
+   * another key.
+   */
+  values(
+    notBy: string | undefined,
+    after: Place | undefined,
+    limit: number,
+  ): MaybePromise<readonly SealedValue[]>;
+  /** Replaces values that are still what was seen, in one commit. Their records stay as they are for everybody. */
+  replace(values: readonly Resealed[]): Promise<void>;
+  /** Adds the proof of a second key. Answers false where a third would be: one change at a time. */
+  addKeyCheck(check: KeyCheck, at: number): Promise<boolean>;
+  /**
+   * Removes the proofs of all keys but this one, in the same commit that finds no value sealed by another key. Answers
+   * false where there is one.
+   */
+  retireOtherKeys(keyId: string): Promise<boolean>;
 }

@@ -1,4 +1,5 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
+import { Fault, Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Keyring, Place } from './keyring.ts';
@@ -45,18 +46,39 @@ export async function ensureSigningKey(
   await store.insertSigningKey(await mintSigningKey(keyring, ambient, ambient.now()), true);
 }
 
-/** Adds a key that takes over once every cached key set has seen it; the old one stays until its tokens are gone. */
+/**
+ * How long a new key stands in the key set before it signs: every process must have read it, and then every copy of a
+ * set without it must have ended, by a clock that may be late.
+ */
+const ANNOUNCED_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
+
+/**
+ * Adds a key that takes over once every cached key set has seen it; the old one stays until its tokens are gone. Keys
+ * that are past that lose their private half.
+ */
 export async function rotateSigningKey(
   store: AccessStore,
   keyring: Keyring,
   ambient: Ambient,
 ): Promise<SigningKey> {
-  const key = await mintSigningKey(keyring, ambient, ambient.now() + LIMITS.keySetAgeMsMax);
-  await store.insertSigningKey(key, false);
+  const now = ambient.now();
+  const key = await mintSigningKey(keyring, ambient, now + ANNOUNCED_MS);
+  if (!(await store.insertSigningKey(key, false))) throw keyChanged();
+  const keys = (await store.table(undefined))?.signingKeys ?? [];
+  const { accepted } = keySetAt(keys, now);
+  const outlived = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
+  if (outlived.length > 0) await store.forgetPrivateHalves(outlived.map(({ kid }) => kid));
   return key;
 }
 
-/** Takes a key back: every token it signed is refused within a second. A new key signs from now on. */
+function keyChanged(): Refusal {
+  return new Refusal('the master key was changed while this ran, and nothing was written: run it again');
+}
+
+/**
+ * Takes a key back: every token it signed is refused within a second. Where it was the one that signs, a new key does
+ * from now on; else the one that signs goes on. Answers false where there is no such key in use.
+ */
 export async function withdrawSigningKey(
   kid: string,
   store: AccessStore,
@@ -64,7 +86,10 @@ export async function withdrawSigningKey(
   ambient: Ambient,
 ): Promise<boolean> {
   const now = ambient.now();
-  return store.withdrawSigningKey(kid, now, await mintSigningKey(keyring, ambient, now));
+  const { signer } = keySetAt((await store.table(undefined))?.signingKeys ?? [], now);
+  const isSigner = signer === undefined || signer.kid === kid;
+  const replacement = isSigner ? await mintSigningKey(keyring, ambient, now) : undefined;
+  return store.withdrawSigningKey(kid, now, replacement);
 }
 
 /** The keys as of one moment, the newest that signs first. */
@@ -96,7 +121,12 @@ export function importPublicKey(key: SigningKey): Promise<CryptoKey> {
   return importJWK(JSON.parse(key.publicJwk) as JWK, ALGORITHM) as Promise<CryptoKey>;
 }
 
-export function importPrivateKey(key: SigningKey, keyring: Keyring): Promise<CryptoKey> {
-  const jwk = JSON.parse(keyring.open('signing-key', placeOf(key.kid), key.privateSealed)) as JWK;
-  return importJWK(jwk, ALGORITHM) as Promise<CryptoKey>;
+/** Rejects with Fault `unavailable` where the master key at hand does not open it. */
+export async function importPrivateKey(key: SigningKey, keyring: Keyring): Promise<CryptoKey> {
+  try {
+    const jwk = JSON.parse(keyring.open('signing-key', placeOf(key.kid), key.privateSealed)) as JWK;
+    return (await importJWK(jwk, ALGORITHM)) as CryptoKey;
+  } catch (error) {
+    throw new Fault('unavailable', [], error);
+  }
 }

@@ -18,9 +18,14 @@ export interface AccessCache {
   fresh(): MaybePromise<AccessView>;
 }
 
-export function openAccessCache(store: AccessStore, ambient: Ambient): AccessCache {
+/** `onTable` is told every table that differs from the one before. */
+export function openAccessCache(
+  store: AccessStore,
+  ambient: Ambient,
+  onTable: (table: AccessTable) => void = () => undefined,
+): AccessCache {
   let version: number | undefined;
-  let table: AccessTable = { version: 0, clients: [], signingKeys: [] };
+  let table: AccessTable = { version: 0, clients: [], signingKeys: [], keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
   let view: AccessView | undefined;
   let readAt = 0;
@@ -32,6 +37,7 @@ export function openAccessCache(store: AccessStore, ambient: Ambient): AccessCac
       version = found.version;
       table = found;
       clients = new Map(found.clients.map((client) => [client.clientId, client]));
+      onTable(found);
     }
     const current = clients;
     view = { client: (clientId) => current.get(clientId), keys: keySetAt(table.signingKeys, ambient.now()) };

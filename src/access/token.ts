@@ -39,6 +39,8 @@ export interface Tokens {
   mint(client: Client, scopes: Scopes): Promise<MintedToken>;
   /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
   verify(token: string): MaybePromise<Principal | undefined>;
+  /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
+  prepare(keys: readonly SigningKey[]): void;
 }
 
 export interface TokenSettings {
@@ -67,19 +69,26 @@ export function openTokens(
   settings: TokenSettings,
   ambient: Ambient,
 ): Tokens {
+  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
   return {
-    mint: openMint(cache, keyring, settings, ambient),
+    mint: openMint(cache, privateKeys, settings, ambient),
     verify: openVerify(cache, settings, ambient),
+    prepare(keys) {
+      const usable = keys.filter(
+        ({ withdrawnAt, privateSealed }) => !withdrawnAt && privateSealed.length > 0,
+      );
+      // What does not open is told when it is needed.
+      for (const key of usable) privateKeys(key).catch(() => undefined);
+    },
   };
 }
 
 function openMint(
   cache: AccessCache,
-  keyring: Keyring,
+  privateKeys: LoadKey,
   { issuer, lifetimeSeconds }: TokenSettings,
   ambient: Ambient,
 ): Tokens['mint'] {
-  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
   return async (client, scopes) => {
     const { keys } = await cache.fresh();
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
@@ -220,12 +229,17 @@ function readRealms(claim: unknown): Realms | undefined {
   return realms.includes(undefined) ? undefined : new Set(realms as Uuid[]);
 }
 
-/** Each signing key is read once per process. There are a handful of them. */
-function memoise(load: (key: SigningKey) => Promise<CryptoKey>): (key: SigningKey) => Promise<CryptoKey> {
+type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
+
+/** Each signing key is read once per process, and again only where that failed. There are a handful of them. */
+function memoise(load: LoadKey): LoadKey {
   const loaded = new Map<string, Promise<CryptoKey>>();
   return (key) => {
-    const known = loaded.get(key.kid) ?? load(key);
-    loaded.set(key.kid, known);
-    return known;
+    const known = loaded.get(key.kid);
+    if (known) return known;
+    const loading = load(key);
+    loaded.set(key.kid, loading);
+    loading.catch(() => loaded.delete(key.kid));
+    return loading;
   };
 }

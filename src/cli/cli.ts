@@ -1,17 +1,20 @@
 import { Command, CommanderError, Option } from 'commander';
-import { VERSION } from '../app.ts';
+import { refusalOf, VERSION } from '../app.ts';
 import {
   DATABASE_SETTINGS,
   type Flags,
+  originsOf,
   readSettings,
   SETTINGS,
   type SettingName,
+  type SettingOrigin,
   type Settings,
 } from '../config.ts';
-import { Fault, Refusal } from '../domain/fault.ts';
-import { traceOf } from '../observe/log.ts';
+import { Refusal } from '../domain/fault.ts';
 import { addClientCommands } from './clients.ts';
 import { addDemo } from './demo.ts';
+import { addDoctor } from './doctor.ts';
+import { addExport } from './export.ts';
 import { addImport } from './import.ts';
 import { addInit } from './init.ts';
 import { addKeyCommands } from './keys.ts';
@@ -37,6 +40,8 @@ export interface Desk {
   settingsOf(command: Command): Settings;
   /** The same for a command that listens: what its address needs is judged as well. */
   listeningSettingsOf(command: Command): Settings;
+  /** Every setting as the service would have it, and who says so. */
+  originsOf(command: Command): readonly SettingOrigin[];
   /** The flags of a command that are settings, as they were written. */
   flagsOf(command: Command): Flags;
   /** How the operator calls this program: by name, or through npx inside a clone. */
@@ -48,9 +53,14 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   let code: number = EXIT.done;
   const desk: Desk = {
     flagsOf,
-    settingsOf: (command) => readSettings(flagsOf(command), environment, { otherNames: variables }),
+    originsOf: (command) => originsOf(flagsOf(command), environment),
+    settingsOf: (command) =>
+      readSettings(flagsOf(command), withStandards(command, environment), { otherNames: variables }),
     listeningSettingsOf: (command) =>
-      readSettings(flagsOf(command), environment, { otherNames: variables, listens: true }),
+      readSettings(flagsOf(command), withStandards(command, environment), {
+        otherNames: variables,
+        listens: true,
+      }),
     programName: environment.npm_command === 'exec' ? 'npx authrealm' : 'authrealm',
   };
   const program = new Command('authrealm')
@@ -67,7 +77,9 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addClientCommands(program, desk);
   addKeyCommands(program, desk);
   addImport(program, desk, end);
+  addExport(program, desk);
   addDemo(program, desk);
+  addDoctor(program, desk, end);
   const variables = nameVariables(program);
   try {
     await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
@@ -88,14 +100,22 @@ function codeOf(error: unknown): number {
 
 /** Trouble of the database or the system in a sentence; undefined for a bug. */
 function asRefusal(error: unknown): Refusal | undefined {
-  if (error instanceof Refusal) return error;
-  if (error instanceof Fault && error.code === 'unavailable') {
-    const { cause } = traceOf(error.cause ?? error);
-    const busy = cause.startsWith('SQLITE_BUSY') ? 'another process kept it busy; try again' : cause;
-    return new Refusal(`the database did not do it: ${busy}`);
-  }
+  const refusal = refusalOf(error);
+  if (refusal instanceof Refusal) return refusal;
   const { syscall, message } = error as NodeJS.ErrnoException;
   return syscall === undefined ? undefined : new Refusal(message);
+}
+
+/** Commands that bring an older schema up unasked. The others may run beside a service of an older release. */
+const UPGRADING: ReadonlySet<string> = new Set(['serve', 'init']);
+
+/** What this command has for settings that are not given, where it differs from the table. */
+function standardsOf(command: Command): Environment {
+  return UPGRADING.has(command.name()) ? {} : { [SETTINGS.migrate.env]: 'check' };
+}
+
+function withStandards(command: Command, environment: Environment): Environment {
+  return { ...standardsOf(command), ...environment };
 }
 
 function exitCodes(): string {
@@ -107,8 +127,9 @@ Exit codes: ${EXIT.done} done; ${EXIT.failed} could not be done; ${EXIT.usage} t
 /** Gives a command the flags of these settings, with help from the table. */
 export function addSettings(command: Command, names: readonly SettingName[]): Command {
   for (const name of names) {
-    const { flag, value, doc, env, fallback } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    const { flag, value, doc, env, fallback: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
     if (flag === undefined) continue;
+    const fallback = standardsOf(command)[env] ?? common;
     const standard = fallback === undefined || fallback === '' ? '' : `, ${fallback} unless given`;
     const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${standard})`);
     command.addOption(option);

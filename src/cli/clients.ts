@@ -1,5 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { changeClient, createClient, type Issued, listClients, rotateSecret } from '../access/clients.ts';
+import {
+  CLIENT_NAME,
+  changeClient,
+  createClient,
+  type Issued,
+  listClients,
+  rotateSecret,
+} from '../access/clients.ts';
 import type { AccessStore, Client } from '../access/port.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault } from '../app.ts';
@@ -105,8 +112,8 @@ const REALM_HELP =
   'limit it to this realm; several: separated by spaces, or given again. All realms unless given';
 
 function clientName(raw: string): string {
-  if (raw.trim() === '' || raw.length > 255)
-    throw new InvalidArgumentError('A name has 1 to 255 characters.');
+  const [issue] = CLIENT_NAME.safeParse(raw).error?.issues ?? [];
+  if (issue) throw new InvalidArgumentError(`A name ${issue.message}.`);
   return raw;
 }
 

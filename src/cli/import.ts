@@ -1,4 +1,4 @@
-import { chmodSync, createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
+import { createReadStream, existsSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
@@ -11,6 +11,7 @@ import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { addDatabaseSettings, type Desk, EXIT, written } from './cli.ts';
 import { openProgress } from './progress.ts';
+import { makeRehearsalFolder, notRehearsed } from './rehearsal.ts';
 import { signalled, tellKeyFile } from './serve.ts';
 
 interface ImportOptions {
@@ -112,15 +113,23 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
   if (!existsSync(path))
     throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
   const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient);
-  const folder = mkdtempSync(join(dirname(path), '.authrealm-dry-run-'));
+  let folder: string | undefined;
   try {
+    folder = makeRehearsalFolder(dirname(path));
     const copy = join(folder, 'copy.db');
-    await vault.engine.copyTo(copy);
-    chmodSync(copy, 0o600);
+    await copyInto(vault, copy);
     return await importIntoCopy(settings, copy, source);
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     vault.engine.close();
+  }
+}
+
+async function copyInto({ engine }: Vault, copy: string): Promise<void> {
+  try {
+    await engine.copyTo(copy);
+  } catch (error) {
+    throw notRehearsed(error);
   }
 }
 
@@ -154,7 +163,7 @@ async function importInto(
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const progress = openProgress(size, systemAmbient);
+  const progress = openProgress(size, systemAmbient, process.stdout);
   try {
     const report = await importLines(linesOf(chunksOf(file, signal)), {
       store: engine.records,

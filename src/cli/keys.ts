@@ -1,14 +1,15 @@
 import type { Command } from 'commander';
+import { oldKeyFile } from '../access/master_key.ts';
 import type { SigningKey } from '../access/port.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
+import { openVault, rewrap } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 
-/** `keys`: the keys that sign access tokens. */
+/** `keys`: the keys that sign access tokens, and the master key that seals them. */
 export function addKeyCommands(program: Command, desk: Desk): void {
-  const keys = program.command('keys').description('the keys that sign access tokens');
+  const keys = program.command('keys').description('the keys that sign access tokens, and the master key');
 
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and what each one does')
@@ -29,7 +30,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     });
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
-    .description('refuse every token this key signed, within a second; a new key signs from now on')
+    .description('refuse every token this key signed, within a second; one that signs is replaced')
     .action(async (kid: string, _options, command: Command) => {
       const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemAmbient);
@@ -38,6 +39,33 @@ export function addKeyCommands(program: Command, desk: Desk): void {
         throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
       console.log(`${kid} is withdrawn`);
     });
+
+  addDatabaseSettings(keys.command('rewrap'))
+    .description('change the master key while the service runs; interrupted, it is run again')
+    .requiredOption('--new-master-key-file <FILE>', 'file with the new key; made where it does not exist')
+    .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
+      tellRewrapped(await rewrap(desk.settingsOf(command), file, systemAmbient), file);
+    });
+}
+
+/** What has become of the keys, and what the operator must still do. */
+function tellRewrapped(done: Awaited<ReturnType<typeof rewrap>>, file: string): void {
+  const { keyId, ended, resealed, isKeyMade, source } = done;
+  if (isKeyMade) console.log(`made the master key ${file}: back it up apart from the database`);
+  if (ended.length === 0) {
+    console.log(`the master key is key ${keyId} already; nothing was changed`);
+    return;
+  }
+  console.log(`sealed ${resealed} values again: the master key is now key ${keyId}`);
+  const path = 'path' in source ? source.path : undefined;
+  if (path === undefined) {
+    console.log(
+      `AUTHREALM_MASTER_KEY must hold the key in ${file} from now on: restart every process with it`,
+    );
+    return;
+  }
+  console.log(`${path} holds it. Older backups need the old key, which is kept in:`);
+  for (const old of ended) console.log(oldKeyFile(path, old));
 }
 
 /** One key and what it does now. */

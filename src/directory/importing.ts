@@ -64,6 +64,8 @@ interface Run {
   batch: Batch;
   waiting: Waiting[];
   waitingBytes: number;
+  /** For each record that a line was set aside for: the last line about it that is done, 0 for none. */
+  readonly latest: Map<string, number>;
   /** How far the source was read. */
   bytes: number;
   nextLine: number;
@@ -103,6 +105,7 @@ function begin(plan: Plan): Run {
     batch: emptyBatch(),
     waiting: [],
     waitingBytes: 0,
+    latest: new Map(),
     bytes: 0,
     nextLine: plan.fromLine,
     resumeLine: undefined,
@@ -123,8 +126,10 @@ function leave(run: Run, line: number): void {
   run.resumeLine = Math.min(run.resumeLine ?? line, line);
 }
 
+/** Refused lines of a batch that was not committed were not told: they are met again as well. */
 function leaveRest(run: Run): void {
   for (const { number } of run.batch.sources) leave(run, number);
+  for (const { line } of run.batch.refusals) leave(run, line);
   for (const { line } of run.waiting) leave(run, line);
   run.resumeLine ??= run.nextLine;
 }
@@ -193,7 +198,11 @@ function isKnownFine(batch: Batch, condition: Condition): boolean {
 }
 
 function nameOf({ resource, key, saying }: Condition): string {
-  return `${resource.table} ${key.join(' ')} ${saying.member}`;
+  return `${recordName({ resource, key })} ${saying.member}`;
+}
+
+function recordName({ resource, key }: Pick<Load['write'], 'resource' | 'key'>): string {
+  return `${resource.table} ${key.join(' ')}`;
 }
 
 function isAskedFor({ asked }: Batch, { resource, key, saying }: Condition): boolean {
@@ -205,8 +214,9 @@ function says(record: AnyRecord | undefined, { member, is }: Saying): boolean {
 }
 
 /**
- * Whether the record that a condition asks about says so. Where it may stand in the batch, its commit decides. A
- * member that is stored already is not asked again: what a profile says is for later ones (contract 2.3).
+ * Whether the record that a condition asks about says so. Where it may stand in the batch, its commit decides. What a
+ * profile says is for later ones (contract 2.3): a member that is stored already is not asked again, nor is that of a
+ * record whose line says that it is older than the profile's last change.
  */
 async function breaks(run: Run, { write }: Load, condition: Condition): Promise<boolean> {
   const { name, saying, resource, key } = condition;
@@ -215,7 +225,8 @@ async function breaks(run: Run, { write }: Load, condition: Condition): Promise<
   run.batch.answers.set(nameOf(condition), says(await stored(resource, key), saying));
   if (isKnownFine(run.batch, condition)) return false;
   if (run.batch.asked.some(({ write: asked }) => isAt(asked, resource, key))) await flush(run);
-  if (!says(await stored(resource, key), saying)) return false;
+  const asking = await stored(resource, key);
+  if (!says(asking, saying) || write.record.updated_at < (asking?.updated_at ?? 0)) return false;
   return (await stored(write.resource, write.key))?.[name] !== write.record[name];
 }
 
@@ -226,10 +237,26 @@ function isAt(write: Load['write'], resource: Resource, key: Key): boolean {
 function accept(run: Run, line: Line, load: Load): Promise<void> | undefined {
   const { batch } = run;
   batch.sources.push(line);
-  batch.loads.push(load);
+  batch.loads.push(isOvertaken(run, line, load) ? yielding(load) : load);
   batch.bytes += line.bytes?.length ?? 0;
   if (ASKED.has(load.write.resource)) batch.asked.push(load);
   return isFull(batch) ? flush(run) : undefined;
+}
+
+/** Whether this line was set aside, and a later one about the same record is done. */
+function isOvertaken({ latest }: Run, { number }: Line, { write }: Load): boolean {
+  return latest.size > 0 && (latest.get(recordName(write)) ?? 0) > number;
+}
+
+/** A load that leaves other content where it is: lines count in the order of the file. */
+function yielding(load: Load): Load {
+  return {
+    ...load,
+    judge(stored) {
+      const judged = load.judge(stored);
+      return judged.judgement === 'replace' ? { ...judged, judgement: 'same' } : judged;
+    },
+  };
 }
 
 function refuse(run: Run, refusal: Refusal): Promise<void> | undefined {
@@ -248,30 +275,29 @@ async function flush(run: Run): Promise<void> {
   const outcomes =
     loads.length === 0 ? [] : await patiently(run, () => plan.store.load(loads, plan.stopAtFirst));
   run.batch = emptyBatch();
-  for (const [at, outcome] of outcomes.entries()) {
-    const refusal = settle(run, sources[at] as Line, loads[at] as Load, outcome);
+  for (let at = 0; at < outcomes.length; at += 1) {
+    const refusal = settle(run, sources[at] as Line, loads[at] as Load, outcomes[at] as LoadOutcome);
     if (refusal) refusals.push(refusal);
   }
   tellRefused(run, refusals);
   plan.onProgress(run.tally, run.bytes);
 }
 
+const COUNTED = { landed: 'imported', same: 'unchanged', replaced: 'replaced' } as const;
+
 /** Counts an outcome, or sets its line aside. Answers the refusal, if it is one. */
 function settle(run: Run, source: Line, { write }: Load, outcome: LoadOutcome): Refusal | undefined {
   switch (outcome.kind) {
     case 'landed':
-      run.tally.imported += 1;
-      return undefined;
     case 'same':
-      run.tally.unchanged += 1;
-      return undefined;
     case 'replaced':
-      run.tally.replaced += 1;
+      run.tally[COUNTED[outcome.kind]] += 1;
+      if (run.latest.size > 0) noteDone(run, recordName(write), source.number);
       return undefined;
     case 'absent':
-      return setAside(run, source, `its ${write.resource.parent?.name} is not there`);
+      return setAside(run, source, write, `its ${write.resource.parent?.name} is not there`);
     case 'dangling':
-      return setAside(run, source, `${outcome.member} names a record that the realm does not have`);
+      return setAside(run, source, write, `${outcome.member} names a record that the realm does not have`);
     case 'taken': {
       const names = outcome.members.join(' and ');
       return { line: source.number, reason: `another record of the realm has the same ${names}` };
@@ -281,19 +307,26 @@ function settle(run: Run, source: Line, { write }: Load, outcome: LoadOutcome): 
   }
 }
 
+function noteDone({ latest }: Run, name: string, line: number): void {
+  const last = latest.get(name);
+  if (last !== undefined) latest.set(name, Math.max(last, line));
+}
+
 function differenceOf(resource: Resource, members: readonly string[]): string {
   const fixed = fixedOf(resource, members);
   const never = fixed.length > 0 ? `; ${fixed.join(', ')} never changes` : '';
   return `differs from the stored record in ${members.join(', ')}${never}`;
 }
 
-function setAside(run: Run, source: Line, reason: string): Refusal | undefined {
+function setAside(run: Run, source: Line, write: Load['write'], reason: string): Refusal | undefined {
   const { number, bytes } = source;
   const size = bytes?.length ?? 0;
   const isTooMuch =
     run.waiting.length >= LIMITS.importWaitingLinesMax ||
     run.waitingBytes + size > LIMITS.importWaitingBytesMax;
   if (isTooMuch) return { line: number, reason: `${reason}, and too many lines before it wait for theirs` };
+  const name = recordName(write);
+  if (!run.latest.has(name)) run.latest.set(name, 0);
   run.waiting.push({ line: number, reason, source: { ...source, bytes: bytes?.slice() } });
   run.waitingBytes += size;
   return undefined;

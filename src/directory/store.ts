@@ -78,6 +78,36 @@ export type LoadOutcome =
   | { readonly kind: 'replaced' }
   | { readonly kind: 'differs'; readonly members: readonly string[] };
 
+/** Where a reading in order stands: the last record that was read. The empty one is before all of them. */
+export interface Place {
+  readonly realm: string;
+  readonly id: string;
+}
+
+/** One record with its address, secrets as they are stored. */
+export interface Stored {
+  readonly key: Key;
+  readonly record: AnyRecord;
+}
+
+/** All records as of one moment, until it is closed. What is committed afterwards is not in it. */
+export interface Picture {
+  /**
+   * Records of a resource behind a place, in the order of realm and identifier, at most `limit`. With `within` none of
+   * another realm.
+   */
+  scan(resource: Resource, after: Place, limit: number, within?: Uuid): MaybePromise<readonly Stored[]>;
+  /** How many records of a resource there are, in one realm or in all of them. */
+  count(resource: Resource, within?: Uuid): MaybePromise<number>;
+  close(): void;
+}
+
+/** Reading everything: a port of its own, because no request ever may. */
+export interface Scanner {
+  /** Takes a picture. Nobody who writes waits for it; the engine keeps what it shows until it is closed. */
+  picture(): Promise<Picture>;
+}
+
 /** Filling by the thousand: a port of its own, so that the Store stays narrow. */
 export interface Loader {
   /**

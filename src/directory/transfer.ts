@@ -6,22 +6,14 @@ import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
 import {
   type AnyRecord,
   type Key,
-  lineage,
   type Member,
   membersOf,
   type Resource,
   type Saying,
 } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
+import { namesAbove, type OpenSecret, placeOf, type SealedPlace, secondName } from './format.ts';
 import type { Judged, Load } from './store.ts';
-
-/** The one place where a sealed secret belongs. */
-export interface SealedPlace {
-  readonly table: string;
-  readonly column: string;
-  readonly realm: Uuid;
-  readonly id: Uuid;
-}
 
 /** What reading lines needs from outside. */
 export interface TransferContext {
@@ -31,8 +23,7 @@ export interface TransferContext {
   /** This installation: the origin of a realm that names none (contract 8, row 31). */
   readonly installation: string;
   seal(place: SealedPlace, plain: string): Uint8Array;
-  /** Throws where the ciphertext does not open. */
-  open(place: SealedPlace, sealed: Uint8Array): string;
+  readonly open: OpenSecret;
 }
 
 /** A member that is no e-mail address, and the record that may ask for one. */
@@ -53,10 +44,7 @@ export type LineReader = (bytes: Uint8Array) => Reading;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
-/** How a line names the records above its own, by the column that holds them. */
-const ADDRESS = { realm_id: 'realm_id', user_id: 'user_authentication_info_id' } as const;
-
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+const INSTANT = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
 /** All that is known about the lines of one resource before the first one is read. */
 interface Shape {
@@ -121,10 +109,8 @@ function shapeOf(resource: Resource): Shape {
     conditional: members.flatMap(({ name, placement: { emailWhere: saying } }) =>
       saying ? [{ name, saying, resource: referenced(resource, saying.reference) }] : [],
     ),
-    above: lineage(resource)
-      .slice(0, -1)
-      .map(({ foreignKey }) => ADDRESS[foreignKey ?? 'realm_id']),
-    self: resource.foreignKey && ADDRESS[resource.foreignKey],
+    above: namesAbove(resource),
+    self: secondName(resource),
   };
 }
 
@@ -166,20 +152,23 @@ function understand(shape: Shape, line: JsonObject, context: TransferContext): S
   const members = parseMembers(shape, stated, context);
   for (const { name } of shape.sealed) {
     const plain = members[name];
-    if (plain !== undefined) members[name] = context.seal(placeOf(shape, name, key), plain as string);
+    if (plain !== undefined)
+      members[name] = context.seal(placeOf(shape.resource, name, key), plain as string);
   }
-  const createdAt = instantOf(holders.meta, 'created_at');
-  const updatedAt = instantOf(holders.meta, 'updated_at');
+  const { meta } = holders;
+  const createdAt = instantOf(meta, 'created_at');
+  // Most records were never changed: their second instant is the first one.
+  const isUnchanged = createdAt !== undefined && meta.updated_at === meta.created_at;
+  const updatedAt = isUnchanged ? createdAt : instantOf(meta, 'updated_at');
   if (createdAt !== undefined && updatedAt !== undefined && updatedAt < createdAt) {
     throw broken('meta.updated_at', 'must not be before meta.created_at');
   }
   const now = context.ambient.now();
-  const record: AnyRecord = {
-    ...members,
+  const record: AnyRecord = Object.assign(members, {
     id: key.at(-1) as Uuid,
     ...stamps({ createdAt, updatedAt, now }),
     revision: context.ambient.mintRevision(),
-  };
+  });
   return { shape, key, stated, createdAt, updatedAt, record, now };
 }
 
@@ -202,7 +191,10 @@ function keyOf(shape: Shape, line: JsonObject): Key {
   if (shape.self !== undefined && line[shape.self] !== undefined && idOf(line, shape.self) !== id) {
     throw broken(shape.self, 'must equal id');
   }
-  return [...shape.above.map((name) => idOf(line, name)), id] as unknown as Key;
+  const key: Uuid[] = [];
+  for (const name of shape.above) key.push(idOf(line, name));
+  key.push(id);
+  return key as unknown as Key;
 }
 
 function idOf(line: JsonObject, name: string): Uuid {
@@ -218,8 +210,14 @@ function instantOf(meta: JsonObject, name: string): number | undefined {
   const raw = meta[name];
   if (raw === undefined) return undefined;
   const at = typeof raw === 'string' && INSTANT.test(raw) ? Date.parse(raw) : Number.NaN;
-  if (!Number.isNaN(at) && new Date(at).toISOString() === raw) return at;
+  if (!Number.isNaN(at) && (hasEveryMonth(raw as string) || new Date(at).toISOString() === raw)) return at;
   throw broken(`meta.${name}`, 'must be an instant in UTC of the form YYYY-MM-DDTHH:MM:SS.mmmZ');
+}
+
+/** Whether the day of an instant is one that every month has: then it need not be looked up. */
+function hasEveryMonth(instant: string): boolean {
+  const day = instant.slice(8, 10);
+  return day >= '01' && day <= '28';
 }
 
 function parseMembers(shape: Shape, stated: JsonObject, context: TransferContext): Record<string, unknown> {
@@ -251,10 +249,6 @@ function fill(shape: Shape, stated: JsonObject, { installation }: TransferContex
   return given;
 }
 
-function placeOf({ resource }: Shape, name: string, key: Key): SealedPlace {
-  return { table: resource.table, column: `${name}_sealed`, realm: key[0], id: key.at(-1) as Uuid };
-}
-
 /** Asks nothing where a member is an e-mail address anyway. */
 function conditionsOf({ shape, stated, record, key }: Statement): readonly Condition[] {
   if (shape.conditional.length === 0) return NO_CONDITIONS;
@@ -276,7 +270,8 @@ function referenced(resource: Resource, member: string): Resource {
 
 function loadOf(statement: Statement, context: TransferContext): Load {
   const { shape, key, record, now } = statement;
-  const names = shape.members.filter(({ name }) => record[name] !== undefined).map(({ name }) => name);
+  const names: string[] = [];
+  for (const { name } of shape.members) if (record[name] !== undefined) names.push(name);
   return {
     write: { op: 'insert', resource: shape.resource, key, record },
     change: changeOf(
@@ -334,7 +329,7 @@ function movedMembers(
     if (!isMoving) continue;
     const isSame =
       placement.secret === 'sealed'
-        ? opened(stored[name], placeOf(shape, name, key), context) === stated[name]
+        ? opened(stored[name], placeOf(shape.resource, name, key), context) === stated[name]
         : isEqual(stored[name], record[name]);
     if (!isSame) moved.push(name);
   }

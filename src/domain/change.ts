@@ -49,14 +49,24 @@ export function changeOf(
   { key, revision, members }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
-  const depth = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
   return {
     event: `${resource.name}.${verb}`,
     realm: key[0],
-    user: key[depth],
+    user: key[ownerPlace(resource)],
     id: key.at(-1) as Uuid,
     revision,
     members,
     ...origin,
   };
+}
+
+const ownerPlaces = new Map<Resource, number>();
+
+/** Where in the key the user stands; -1 where there is none. Looked for once per resource. */
+function ownerPlace(resource: Resource): number {
+  const known = ownerPlaces.get(resource);
+  if (known !== undefined) return known;
+  const place = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');
+  ownerPlaces.set(resource, place);
+  return place;
 }

@@ -44,4 +44,6 @@ export const LIMITS = Object.freeze({
   importWaitingBytesMax: 67_108_864,
   /** How often a commit is tried, each time for `storeWaitMsMax`, before an import gives up. */
   importCommitAttemptsMax: 10,
+  /** Records that an export reads and writes at a time. */
+  exportPageRecords: 1_000,
 });

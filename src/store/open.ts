@@ -1,9 +1,10 @@
-import { SQLiteError } from 'bun:sqlite';
-import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
+import { refusalOf } from './advice.ts';
+import { inspectSqlite, type SqliteInspection } from './sqlite/inspection.ts';
 import type { MigrateMode } from './sqlite/migrate.ts';
-import { type Engine, openSqlite, reopenSqlite } from './sqlite/open.ts';
+import { type Engine, knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
 
+export { refusalOf } from './advice.ts';
 export type { MigrateMode } from './sqlite/migrate.ts';
 export type { Engine } from './sqlite/open.ts';
 
@@ -33,8 +34,13 @@ export async function openEngine(
   try {
     return await openSqlite(address.path, mode, program);
   } catch (error) {
-    throw refusalOf(address, error);
+    throw refusalOf(error, address.path);
   }
+}
+
+/** Opens a database to look at it, whatever its schema. Throws Refusal where there is none. */
+export function inspectEngine({ path }: DatabaseAddress): SqliteInspection {
+  return inspectSqlite(path, knownMigrations());
 }
 
 /** Opens a database that the parent process has already made ready. */
@@ -42,13 +48,6 @@ export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
   try {
     return await reopenSqlite(address.path);
   } catch (error) {
-    throw refusalOf(address, error);
+    throw refusalOf(error, address.path);
   }
-}
-
-function refusalOf({ path }: DatabaseAddress, error: unknown): unknown {
-  if (error instanceof Refusal) return error;
-  const isSystemError = error instanceof Error && 'syscall' in error;
-  if (!(error instanceof SQLiteError) && !isSystemError) return error;
-  return new Refusal(`the database ${path} cannot be opened: ${error.message}`, { cause: error });
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Stored } from '../directory/store.ts';
 import { foldedKey, UNICODE_VERSION } from '../domain/folding.ts';
 import {
   type AnyRecord,
@@ -30,6 +31,14 @@ export interface Statements {
   readonly remove: string;
   /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
   readonly holder: string;
+  /** Parameters: realm, identifier, limit. Answers every column of the records behind them, in that order. */
+  readonly scan: string;
+  /** The same, of that realm only. */
+  readonly scanRealm: string;
+  readonly count: string;
+  /** Parameters: realm. */
+  readonly countRealm: string;
+  readonly decodePlaced: (row: Row) => Stored;
   readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
   readonly updateValues: (record: AnyRecord) => SqlValue[];
   readonly decode: (row: Row) => AnyRecord;
@@ -73,12 +82,14 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
     updateSeen: `update ${resource.table} set ${assignments} where ${where} and revision = ?`,
     remove: `delete from ${resource.table} where ${where}`,
     holder: `select 1 from ${resource.table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
+    ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [
       ...key,
       ...columns.map((column) => column.encode(record)),
     ],
     updateValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
+    decodePlaced: (row: Row) => decodePlaced(row, decoders),
     uniqueMembers: (found: readonly string[]) =>
       resource.unique.find(
         (members) => members.map((member) => uniqueColumn(resource, member)).join() === found.join(),
@@ -90,6 +101,22 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
   });
 }
 
+/** The rows lie in the order of realm and identifier: a scan walks them, wherever it begins. */
+function scansOf(resource: Resource, stored: string) {
+  const above = keyColumns(resource).slice(0, -1);
+  const id = keyColumns(resource).at(-1);
+  const [order, behind] = resource.parent
+    ? ['realm_id, id', '(realm_id, id) > (?1, ?2)']
+    : ['realm_id', 'realm_id > ?2'];
+  const select = `select ${[...above, `${id} as id`].join(', ')}, ${stored} from ${resource.table}`;
+  return {
+    scan: `${select} where ${behind} order by ${order} limit ?3`,
+    scanRealm: `${select} where realm_id = ?1 and ${id} > ?2 order by ${order} limit ?3`,
+    count: `select count(*) as n from ${resource.table}`,
+    countRealm: `select count(*) as n from ${resource.table} where realm_id = ?1`,
+  };
+}
+
 function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
   for (const { name, member, decode } of decoders) {
     if (member === undefined || !(name in row)) continue;
@@ -98,6 +125,13 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
     if (value !== undefined) row[member] = value;
   }
   return row as AnyRecord;
+}
+
+/** A row of a scan: the columns above its own identifier are its address, the rest its record. */
+function decodePlaced({ realm_id, user_id, ...rest }: Row, decoders: readonly Column[]): Stored {
+  const record = decodeRow(rest, decoders);
+  const above = [realm_id, user_id].filter((id) => id !== undefined);
+  return { key: [...above, record.id] as unknown as Key, record };
 }
 
 const stamps: readonly Column[] = (['created_at', 'updated_at', 'revision'] as const).map((name) => ({

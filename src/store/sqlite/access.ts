@@ -3,6 +3,7 @@ import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
 import { readFrom } from './connection.ts';
+import { sealedBy } from './sealed.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { Outcome, Writer } from './writer.ts';
 
@@ -20,6 +21,7 @@ export function openAccess(db: Database, snapshot: Snapshot, writer: Writer): Ac
     insertRealm,
     insertKey,
     withdrawKey,
+    forgetKey,
     selectChecks,
     insertCheck,
   } = prepareAll(db);
@@ -33,7 +35,8 @@ export function openAccess(db: Database, snapshot: Snapshot, writer: Writer): Ac
       const listed = realms.get(row.client_id)?.map(({ realm_id }) => realm_id) ?? [];
       return clientOf(row, row.all_realms === 1 ? '*' : new Set(listed));
     });
-    return { version, clients, signingKeys: selectKeys.all().map(keyOf) };
+    const keyIds = selectChecks.all().map((row) => row.key_id);
+    return { version, clients, signingKeys: selectKeys.all().map(keyOf), keyIds };
   });
 
   /** One piece of work that answers whether it changed anything, and moves the version if so. */
@@ -51,12 +54,8 @@ export function openAccess(db: Database, snapshot: Snapshot, writer: Writer): Ac
     for (const realm of client.realms) insertRealm.run(client.clientId, realm);
   }
 
-  function addKey(key: SigningKey, onlyFirst: boolean): boolean {
-    const { kid, publicJwk, privateSealed, createdAt, signsFrom } = key;
-    return (
-      insertKey.run(kid, publicJwk, privateSealed, createdAt, signsFrom, onlyFirst ? 1 : 0).changes === 1
-    );
-  }
+  const addKey = (key: SigningKey, onlyFirst: boolean): boolean =>
+    insertKey.run(...keyColumnsOf(key), onlyFirst ? 1 : 0, key.privateSealed).changes === 1;
 
   return {
     table: (known) => readFrom(snapshot, () => wholeTable(known)),
@@ -74,7 +73,10 @@ export function openAccess(db: Database, snapshot: Snapshot, writer: Writer): Ac
       }),
     insertSigningKey: (key, onlyFirst) => change(() => addKey(key, onlyFirst)),
     withdrawSigningKey: (kid, at, replacement) =>
-      change(() => withdrawKey.run(at, kid).changes === 1 && addKey(replacement, false)),
+      change(() => withdrawKey.run(at, kid).changes === 1 && (!replacement || addKey(replacement, false))),
+    forgetPrivateHalves: async (kids) => {
+      await change(() => kids.filter((kid) => forgetKey.run(kid).changes === 1).length > 0);
+    },
     keyChecks: () =>
       readFrom(snapshot, () =>
         selectChecks.all().map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed })),
@@ -107,10 +109,16 @@ function prepareAll(db: Database) {
     insertRealm: db.prepare('insert into client_realm values (?, ?)'),
     insertKey: db.prepare(
       `insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from)
-     select ?, ?, ?, ?, ? where ? = 0 or not exists (select 1 from signing_key)`,
+     select ?, ?, ?, ?, ? where (? = 0 or not exists (select 1 from signing_key))
+       and exists (select 1 from keyring where key_id = ${sealedBy('?')})`,
     ),
-    withdrawKey: db.prepare('update signing_key set withdrawn_at = ? where kid = ? and withdrawn_at is null'),
-    selectChecks: db.prepare<KeyCheckRow, []>('select key_id, sealed from keyring order by created_at'),
+    withdrawKey: db.prepare(
+      `update signing_key set withdrawn_at = ?, private_sealed = x'' where kid = ? and withdrawn_at is null`,
+    ),
+    forgetKey: db.prepare(
+      `update signing_key set private_sealed = x'' where kid = ? and private_sealed <> x''`,
+    ),
+    selectChecks: db.prepare<KeyCheckRow, []>('select key_id, sealed from keyring order by rowid'),
     insertCheck: db.prepare('insert into keyring select ?, ?, ? where not exists (select 1 from keyring)'),
   };
 }
@@ -176,6 +184,10 @@ function clientOf(row: ClientRow, realms: Realms): Client {
     updatedAt: row.updated_at,
     revision: row.revision,
   });
+}
+
+function keyColumnsOf({ kid, publicJwk, privateSealed, createdAt, signsFrom }: SigningKey) {
+  return [kid, publicJwk, privateSealed, createdAt, signsFrom] as const;
 }
 
 function keyOf(row: KeyRow): SigningKey {

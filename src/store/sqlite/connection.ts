@@ -5,7 +5,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
-const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
+export const MAPPED_BYTES_MAX = 2 ** 31 - 65_536;
 
 /**
  * Opens a database file, made with mode 0600 if it is not there. Nothing on the connection ever sleeps inside the

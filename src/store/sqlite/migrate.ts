@@ -1,9 +1,9 @@
 import type { Database } from 'bun:sqlite';
-import { renameSync, rmSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
 import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { createPrivately, retryWhileBusy } from './connection.ts';
+import { retryWhileBusy } from './connection.ts';
+import { keepCopy } from './copy.ts';
 
 export interface Migration {
   readonly version: number;
@@ -11,7 +11,10 @@ export interface Migration {
   readonly sql: string;
 }
 
-/** What to do about a schema that is older than the program: bring it up, refuse to start, or trust the operator. */
+/**
+ * What to do about a schema that is older than the program: bring it up, refuse to start, or trust the operator. Where
+ * there is no schema yet, `off` alone refuses.
+ */
 export type MigrateMode = 'auto' | 'check' | 'off';
 
 interface Applied {
@@ -30,26 +33,64 @@ export async function migrate(
   program: { readonly version: string; readonly ambient: Ambient },
 ): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
-  const found = await retryWhileBusy(() => newestApplied(db), LIMITS.startWaitMsMax);
-  if (found && found.version > newest) throw tooNew(found, newest, program.version);
-  if (mode === 'off' || found?.version === newest) return;
-  if (mode === 'check') {
-    throw new Refusal(
-      `the database has schema ${found?.version ?? 0}, this program needs ${newest}: start it once with --migrate auto`,
+  const found = await retryWhileBusy(
+    () => judgeSchema(db, mode, newest, program.version),
+    LIMITS.startWaitMsMax,
+  );
+  if (mode === 'off' || found === newest) return;
+  if (found !== undefined) {
+    // Whoever was faster kept a copy before it migrated; what is migrated must never carry the number of what was.
+    const isUntouched = (copied: Database) => newestApplied(copied)?.version === found;
+    await retryWhileBusy(
+      () => keepCopy(db, `${db.filename}.schema-${found}`, isUntouched),
+      LIMITS.startWaitMsMax,
     );
   }
-  if (found)
-    await retryWhileBusy(() => copy(db, `${db.filename}.schema-${found.version}`), LIMITS.startWaitMsMax);
   await retryWhileBusy(() => applyPending(db, migrations, program), LIMITS.startWaitMsMax);
+}
+
+/**
+ * The schema that is there, undefined for none, where `mode` allows to go on from it. Changes nothing: a file that is
+ * refused stays as it is.
+ */
+export function judgeSchema(
+  db: Database,
+  mode: MigrateMode,
+  newest: number,
+  programVersion: string,
+): number | undefined {
+  const found = newestApplied(db);
+  if (!found) {
+    if (mode === 'off') throw noSchema();
+    return undefined;
+  }
+  if (found.version > newest) throw tooNew(found, newest, programVersion);
+  if (mode === 'check' && found.version < newest) throw tooOld(found.version, newest);
+  return found.version;
 }
 
 function newestApplied(db: Database): Applied | undefined {
   const tables = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
-  if (tables.some(({ name }) => name === 'migration')) {
-    return db.query<Applied, []>('select * from migration order by version desc limit 1').get() ?? undefined;
-  }
   if (tables.length === 0) return undefined;
-  throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
+  const names = new Set(tables.map(({ name }) => name));
+  if (!names.has('migration') || !names.has('instance')) {
+    throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
+  }
+  return db.query<Applied, []>('select * from migration order by version desc limit 1').get() ?? undefined;
+}
+
+/** Why a database that is not there is not made. */
+export function noSchema(): Refusal {
+  return new Refusal(
+    'there is no database yet, and --migrate off makes none: start once with --migrate auto',
+  );
+}
+
+function tooOld(found: number, newest: number): Refusal {
+  return new Refusal(
+    `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or give ` +
+      '--migrate auto. Programs of the older release will then refuse it',
+  );
 }
 
 function tooNew(found: Applied, newest: number, version: string): Refusal {
@@ -66,11 +107,11 @@ function applyPending(
 ): void {
   db.run('begin immediate');
   try {
+    const done = newestApplied(db)?.version ?? 0;
     db.run(`create table if not exists migration (
       version integer not null primary key, name text not null, applied_at integer not null,
       program_version text not null) strict`);
     const insert = db.prepare('insert into migration values (?, ?, ?, ?)');
-    const done = newestApplied(db)?.version ?? 0;
     for (const migration of migrations.filter((each) => each.version > done)) {
       db.run(migration.sql);
       insert.run(migration.version, migration.name, ambient.now(), version);
@@ -81,13 +122,4 @@ function applyPending(
     if (db.inTransaction) db.run('rollback');
     throw error;
   }
-}
-
-/** Copies a live database into a new file, complete and consistent; the file appears only when it is whole. */
-export function copy(db: Database, path: string): void {
-  const partial = `${path}.partial`;
-  rmSync(partial, { force: true });
-  createPrivately(partial);
-  db.prepare('vacuum into ?').run(partial);
-  renameSync(partial, path);
 }

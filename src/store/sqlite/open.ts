@@ -1,20 +1,26 @@
 import type { Database } from 'bun:sqlite';
-import { readdirSync, readFileSync } from 'node:fs';
-import type { AccessStore } from '../../access/port.ts';
-import type { Loader, Store } from '../../directory/store.ts';
+import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { AccessStore, SealedStore } from '../../access/port.ts';
+import type { Loader, Scanner, Store } from '../../directory/store.ts';
+import { Refusal } from '../../domain/fault.ts';
 import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from './access.ts';
 import { connect, retryWhileBusy } from './connection.ts';
-import { copy, type MigrateMode, type Migration, migrate } from './migrate.ts';
+import { copy, keepCopy } from './copy.ts';
+import { judgeSchema, type MigrateMode, type Migration, migrate, noSchema } from './migrate.ts';
+import { inPlace, openPlace, proveNoOrphan } from './place.ts';
 import { openRecords } from './records.ts';
+import { openSealed } from './sealed.ts';
 import { openSnapshot } from './snapshot.ts';
 import { openWriter } from './writer.ts';
 
-/** An open database: one port for records, one for filling, one for access. */
+/** An open database: a port for each of those who use it. */
 export interface Engine {
-  readonly records: Store & Loader;
+  readonly records: Store & Loader & Scanner;
   readonly access: AccessStore;
+  readonly sealed: SealedStore;
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
   close(): void;
@@ -35,17 +41,41 @@ export function knownMigrations(): readonly Migration[] {
 
 /**
  * Opens a SQLite database, made if absent, and brings its schema up as `mode` says. Throws Refusal where the schema
- * cannot be served.
+ * cannot be served; such a file is not changed.
  */
 export async function openSqlite(
   path: string,
   mode: MigrateMode,
   program: { readonly version: string; readonly ambient: Ambient },
 ): Promise<Engine> {
+  const migrations = knownMigrations();
+  const newest = migrations.at(-1)?.version ?? 0;
+  if (path !== ':memory:') {
+    proveNoOrphan(path);
+    if (existsSync(path)) proveWritable(path);
+    else if (mode === 'off') throw noSchema();
+  }
   return opening(path, async (db) => {
-    await retryWhileBusy(() => db.run('pragma journal_mode = wal'), LIMITS.startWaitMsMax);
-    await migrate(db, mode, knownMigrations(), program);
+    await retryWhileBusy(() => judgeSchema(db, mode, newest, program.version), LIMITS.startWaitMsMax);
+    if (path !== ':memory:') await retryWhileBusy(() => keepLog(db), LIMITS.startWaitMsMax);
+    await migrate(db, mode, migrations, program);
   });
+}
+
+/** The engine would open what it may only read, and fail at the first write. Throws the system's error instead. */
+function proveWritable(path: string): void {
+  accessSync(path, constants.R_OK | constants.W_OK);
+  accessSync(dirname(realpathSync(path)), constants.W_OK | constants.X_OK);
+}
+
+/** Switches the file to a write-ahead log, which stays its way. Throws Refusal where the file system has no room for one. */
+export function keepLog(db: Database): void {
+  const answer = db.query<{ journal_mode: string }, []>('pragma journal_mode = wal').get();
+  if (answer?.journal_mode === 'wal') return;
+  throw new Refusal(
+    `the database ${db.filename} cannot keep a write-ahead log (the engine stays with ${answer?.journal_mode}): put ` +
+      'it on a local file system, a network one will not do',
+  );
 }
 
 /** Opens a database that another process has already made and migrated. */
@@ -69,10 +99,27 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 
 function engineOver(db: Database): Engine {
   const snapshot = openSnapshot(db);
-  const writer = openWriter(db, snapshot);
+  const place = openPlace(db.filename);
+  const writer = inPlace(openWriter(db, snapshot), place);
+  const records = openRecords(db, snapshot, writer);
+  const access = openAccess(db, snapshot, writer);
   return {
-    records: openRecords(db, snapshot, writer),
-    access: openAccess(db, snapshot, writer),
+    // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
+    records: {
+      ...records,
+      ready() {
+        place.prove();
+        return records.ready();
+      },
+    },
+    access: {
+      ...access,
+      table(known) {
+        place.prove();
+        return access.table(known);
+      },
+    },
+    sealed: openSealed(db, snapshot, writer),
     copyTo: (path) =>
       retryWhileBusy(() => {
         snapshot.end();
@@ -80,7 +127,21 @@ function engineOver(db: Database): Engine {
       }),
     close() {
       snapshot.close();
+      if (place.isLost()) rescue(db);
       db.close(false);
     },
   };
+}
+
+/**
+ * A database whose file was taken away lives until its last connection ends: what it holds is kept under another name.
+ * Then its log is folded back, so that the file which now has its place does not find the log of another one.
+ */
+function rescue(db: Database): void {
+  try {
+    keepCopy(db, `${db.filename}.rescued`, () => true);
+    db.run('pragma wal_checkpoint(truncate)');
+  } catch {
+    // Its folder may be gone too. Whoever ends the process must not be stopped by that.
+  }
 }

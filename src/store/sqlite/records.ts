@@ -1,17 +1,19 @@
 import type { Database } from 'bun:sqlite';
-import type { Load, Loader, LoadOutcome, Store, Write } from '../../directory/store.ts';
+import type { Load, Loader, LoadOutcome, Scanner, Store, Write } from '../../directory/store.ts';
 import type { Change, SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { AnyRecord, Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { readFrom } from './connection.ts';
+import { takePicture } from './picture.ts';
 import { type Prepared, prepare } from './prepared.ts';
+import { openSealGuard } from './sealed.ts';
 import type { Snapshot } from './snapshot.ts';
 import { applyWrite, ID_TAKEN, LANDED } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
 
 /** Records and their changes in one SQLite file. */
-export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): Store & Loader {
+export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): Store & Loader & Scanner {
   const prepared = new Map(RESOURCES.map((resource) => [resource, prepare(db, resource)]));
   const selectChanges = db.prepare<ChangeRow, [string, number, number]>(
     'select * from change where realm_id = ? and seq > ? order by seq limit ?',
@@ -24,15 +26,25 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
     return found;
   }
 
-  const apply = (write: Write) => applyWrite(write, of);
+  const guard = openSealGuard(db);
+  const apply = (write: Write) => {
+    guard(write);
+    return applyWrite(write, of);
+  };
 
-  function loadOne({ write, judge }: Load): { outcome: LoadOutcome; change?: Change } {
-    const verdict = apply(write);
-    if (verdict !== ID_TAKEN) return { outcome: verdict };
+  /** Writes one record, unless it is there. Where it is likely to be, looking first spares a failing insert. */
+  function loadOne(load: Load, isLikelyThere: boolean): Loaded {
+    const known = isLikelyThere ? compare(load) : undefined;
+    if (known) return known;
+    const verdict = apply(load.write);
+    // An identifier can also be taken by a record under another user: then there is nothing to compare.
+    return (verdict === ID_TAKEN ? compare(load) : undefined) ?? { outcome: verdict };
+  }
+
+  function compare({ write, judge }: Load): Loaded | undefined {
     const statements = of(write.resource);
     const row = statements.selectStored.get(...write.key);
-    // The identifier is taken, but by a record under another user.
-    if (!row) return { outcome: verdict };
+    if (!row) return undefined;
     const { judgement, change, record = write.record } = judge(statements.texts.decode(row));
     if (judgement === 'same') return { outcome: { kind: 'same' } };
     if (judgement === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
@@ -43,9 +55,12 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
   function loadAll(loads: readonly Load[], stopAtFirst: boolean): Outcome<LoadOutcome[]> {
     const value: LoadOutcome[] = [];
     const changes: Change[] = [];
+    let isLikelyThere = false;
     for (const load of loads) {
-      const { outcome, change } = loadOne(load);
+      const { outcome, change } = loadOne(load, isLikelyThere);
       value.push(outcome);
+      // A file that is read again goes on as it began.
+      isLikelyThere = outcome.kind === 'same';
       if (outcome.kind === 'landed') changes.push(load.change);
       else if (change) changes.push(change);
       else if (stopAtFirst && (outcome.kind === 'taken' || outcome.kind === 'differs')) break;
@@ -69,6 +84,7 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         }
         return { value: LANDED, keep: true, changes };
       }),
+    picture: () => takePicture(db),
     load: (loads, stopAtFirst) => writer.write(() => loadAll(loads, stopAtFirst)),
     changes: (realm, after, limit) =>
       readFrom(snapshot, () => selectChanges.all(realm, after, limit).map(changeOfRow)),
@@ -77,6 +93,12 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         probe.get();
       }),
   };
+}
+
+interface Loaded {
+  readonly outcome: LoadOutcome;
+  /** What a replacement leaves behind. */
+  readonly change?: Change;
 }
 
 interface ChangeRow {

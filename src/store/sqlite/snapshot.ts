@@ -41,7 +41,13 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
     if (!isOpen) return;
     isOpen = false;
     // Some errors end a transaction by themselves.
-    if (db.inTransaction) commit.run();
+    if (!db.inTransaction) return;
+    try {
+      commit.run();
+    } catch {
+      // A read that met a damaged page fails the commit as well. It told so itself, and nothing was written.
+      if (db.inTransaction) db.run('rollback');
+    }
   }
 
   return {

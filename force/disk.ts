@@ -1,0 +1,70 @@
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Subprocess } from 'bun';
+import { freshFolder, RUN_FOLDER } from '../test/kit.ts';
+
+/** A disk between programs and the real one: it writes down what happens, and fails when told. */
+export interface Disk {
+  /** Starts a program on it, its output among the notes of the disk: the order of lines is the order of events. */
+  start(command: readonly string[], environment?: Readonly<Record<string, string>>): Subprocess;
+  /** From now on syncs fail; of a process that starts later, all but the first `spared`. */
+  fail(spared?: number): void;
+  heal(): void;
+  journal(): string;
+  /** Resolves once this many lines match. */
+  has(pattern: RegExp, times: number): Promise<void>;
+}
+
+const PATIENCE_MS = 10_000;
+
+/** Builds the library once. Throws where no compiler is there: a proof that did not run is none. */
+export function buildShim(): string {
+  freshFolder();
+  const library = join(RUN_FOLDER, 'sync.so');
+  const source = join(import.meta.dir, 'sync.c');
+  if (!Bun.which('cc')) throw new Error('there is no C compiler: apt-get install -y gcc libc6-dev');
+  const built = Bun.spawnSync([
+    'cc',
+    '-O1',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    '-shared',
+    '-fPIC',
+    '-o',
+    library,
+    source,
+  ]);
+  if (!built.success) throw new Error(built.stderr.toString());
+  return library;
+}
+
+export function openDisk(library: string): Disk {
+  const folder = freshFolder();
+  const log = join(folder, 'journal');
+  const control = join(folder, 'fail');
+  const journal = () => readFileSync(log, 'utf8');
+  return {
+    start(command, environment = {}) {
+      const output = openSync(log, 'a');
+      const env = { PATH: process.env.PATH ?? '', LD_PRELOAD: library, FORCE_LOG: log, FORCE_FAIL: control };
+      const child = Bun.spawn([...command], {
+        stdio: ['ignore', output, output],
+        env: { ...env, ...environment },
+      });
+      closeSync(output);
+      return child;
+    },
+    fail: (spared = 0) => writeFileSync(control, String(spared)),
+    heal: () => rmSync(control, { force: true }),
+    journal,
+    async has(pattern, times) {
+      const all = new RegExp(pattern.source, 'gm');
+      const start = performance.now();
+      while ((journal().match(all) ?? []).length < times) {
+        if (performance.now() - start > PATIENCE_MS) throw new Error(`no ${pattern} in ${journal()}`);
+        await Bun.sleep(5);
+      }
+    },
+  };
+}

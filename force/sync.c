@@ -1,0 +1,107 @@
+/*
+ * Put before a program by LD_PRELOAD, this stands between it and the disk. Every sync, and every write to a
+ * write-ahead log, leaves a line in the file FORCE_LOG, in the order in which they happened:
+ *
+ *   disk PID wrote FILE      before the write
+ *   disk PID syncing FILE    before the sync
+ *   disk PID synced FILE     after it, when the system said that all of the file is on disk
+ *   disk PID failed FILE     instead, when the sync was made to fail
+ *
+ * While the file FORCE_FAIL is there, syncs fail with EIO; where it holds a number N, the first N of the process are
+ * left alone. Lines are appended by one write each, so whoever else appends to the same file is ordered among them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static int journal = -1;
+static atomic_int syncs = 0;
+
+__attribute__((constructor)) static void open_journal(void) {
+  const char *path = getenv("FORCE_LOG");
+  if (path == NULL) return;
+  int low = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  /* Far from the numbers that the program itself is given. */
+  journal = fcntl(low, F_DUPFD_CLOEXEC, 700);
+  close(low);
+}
+
+/* The last part of the name of an open file. */
+static const char *name_of(int fd, char *path, size_t size) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  ssize_t length = readlink(link, path, size - 1);
+  path[length > 0 ? length : 0] = '\0';
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
+static int is_log(const char *name) {
+  size_t length = strlen(name);
+  return length > 4 && strcmp(name + length - 4, "-wal") == 0;
+}
+
+static void note(const char *what, const char *name) {
+  char line[PATH_MAX + 64];
+  int length = snprintf(line, sizeof line, "disk %d %s %s\n", getpid(), what, name);
+  /* A note that is lost would make the proof a guess. */
+  if (journal >= 0 && syscall(SYS_write, journal, line, (size_t)length) != length) abort();
+}
+
+static void note_write(int fd) {
+  char path[PATH_MAX];
+  const char *name = name_of(fd, path, sizeof path);
+  if (is_log(name)) note("wrote", name);
+}
+
+static int must_fail(void) {
+  const char *path = getenv("FORCE_FAIL");
+  int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  if (fd < 0) return 0;
+  char text[16] = {0};
+  ssize_t length = syscall(SYS_read, fd, text, sizeof text - 1);
+  close(fd);
+  return length >= 0 && atomic_load(&syncs) > atoi(text);
+}
+
+static int sync_by(long call, int fd) {
+  char path[PATH_MAX];
+  const char *name = name_of(fd, path, sizeof path);
+  atomic_fetch_add(&syncs, 1);
+  note("syncing", name);
+  if (must_fail()) {
+    note("failed", name);
+    errno = EIO;
+    return -1;
+  }
+  int answer = (int)syscall(call, fd);
+  if (answer == 0) note("synced", name);
+  return answer;
+}
+
+int fsync(int fd) { return sync_by(SYS_fsync, fd); }
+
+int fdatasync(int fd) { return sync_by(SYS_fdatasync, fd); }
+
+ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
+  note_write(fd);
+  return syscall(SYS_pwrite64, fd, bytes, count, offset);
+}
+
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  note_write(fd);
+  return syscall(SYS_pwrite64, fd, bytes, count, offset);
+}
+
+ssize_t write(int fd, const void *bytes, size_t count) {
+  note_write(fd);
+  return syscall(SYS_write, fd, bytes, count);
+}

@@ -1,0 +1,76 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Result, Run } from '../bench/report.ts';
+
+/** What the lookups and the import must reach, each measured in the same run as what it is measured by. */
+interface Threshold {
+  readonly name: string;
+  readonly unit: string;
+  readonly of: (result: Result) => number;
+  readonly holds: (figure: number) => boolean;
+}
+
+const ofNginx = ({ lookup, nginx }: Result) => lookup.requestsPerSecond / nginx.requestsPerSecond;
+const ofBare = (result: Result) => result.importedPerSecond / (result.bareInsertsPerSecond ?? Number.NaN);
+
+const ALWAYS: readonly Threshold[] = [
+  { name: 'p99', unit: ' ms', of: ({ lookup }) => lookup.p99, holds: (figure) => figure < 4 },
+  { name: 'anonymous', unit: ' MB', of: (result) => result.anonymousMb, holds: (figure) => figure < 120 },
+  { name: 'first 200', unit: ' ms', of: (result) => result.firstAnswerMs, holds: (figure) => figure < 300 },
+];
+
+const THRESHOLDS: readonly { readonly users: number; readonly all: readonly Threshold[] }[] = [
+  {
+    users: 10_000,
+    all: [{ name: 'of nginx', unit: '', of: ofNginx, holds: (figure) => figure >= 0.53 }, ...ALWAYS],
+  },
+  {
+    users: 1_000_000,
+    all: [
+      { name: 'of nginx', unit: '', of: ofNginx, holds: (figure) => figure >= 0.42 },
+      ...ALWAYS,
+      { name: 'import of bare inserts', unit: '', of: ofBare, holds: (figure) => figure >= 1 / 3 },
+    ],
+  },
+];
+
+const { values: given } = parseArgs({ options: { results: { type: 'string' } } });
+const { results } = given.results === undefined ? await measured() : readRun(given.results);
+const judged = THRESHOLDS.map(({ users, all }) => {
+  const result = results.find((each) => each.users === users);
+  if (!result) throw new Error(`the bench has no result for ${users} users`);
+  const figures = all.map(({ name, unit, of, holds }) => {
+    const figure = of(result);
+    return {
+      holds: holds(figure),
+      text: `${name} ${figure.toFixed(2)}${unit}${holds(figure) ? '' : ' (!)'}`,
+    };
+  });
+  return {
+    holds: figures.every((figure) => figure.holds),
+    text: `${users.toLocaleString('en')} users: ${figures.map(({ text }) => text).join(', ')}`,
+  };
+});
+console.log(judged.map(({ text }) => text).join('; '));
+process.exitCode = judged.every(({ holds }) => holds) ? 0 : 1;
+
+function readRun(path: string): Run {
+  return JSON.parse(readFileSync(path, 'utf8')) as Run;
+}
+
+/** Measures into a folder of its own: what the README shows is made by `npm run bench`. */
+async function measured(): Promise<Run> {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-prove-'));
+  try {
+    const script = join(import.meta.dir, '..', 'bench', 'run.ts');
+    const child = Bun.spawn([process.execPath, script, '--out', folder], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    if ((await child.exited) !== 0) throw new Error('the bench failed');
+    return readRun(join(folder, 'lookups.json'));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

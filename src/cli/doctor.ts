@@ -1,0 +1,169 @@
+import { existsSync, readdirSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { accessChecks } from '../access/inspection.ts';
+import { systemAmbient } from '../ambient.ts';
+import { givenKeyring, inspect, VERSION } from '../app.ts';
+import { masterKeySource, SETTINGS, type SettingName, type SettingOrigin, type Settings } from '../config.ts';
+import {
+  type Check,
+  examine,
+  type Finding,
+  isHealthy,
+  type Report,
+  recordChecks,
+  type Sheet,
+} from '../directory/inspection.ts';
+import { Refusal } from '../domain/fault.ts';
+import { UNICODE_VERSION } from '../domain/folding.ts';
+import { addSettings, type Desk, EXIT } from './cli.ts';
+
+/** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */
+export function addDoctor(program: Command, desk: Desk, end: (code: number) => void): void {
+  addSettings(program.command('doctor'), Object.keys(SETTINGS) as SettingName[])
+    .description('tell what is in force and whether all is well; changes nothing')
+    .option('--json', 'write JSON')
+    .action(async ({ json }: { json?: true }, command: Command) => {
+      const settings = desk.settingsOf(command);
+      const origins = desk.originsOf(command);
+      const reports: Report[] = [];
+      for await (const report of examined(settings, origins)) {
+        reports.push(report);
+        if (!json) tell(report);
+      }
+      const ill = reports.filter((report) => !isHealthy(report)).length;
+      if (json) console.log(JSON.stringify({ healthy: ill === 0, checks: reports }, null, 2));
+      else console.log(ill === 0 ? 'healthy' : `not healthy: see ${ill} of ${reports.length} checks above`);
+      end(ill === 0 ? EXIT.done : EXIT.failed);
+    });
+}
+
+async function* examined(settings: Settings, origins: readonly SettingOrigin[]): AsyncGenerator<Report> {
+  yield examine({ name: 'settings', run: (sheet) => tellSettings(origins, sheet) });
+  yield examine({ name: 'files', run: (sheet) => checkFiles(settings, sheet) });
+  yield examine({ name: 'leftovers', run: (sheet) => checkLeftovers(settings, sheet) });
+  const opened = open(settings);
+  const program = `authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`;
+  yield examine({
+    name: 'program',
+    run(sheet) {
+      sheet.fact(program);
+      sheet.fact(opened.database().engine());
+    },
+  });
+  for (const check of checksOf(settings, opened.database)) yield examine(check);
+  opened.close();
+}
+
+type Database = ReturnType<typeof inspect>;
+
+/** A database that cannot be opened hinders each check that asks for it, and no other. */
+function open(settings: Settings): { readonly database: () => Database; readonly close: () => void } {
+  try {
+    const database = inspect(settings);
+    return { database: () => database, close: database.close };
+  } catch (error) {
+    return {
+      database: () => {
+        throw error;
+      },
+      close: () => undefined,
+    };
+  }
+}
+
+function checksOf(settings: Settings, database: () => Database): readonly Check[] {
+  const access = accessChecks({
+    store: () => database().accessOf(),
+    keyring: () => givenKeyring(settings, systemAmbient),
+    lostRealms: () => database().lostRealms(),
+    ambient: systemAmbient,
+  });
+  return [...access, ...recordChecks(database)];
+}
+
+/** Every setting, what it is and who says so. */
+function tellSettings(origins: readonly SettingOrigin[], sheet: Sheet): void {
+  for (const { env, value, from } of origins) sheet.fact(`${env} = ${value} (${from})`);
+}
+
+const OTHERS_MAY_READ = 0o044;
+const OTHERS_MAY_WRITE = 0o022;
+
+/** Sizes and modes of the database, its log, the key and the copies beside them. */
+function checkFiles(settings: Settings, sheet: Sheet): void {
+  const { path } = settings.database;
+  for (const file of filesOf(settings)) {
+    const { size, mode } = statSync(file);
+    const told = (mode & 0o777).toString(8).padStart(4, '0');
+    sheet.fact(`${file}: ${size} bytes, mode ${told}`);
+    const verbs = [mode & OTHERS_MAY_READ && 'read', mode & OTHERS_MAY_WRITE && 'write'].filter(Boolean);
+    if (verbs.length > 0) {
+      sheet.find({ says: `${file} has mode ${told}, others may ${verbs.join(' and ')} it: chmod 600` });
+    }
+  }
+  if (!existsSync(path)) throw new Refusal(`there is no database ${path}`);
+  const key = masterKeySource(settings);
+  if ('path' in key && !existsSync(key.path))
+    sheet.find({ says: `the master key file ${key.path} is missing` });
+}
+
+function filesOf(settings: Settings): readonly string[] {
+  const { path } = settings.database;
+  const key = masterKeySource(settings);
+  const beside = besides(path).filter((name) =>
+    /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued)?$/.test(rest(name, path)),
+  );
+  const named = 'path' in key ? [key.path] : [];
+  return [...new Set([...beside.map((name) => join(dirname(path), name)), ...named])].filter((file) =>
+    existsSync(file),
+  );
+}
+
+/** Names in the folder of the database that begin with its own. */
+function besides(path: string): readonly string[] {
+  const folder = dirname(path);
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .sort()
+        .filter((name) => name.startsWith(basename(path)))
+    : [];
+}
+
+function rest(name: string, path: string): string {
+  return name.slice(basename(path).length);
+}
+
+/** A draft of a key file, or a copy that was not completed. */
+const LEFTOVER = /\.partial$|\.key\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const REHEARSAL = /^\.authrealm-/;
+
+/** What commands leave beside the database when they are killed. */
+function checkLeftovers(settings: Settings, sheet: Sheet): void {
+  const { path } = settings.database;
+  const folder = dirname(path);
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) {
+    const isOurs = name.startsWith(basename(path)) ? LEFTOVER.test(name) : REHEARSAL.test(name);
+    if (!isOurs) continue;
+    sheet.find({
+      says: `${join(folder, name)} was left behind: remove it, unless a command is at work right now`,
+    });
+  }
+}
+
+function tell({ check, facts, findings, total, notes, notesTotal, unchecked }: Report): void {
+  const state = unchecked !== undefined ? 'could not be checked' : total === 0 ? 'ok' : `${total} found`;
+  console.log(`${check}: ${state}`);
+  for (const fact of facts) console.log(`  ${fact}`);
+  for (const finding of findings) console.log(`  ! ${written(finding)}`);
+  if (total > findings.length) console.log(`  ! and ${total - findings.length} more`);
+  for (const note of notes) console.log(`  - ${written(note)}`);
+  if (notesTotal > notes.length) console.log(`  - and ${notesTotal - notes.length} more`);
+  if (unchecked !== undefined) console.log(`  ! ${unchecked}`);
+}
+
+function written({ says, table, realm, ids }: Finding): string {
+  const place = [table, realm && `realm ${realm}`, ...(ids ?? [])].filter((part) => part !== undefined);
+  return place.length === 0 ? says : `${says} (${place.join(', ')})`;
+}

@@ -1,0 +1,136 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { openDatabase, openVault } from '../app.ts';
+import type { Settings } from '../config.ts';
+import { countRecords, exportRecords } from '../directory/exporting.ts';
+import type { OpenSecret } from '../directory/format.ts';
+import type { Picture } from '../directory/store.ts';
+import { Refusal } from '../domain/fault.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { realm } from '../domain/resources.ts';
+import { addDatabaseSettings, type Desk } from './cli.ts';
+import { newFile, type Output, standardOutput } from './output.ts';
+import { openProgress } from './progress.ts';
+import { signalled } from './serve.ts';
+
+interface ExportOptions {
+  readonly withSecrets?: true;
+  readonly realm?: Uuid;
+}
+
+const STANDARD_OUTPUT = '-';
+
+/** `export`: writes every record as a line that `import` reads. */
+export function addExport(program: Command, desk: Desk): void {
+  addDatabaseSettings(
+    program
+      .command('export')
+      .argument('[file]', `a file to make, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
+  )
+    .description('write every record as of one moment, one JSON object a line, as import reads it')
+    .option('--with-secrets', 'add client secrets and password hashes; only into a file')
+    .addOption(new Option('--realm <ID>', 'export this realm alone').argParser(realmId))
+    .action(async (file: string, options: ExportOptions, command: Command) => {
+      const settings = desk.settingsOf(command);
+      proveTarget(file, options);
+      proveDatabase(settings);
+      const { picture, open, close } = await openSource(settings, options);
+      try {
+        await proveRealm(picture, options.realm);
+        await exportInto(file, { picture, open, within: options.realm });
+      } finally {
+        picture.close();
+        close();
+      }
+    });
+}
+
+function realmId(raw: string): Uuid {
+  const id = parseUuid(raw);
+  if (!id) throw new InvalidArgumentError('A realm is named by its identifier.');
+  return id;
+}
+
+/** Secrets go into a file of their own and nowhere else: what a terminal or a pipe was told cannot be taken back. */
+function proveTarget(file: string, { withSecrets }: ExportOptions): void {
+  if (file === STANDARD_OUTPUT) {
+    if (!withSecrets) return;
+    throw new Refusal('--with-secrets needs a FILE: secrets are written to no terminal and no pipe', {
+      isUsage: true,
+    });
+  }
+  const found = lstatSync(file, { throwIfNoEntry: false });
+  if (!found) return;
+  throw new Refusal(
+    found.isFile()
+      ? `${file} is there already, and nothing is overwritten: name another file`
+      : `${file} is no file: name one that export is to make`,
+  );
+}
+
+function proveDatabase({ database: { path } }: Settings): void {
+  if (path === ':memory:') throw new Refusal('a database in memory holds nothing to export');
+  if (!existsSync(path)) throw new Refusal(`there is no database ${path} to export`);
+}
+
+/** What there is to export, and what opens its secrets. */
+interface Source {
+  readonly picture: Picture;
+  readonly open: OpenSecret | undefined;
+  readonly close: () => void;
+}
+
+/** Opens the database; the master key only where secrets are wanted. */
+async function openSource(settings: Settings, { withSecrets }: ExportOptions): Promise<Source> {
+  const vault = withSecrets ? await openVault(settings, systemAmbient) : undefined;
+  const engine = vault?.engine ?? (await openDatabase(settings, systemAmbient));
+  const open: OpenSecret | undefined =
+    vault && ((place, sealed) => vault.keyring.open('oidc-client-secret', place, sealed));
+  try {
+    return { picture: await engine.records.picture(), open, close: () => engine.close() };
+  } catch (error) {
+    engine.close();
+    throw error;
+  }
+}
+
+async function proveRealm(picture: Picture, within: Uuid | undefined): Promise<void> {
+  if (within !== undefined && (await picture.count(realm, within)) === 0) {
+    throw new Refusal(`there is no realm ${within}`);
+  }
+}
+
+type What = Pick<Source, 'picture' | 'open'> & { readonly within: Uuid | undefined };
+
+async function exportInto(file: string, what: What): Promise<void> {
+  const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemAmbient);
+  try {
+    const records = await write(output, what);
+    output.finish();
+    console.error(`exported ${records} records${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
+  } finally {
+    output.abandon();
+  }
+}
+
+async function write(output: Output, { picture, open, within }: What): Promise<number> {
+  const stop = new AbortController();
+  void signalled().then(() => stop.abort());
+  const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;
+  const progress = openProgress(total, systemAmbient, process.stderr);
+  try {
+    const records = await exportRecords({
+      picture,
+      within,
+      open,
+      signal: stop.signal,
+      write: (lines) => output.write(lines),
+      onProgress: (done) => progress.show(done, done),
+    });
+    if (stop.signal.aborted) throw new Refusal('the export was interrupted: run it again from the start');
+    return records;
+  } finally {
+    progress.stop();
+  }
+}

@@ -1,0 +1,116 @@
+import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs';
+import { dirname } from 'node:path';
+import { Refusal } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+
+/** Where a command writes its data. Every trouble of it is a Refusal that says what to do. */
+export interface Output {
+  write(text: string): Promise<void>;
+  /** Everything was written: a file gets its name now. */
+  finish(): void;
+  /** Leaves no file behind. May be called after `finish`. */
+  abandon(): void;
+}
+
+const STANDARD_OUTPUT = 1;
+const RETRY_MS = 1;
+
+export function standardOutput(): Output {
+  return {
+    async write(text) {
+      try {
+        await writeAll(STANDARD_OUTPUT, Buffer.from(text));
+      } catch (error) {
+        throw new Refusal(adviceOf('standard output', error), { cause: error });
+      }
+    },
+    finish: () => undefined,
+    abandon: () => undefined,
+  };
+}
+
+/**
+ * A new file of mode 0600 that carries its name only when it is whole and on the disk; until then its content stands
+ * beside it under another one. Throws Refusal where the name is taken: nothing is ever overwritten.
+ */
+export function newFile(path: string, ambient: Pick<Ambient, 'mintId'>): Output {
+  const draft = `${path}.${ambient.mintId()}.partial`;
+  const refused = (error: unknown): Refusal => new Refusal(adviceOf(path, error), { cause: error });
+  const file = attempt(() => openSync(draft, 'wx', 0o600), refused);
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) closeSync(file);
+    isOpen = false;
+  };
+  return {
+    async write(text) {
+      try {
+        await writeAll(file, Buffer.from(text));
+      } catch (error) {
+        throw refused(error);
+      }
+    },
+    finish: () =>
+      attempt(() => {
+        fsyncSync(file);
+        close();
+        linkSync(draft, path);
+        rmSync(draft);
+        syncFolder(dirname(path));
+      }, refused),
+    abandon() {
+      close();
+      rmSync(draft, { force: true });
+    },
+  };
+}
+
+function attempt<T>(work: () => T, refused: (error: unknown) => Refusal): T {
+  try {
+    return work();
+  } catch (error) {
+    throw refused(error);
+  }
+}
+
+function adviceOf(what: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case 'EEXIST':
+      return `${what} is there already, and nothing is overwritten: name another file`;
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return `${what} cannot take it all: the disk is full. Make room, or write elsewhere`;
+    case 'EPIPE':
+      return `${what} was closed before the end: what came through is not all`;
+    default:
+      return `${what} cannot be written: ${message}`;
+  }
+}
+
+/** A pipe may take a part only, or nothing for now. */
+async function writeAll(file: number, bytes: Uint8Array): Promise<void> {
+  for (let from = 0; from < bytes.length; ) {
+    try {
+      from += await writeSome(file, bytes.subarray(from));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
+      await Bun.sleep(RETRY_MS);
+    }
+  }
+}
+
+function writeSome(file: number, bytes: Uint8Array): Promise<number> {
+  return new Promise((resolve, reject) => {
+    write(file, bytes, (error, count) => (error ? reject(error) : resolve(count)));
+  });
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

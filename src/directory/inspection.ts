@@ -1,0 +1,258 @@
+import { foldedKey, UNICODE_VERSION } from '../domain/folding.ts';
+import type { MaybePromise } from './store.ts';
+
+/** One thing that is not as it should be. It names tables and identifiers, never a value of a person. */
+export interface Finding {
+  readonly says: string;
+  readonly table?: string;
+  readonly realm?: string;
+  readonly ids?: readonly string[];
+}
+
+/** What one check has to say. */
+export interface Report {
+  readonly check: string;
+  readonly facts: readonly string[];
+  /** At most `FINDINGS_SHOWN` of them; `total` says how many there are. */
+  readonly findings: readonly Finding[];
+  readonly total: number;
+  /** Worth knowing, and no fault; bounded like the findings. */
+  readonly notes: readonly Finding[];
+  readonly notesTotal: number;
+  /** Why the check could not be made, or not to its end. */
+  readonly unchecked: string | undefined;
+}
+
+/** What a check writes on. */
+export interface Sheet {
+  fact(text: string): void;
+  find(finding: Finding): void;
+  note(finding: Finding): void;
+}
+
+export interface Check {
+  readonly name: string;
+  readonly run: (sheet: Sheet) => MaybePromise<void>;
+}
+
+export const FINDINGS_SHOWN = 20;
+
+/** Makes a check. Whatever hinders it is told, not thrown: the other checks still have something to say. */
+export async function examine({ name, run }: Check): Promise<Report> {
+  const facts: string[] = [];
+  const findings: Finding[] = [];
+  const notes: Finding[] = [];
+  let total = 0;
+  let notesTotal = 0;
+  let unchecked: string | undefined;
+  const sheet: Sheet = {
+    fact: (text) => facts.push(text),
+    find: (finding) => ++total <= FINDINGS_SHOWN && findings.push(finding),
+    note: (finding) => ++notesTotal <= FINDINGS_SHOWN && notes.push(finding),
+  };
+  try {
+    await run(sheet);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    unchecked = cause instanceof Error ? cause.message : message;
+  }
+  return { check: name, facts, findings, total, notes, notesTotal, unchecked };
+}
+
+export function isHealthy({ total, unchecked }: Report): boolean {
+  return total === 0 && unchecked === undefined;
+}
+
+/** A row by what names it. */
+export interface Placed {
+  readonly table: string;
+  readonly realm: string;
+  readonly id: string;
+}
+
+/** A text and the key that is stored for it. */
+export interface KeyedText extends Placed {
+  readonly column: string;
+  readonly text: string;
+  readonly key: string;
+  readonly unicodeVersion: string;
+}
+
+/** How often a spelling of an issuer stands in a table of a realm; `id` is one of its rows. */
+export interface IssuerUse extends Placed {
+  readonly issuer: string;
+  readonly count: number;
+}
+
+/** The order of changes in one realm, beside what it should come to. */
+export interface RealmOrder {
+  readonly realm: string;
+  /** The realm's clock; null where it has none. */
+  readonly clock: number | null;
+  readonly first: number | null;
+  readonly last: number | null;
+  readonly count: number;
+  /** For each table: changes that created a record less those that deleted one, and the records there are. */
+  readonly records: readonly { readonly table: string; readonly expected: number; readonly found: number }[];
+}
+
+export interface MigrationState {
+  readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
+  readonly known: readonly { readonly version: number; readonly name: string }[];
+}
+
+/**
+ * A database as `doctor` looks at it: read only, row by row, one moment for each question. Everything may throw the
+ * engine's error where the file or its schema is not what it should be.
+ */
+export interface Inspection {
+  readonly engine: () => string;
+  readonly migrations: () => MigrationState;
+  /** Tables and indexes that are not as the migrations made them. */
+  readonly schema: () => Iterable<{ readonly type: string; readonly name: string; readonly is: string }>;
+  /** What the engine's own check of pages, rows and indexes says. */
+  readonly integrity: () => Iterable<string>;
+  /** Rows that name a record of `names` that is not there. */
+  readonly orphans: () => Iterable<Placed & { readonly names: string }>;
+  /** Rows that share what only one may have, counted from the rows themselves. */
+  readonly twins: () => Iterable<
+    Placed & { readonly other: string; readonly count: number; readonly members: string }
+  >;
+  /** Texts whose key may not be the folded one: all that are not plain, and those that look otherwise. */
+  readonly keyedTexts: (unicodeVersion: string) => Iterable<KeyedText>;
+  /** Every spelling of an issuer, realm by realm. */
+  readonly issuers: () => Iterable<IssuerUse>;
+  /** Links whose issuer is not spelled like that of their profile. */
+  readonly foreignLinks: () => Iterable<Placed>;
+  readonly orders: () => Iterable<RealmOrder>;
+  /** Realms that a client is limited to and that are not there. */
+  readonly lostRealms: () => Iterable<{ readonly clientId: string; readonly realm: string }>;
+  readonly close: () => void;
+}
+
+/** The checks of what is stored, the quick ones first. Asking for the inspection throws where there is none. */
+export function recordChecks(inspection: () => Inspection): readonly Check[] {
+  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
+}
+
+const CHECKS: readonly (readonly [string, (inspection: Inspection, sheet: Sheet) => void])[] = [
+  ['migrations', checkMigrations],
+  ['schema', checkSchema],
+  ['integrity', checkIntegrity],
+  ['orphans', checkOrphans],
+  ['duplicates', checkTwins],
+  ['folded keys', checkKeys],
+  ['issuers', checkIssuers],
+  ['changes', checkOrders],
+];
+
+function checkMigrations(inspection: Inspection, sheet: Sheet): void {
+  const { applied, known } = inspection.migrations();
+  const done = new Set(applied.map(({ version }) => version));
+  const newest = known.at(-1)?.version ?? 0;
+  for (const { version, name, program } of applied) {
+    sheet.fact(`${version} ${name}, applied by ${program}`);
+    if (version > newest) {
+      sheet.find({
+        says: `schema ${version} is newer than this program: install authrealm ${program} or newer`,
+      });
+    }
+  }
+  for (const { version, name } of known) {
+    if (!done.has(version))
+      sheet.find({ says: `${version} ${name} is pending: start once with --migrate auto` });
+  }
+}
+
+function checkSchema(inspection: Inspection, sheet: Sheet): void {
+  for (const { type, name, is } of inspection.schema()) sheet.find({ says: `${type} ${name} is ${is}` });
+}
+
+function checkIntegrity(inspection: Inspection, sheet: Sheet): void {
+  for (const says of inspection.integrity()) sheet.find({ says });
+}
+
+function checkOrphans(inspection: Inspection, sheet: Sheet): void {
+  for (const { table, realm, id, names } of inspection.orphans()) {
+    sheet.find({ says: `names a record of ${names} that is not there`, table, realm, ids: [id] });
+  }
+}
+
+function checkTwins(inspection: Inspection, sheet: Sheet): void {
+  for (const { table, realm, id, other, count, members } of inspection.twins()) {
+    sheet.find({ says: `${count} rows share ${members}`, table, realm, ids: [id, other] });
+  }
+}
+
+function checkKeys(inspection: Inspection, sheet: Sheet): void {
+  sheet.fact(`Unicode ${UNICODE_VERSION}`);
+  for (const { table, realm, id, column, ...row } of inspection.keyedTexts(UNICODE_VERSION)) {
+    if (foldedKey(row.text) !== row.key) {
+      const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
+      sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
+    } else if (row.unicodeVersion !== UNICODE_VERSION) {
+      const says = `${column}_key was made with Unicode ${row.unicodeVersion}, and would be the same today`;
+      sheet.note({ says, table, realm, ids: [id] });
+    }
+  }
+}
+
+/** More spellings than this in one realm are not compared: they would not fit in a small memory. */
+const SPELLINGS_MAX = 100_000;
+
+function checkIssuers(inspection: Inspection, sheet: Sheet): void {
+  let spellings = new Map<string, IssuerUse>();
+  let realm: string | undefined;
+  for (const use of inspection.issuers()) {
+    if (use.realm !== realm) spellings = new Map();
+    realm = use.realm;
+    const plain = plainIssuer(use.issuer);
+    const known = spellings.get(plain);
+    if (known === undefined) {
+      if (spellings.size === SPELLINGS_MAX) {
+        const says = `has more than ${SPELLINGS_MAX} issuers, which are not all compared`;
+        sheet.note({ says, table: use.table, realm });
+      }
+      if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
+    } else if (known.issuer !== use.issuer) sheet.find(sameIssuer(known, use));
+  }
+  for (const { table, realm, id } of inspection.foreignLinks()) {
+    sheet.note({ says: 'its issuer is not that of its profile', table, realm, ids: [id] });
+  }
+}
+
+function sameIssuer(known: IssuerUse, use: IssuerUse): Finding {
+  const told = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
+  const ids = [known.id, use.id];
+  const says = `differ only by final slash, host case or default port: ${told(known)} and ${told(use)}`;
+  return { says, table: use.table, realm: use.realm, ids };
+}
+
+/** An issuer without what people write one way or the other: host case, default port, final slash. */
+export function plainIssuer(issuer: string): string {
+  const [, scheme = '', authority = '', path = ''] = /^(https?):\/\/([^/]*)(.*)$/i.exec(issuer) ?? [];
+  const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/;
+  return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
+}
+
+function checkOrders(inspection: Inspection, sheet: Sheet): void {
+  for (const order of inspection.orders()) {
+    const { realm, records } = order;
+    for (const says of disorders(order)) sheet.find({ says, table: 'change', realm });
+    for (const { table, expected, found } of records) {
+      if (expected === found) continue;
+      sheet.find({ says: `${found} records, where the changes come to ${expected}`, table, realm });
+    }
+  }
+}
+
+/** A realm's changes are numbered from one without a gap, and its clock stands at the last of them. */
+function disorders({ clock, first, last, count }: RealmOrder): readonly string[] {
+  const [from, to, at] = [first ?? 1, last ?? 0, clock ?? 0];
+  const lost = to - from + 1 - count;
+  return [
+    ...(at === to ? [] : [`the clock of the realm is at ${at}, its last change at ${to}`]),
+    ...(from === 1 ? [] : [`the first change is ${from}, not 1`]),
+    ...(lost === 0 ? [] : [`${lost} changes are missing in between`]),
+  ];
+}

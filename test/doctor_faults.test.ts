@@ -1,0 +1,204 @@
+import type { Database } from 'bun:sqlite';
+import { describe, expect, test } from 'bun:test';
+import { doctor, healthy, NOBODY, spoil } from './checkup.ts';
+import type { Planted } from './kit.ts';
+
+interface Fault {
+  readonly name: string;
+  readonly check: string;
+  readonly says: RegExp;
+  readonly plant: (db: Database, first: Planted, second: Planted) => void;
+  /** What is found must name this one. */
+  readonly id?: (first: Planted, second: Planted) => string;
+}
+
+const FAULTS: readonly Fault[] = [
+  {
+    name: 'an orphaned link',
+    check: 'orphans',
+    says: /names a record of user_info that is not there/,
+    plant: (db, { oidcLink }) =>
+      db.run('update oidc_profile_info set user_id = ? where id = ?', [NOBODY, oidcLink]),
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'a link of a profile that is gone',
+    check: 'orphans',
+    says: /names a record of password_profile/,
+    plant: (db, { passwordLink }) =>
+      db.run('update password_profile_info set password_profile_id = ? where id = ?', [NOBODY, passwordLink]),
+    id: ({ passwordLink }) => passwordLink,
+  },
+  {
+    name: 'two links of one identity, under an index that was made again without being unique',
+    check: 'duplicates',
+    says: /2 rows share issuer and subject/,
+    plant(db, { subject }, { oidcLink }) {
+      db.run('drop index oidc_profile_info_identity');
+      db.run('update oidc_profile_info set subject = ? where id = ?', [subject, oidcLink]);
+      db.run('create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)');
+    },
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'two links of one username, without their index',
+    check: 'duplicates',
+    says: /2 rows share password_profile_id and username/,
+    plant(db, { username }, { passwordLink }) {
+      db.run('drop index password_profile_info_username');
+      db.run('update password_profile_info set username = ?1, username_key = lower(?1) where id = ?2', [
+        username.toUpperCase(),
+        passwordLink,
+      ]);
+    },
+    id: (_, { passwordLink }) => passwordLink,
+  },
+  {
+    name: 'an index that is missing',
+    check: 'schema',
+    says: /index password_profile_info_username is missing/,
+    plant: (db) => db.run('drop index password_profile_info_username'),
+  },
+  {
+    name: 'a username with another key',
+    check: 'folded keys',
+    says: /username_key is not the key of username/,
+    plant: (db, { passwordLink }) =>
+      db.run(`update password_profile_info set username_key = 'Other' where id = ?`, [passwordLink]),
+    id: ({ passwordLink }) => passwordLink,
+  },
+  {
+    name: 'a username whose key an older Unicode made',
+    check: 'folded keys',
+    says: /username_key is not the key of username, made with Unicode 1\.0/,
+    plant: (db, _, { passwordLink }) =>
+      db.run(
+        `update password_profile_info set username_key = lower(username), unicode_version = '1.0' where id = ?`,
+        [passwordLink],
+      ),
+    id: (_, { passwordLink }) => passwordLink,
+  },
+  {
+    name: 'an e-mail address with another key',
+    check: 'folded keys',
+    says: /email_key is not the key of email/,
+    plant: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
+    id: ({ user }) => user,
+  },
+  ...['https://login.example.com', 'https://LOGIN.example.com/', 'https://login.example.com:443/'].map(
+    (issuer): Fault => ({
+      name: `an issuer spelled ${issuer}`,
+      check: 'issuers',
+      says: /differ only by final slash, host case or default port/,
+      plant: (db, { oidcLink }) =>
+        db.run('update oidc_profile_info set issuer = ? where id = ?', [issuer, oidcLink]),
+      id: ({ oidcLink }) => oidcLink,
+    }),
+  ),
+  {
+    name: 'a profile that spells the issuer of its links another way',
+    check: 'issuers',
+    says: /\(2 in oidc_profile_info\).*\(1 in oidc_profile\)|\(1 in oidc_profile\).*\(2 in oidc_profile_info\)/,
+    plant: (db, { oidcProfile: id }) =>
+      db.run(`update oidc_profile set issuer = 'https://login.example.com' where id = ?`, [id]),
+    id: ({ oidcProfile: id }) => id,
+  },
+  {
+    name: 'a clock behind its changes',
+    check: 'changes',
+    says: /the clock of the realm is at \d+, its last change at \d+/,
+    plant: (db) => db.run('update realm_clock set seq = seq - 1'),
+  },
+  {
+    name: 'a realm without its clock',
+    check: 'changes',
+    says: /the clock of the realm is at 0/,
+    plant: (db) => db.run('delete from realm_clock'),
+  },
+  {
+    name: 'a change that is missing in between',
+    check: 'changes',
+    says: /1 changes are missing in between/,
+    plant: (db) => db.run('delete from change where seq = 3'),
+  },
+  {
+    name: 'the first change missing',
+    check: 'changes',
+    says: /the first change is 2/,
+    plant: (db) => db.run('delete from change where seq = 1'),
+  },
+  {
+    name: 'a record that was never created',
+    check: 'changes',
+    says: /3 records, where the changes come to 2/,
+    plant: (db) =>
+      db.run(`insert into password_profile_info
+        select realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, 'more', unicode_version,
+          created_at, updated_at, revision from password_profile_info limit 1`),
+  },
+  {
+    name: 'a record that was never deleted',
+    check: 'changes',
+    says: /1 records, where the changes come to 2/,
+    plant: (db, { oidcLink }) => db.run('delete from oidc_profile_info where id = ?', [oidcLink]),
+  },
+  {
+    name: 'a sealed value of another place',
+    check: 'sealed values',
+    says: /client_secret_sealed does not open/,
+    plant: (db, { oidcProfile: id }) =>
+      db.run(
+        `update oidc_profile set client_secret_sealed =
+           (select client_secret_sealed from oidc_profile where client_secret_sealed is not null) where id = ?`,
+        [id],
+      ),
+    id: ({ oidcProfile: id }) => id,
+  },
+  {
+    name: 'a signing key that does not open',
+    check: 'sealed values',
+    says: /private_sealed does not open/,
+    plant: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
+  },
+  {
+    name: 'no key that signs',
+    check: 'signing keys',
+    says: /no key signs/,
+    plant: (db) => db.run('update signing_key set withdrawn_at = 1'),
+  },
+  {
+    name: 'a client limited to a realm that is not there',
+    check: 'clients',
+    says: /is limited to a realm that is not there/,
+    plant: (db) => db.run('update client_realm set realm_id = ?', [NOBODY]),
+  },
+  {
+    name: 'a newer schema',
+    check: 'migrations',
+    says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
+    plant: (db) => db.run(`insert into migration values (900, 'later', 1, '9.9.9')`),
+  },
+  {
+    name: 'a migration that is pending',
+    check: 'migrations',
+    says: /directory is pending/,
+    plant: (db) => db.run('delete from migration where version = 1'),
+  },
+];
+
+describe('a planted fault is found:', () => {
+  for (const { name, check, says, plant: work, id } of FAULTS) {
+    test(name, async () => {
+      const { path, first, second } = await healthy();
+      spoil(path, (db) => work(db, first, second));
+      const found = await doctor(path);
+      expect([found.code, found.healthy]).toEqual([1, false]);
+      const { findings, total } = found.report(check);
+      const fitting = findings.filter((finding) => says.test(finding.says));
+      expect([findings, fitting.length > 0, total > 0]).toEqual([findings, true, true]);
+      if (id) expect(fitting.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
+      for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
+        expect(found.text).not.toContain(value);
+    });
+  }
+});

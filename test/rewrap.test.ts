@@ -1,0 +1,389 @@
+import { Database } from 'bun:sqlite';
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { keyIdOf, openKeyring } from '../src/access/keyring.ts';
+import { openLiveKeyring } from '../src/access/live_keyring.ts';
+import { parseMasterKey, replaceKeyFile } from '../src/access/master_key.ts';
+import type { SealedStore } from '../src/access/port.ts';
+import { changeMasterKey } from '../src/access/rewrap.ts';
+import { rotateSigningKey } from '../src/access/signing.ts';
+import { systemAmbient } from '../src/ambient.ts';
+import { openVault, rewrap, type Vault } from '../src/app.ts';
+import { readSettings, type Settings } from '../src/config.ts';
+import type { Uuid } from '../src/domain/id.ts';
+import { oidcProfile } from '../src/domain/resources.ts';
+import { freshFolder, oidcPath, plant, put, startService } from './kit.ts';
+import { AUTHREALM, runCommand, start } from './processes.ts';
+
+const SECRET = 'a client secret of a provider';
+const newKeyFile = () => join(freshFolder(), 'new.key');
+const settingsOf = (path: string, environment: Record<string, string> = {}) =>
+  readSettings({ database: `sqlite:${path}` }, environment);
+
+/** A profile whose client secret is sealed by the keyring of this vault. */
+async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
+  const id = systemAmbient.mintId();
+  const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
+  await put(vault, oidcProfile, [realm, id], {
+    name: 'Sealed',
+    discovery_url: 'https://login.example.com/.well-known/openid-configuration',
+    client_id: 'shop',
+    client_secret: vault.keyring.seal('oidc-client-secret', at, SECRET),
+    issuer: 'https://login.example.com',
+  });
+  return id;
+}
+
+/** Opens every client secret, and a signing key, with what is given now. */
+async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
+  const vault = await openVault(settings, systemAmbient);
+  const values = await vault.engine.sealed.values(undefined, undefined, 1_000);
+  const purposes = { signing_key: 'signing-key', oidc_profile: 'oidc-client-secret' } as const;
+  for (const { place, sealed } of values) {
+    const plain = vault.keyring.open(purposes[place.table as keyof typeof purposes], place, sealed);
+    if (place.table === 'oidc_profile') expect(plain).toBe(SECRET);
+    else expect(JSON.parse(plain)).toHaveProperty('d');
+    expect(keyIdOf(sealed)).toBe(vault.keyring.keyId);
+  }
+  const { keyId } = vault.keyring;
+  expect((await vault.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
+  vault.engine.close();
+  return { secrets: values.filter(({ place }) => place.table === 'oidc_profile').length, keyId };
+}
+
+describe('keys rewrap', () => {
+  test('changes the key under a running service, which goes on and restarts with the new one', async () => {
+    const service = await startService();
+    const planted = await plant(service.vault);
+    await plantSecret(service.vault, planted.realm);
+    const before = await service.token('profile-infos:read');
+    const { path } = service.settings.database;
+    const file = newKeyFile();
+    const old = readFileSync(`${path}.key`, 'utf8');
+    chmodSync(`${path}.key`, 0o640);
+
+    const { stdout, stderr, code } = await runCommand([
+      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, '--database', `sqlite:${path}`],
+    ]);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(stdout).toContain('sealed 2 values again');
+    const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemAmbient).keyId;
+    expect(readFileSync(`${path}.key.old-${oldId}`, 'utf8')).toBe(old);
+    expect(readFileSync(`${path}.key`, 'utf8')).toBe(readFileSync(file, 'utf8'));
+    const modes = [file, `${path}.key`, `${path}.key.old-${oldId}`].map(
+      (each) => statSync(each).mode & 0o777,
+    );
+    expect(modes).toEqual([0o600, 0o640, 0o600]);
+
+    service.ambient.advance(1_000);
+    expect((await service.get(oidcPath(planted), before)).status).toBe(200);
+    const after = await service.token('profile-infos:read');
+    expect((await service.get(oidcPath(planted), after)).status).toBe(200);
+    // The running process seals by the new key from now on, and what it sealed opens after a restart.
+    await plantSecret(service.vault, planted.realm);
+    await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+    await service.stop();
+    expect((await opensAll(settingsOf(path))).secrets).toBe(2);
+
+    expect(openVault(settingsOf(path, { AUTHREALM_MASTER_KEY: old.trim() }), systemAmbient)).rejects.toThrow(
+      /not the one of this database/,
+    );
+    const again = await startService({ database: `sqlite:${path}`, baseUrl: service.url });
+    expect((await again.get(oidcPath(planted), after)).status).toBe(200);
+    expect((await again.get(oidcPath(planted), await again.token('profile-infos:read'))).status).toBe(200);
+    await again.stop();
+  }, 20_000);
+
+  test('a service of several processes grants and looks up all the while', async () => {
+    const path = join(freshFolder(), 'several.db');
+    const vault = await openVault(settingsOf(path), systemAmbient);
+    const planted = await plant(vault);
+    vault.engine.close();
+    const database = ['--database', `sqlite:${path}`];
+    const made = await runCommand([
+      ...[
+        AUTHREALM,
+        'client',
+        'create',
+        '--name',
+        'n',
+        '--scope',
+        'profile-infos:read',
+        '--json',
+        ...database,
+      ],
+    ]);
+    const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
+    const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database]);
+    const url = (await service.line(/^listening on /)).slice('listening on '.length);
+    const form = { grant_type: 'client_credentials', ...client };
+    const round = async (): Promise<number[]> => {
+      const granted = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+      const { access_token: token } = (await granted.json()) as { access_token: string };
+      const looked = await fetch(`${url}${oidcPath(planted)}`, {
+        headers: { Authorization: `Bearer ${token}` },
+      });
+      return [granted.status, looked.status];
+    };
+    for (let change = 0; change < 3; change += 1) {
+      const ended = runCommand([
+        AUTHREALM,
+        'keys',
+        'rewrap',
+        '--new-master-key-file',
+        newKeyFile(),
+        ...database,
+      ]);
+      let isOver = false;
+      void ended.then(() => {
+        isOver = true;
+      });
+      while (!isOver) expect(await round()).toEqual([200, 200]);
+      expect((await ended).code).toBe(0);
+    }
+    for (let more = 0; more < 20; more += 1) expect(await round()).toEqual([200, 200]);
+    expect(await service.stop()).toBe(0);
+  }, 30_000);
+
+  test('a process that only has the old key goes on signing with what it had opened', async () => {
+    const key = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
+    const path = join(freshFolder(), 'value.db');
+    const settings = settingsOf(path, { AUTHREALM_MASTER_KEY: key });
+    const vault = await openVault(settings, systemAmbient);
+    vault.engine.close();
+    const file = join(freshFolder(), 'old.key');
+    writeFileSync(file, key);
+    // The running service cannot read its file again.
+    const service = await startService({ database: `sqlite:${path}`, masterKeyFile: file });
+    const { clientId, secret } = await service.client('profile-infos:read');
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    expect((await service.grant(form)).status).toBe(200);
+    rmSync(file);
+    const next = newKeyFile();
+    const done = await rewrap(settings, next, systemAmbient);
+    expect([done.ended.length, done.source.from]).toEqual([1, 'value']);
+    service.ambient.advance(1_000);
+    expect((await service.grant(form)).status).toBe(200);
+    await service.stop();
+    expect(openVault(settings, systemAmbient)).rejects.toThrow(/not the one/);
+    const renewed = settingsOf(path, { AUTHREALM_MASTER_KEY: readFileSync(next, 'utf8').trim() });
+    expect((await opensAll(renewed)).keyId).toBe(done.keyId);
+  });
+
+  test('run again with the same file changes nothing; with the file in force, or a third one, it is refused', async () => {
+    const { path } = await keyed();
+    const file = newKeyFile();
+    const first = await rewrap(settingsOf(path), file, systemAmbient);
+    const again = await rewrap(settingsOf(path), file, systemAmbient);
+    expect([first.ended.length, again.ended.length, again.keyId]).toEqual([1, 0, first.keyId]);
+    expect(rewrap(settingsOf(path), `${path}.key`, systemAmbient)).rejects.toThrow(/in force/);
+    const empty = newKeyFile();
+    writeFileSync(empty, 'no key');
+    expect(rewrap(settingsOf(path), empty, systemAmbient)).rejects.toThrow(/32 bytes/);
+  });
+
+  test('a value that does not open keeps the old key in force beside the new one', async () => {
+    const { path, realm } = await keyed();
+    const db = new Database(path);
+    const profile = db.query<{ id: string }, []>(
+      'select id from oidc_profile where client_secret_sealed is not null',
+    );
+    const { id } = profile.get() ?? { id: '' };
+    const spoil = `update oidc_profile set client_secret_sealed = cast(client_secret_sealed || x'00' as blob) where id = ?`;
+    db.run(spoil, [id]);
+    const file = newKeyFile();
+    expect(rewrap(settingsOf(path), file, systemAmbient)).rejects.toThrow(new RegExp(`do not open.*${id}`));
+    const vault = await openVault(settingsOf(path), systemAmbient);
+    await plantSecret(vault, realm);
+    vault.engine.close();
+    db.run('update oidc_profile set client_secret_sealed = null where id = ?', [id]);
+    db.close();
+    await rewrap(settingsOf(path), file, systemAmbient);
+    expect((await opensAll(settingsOf(path))).secrets).toBe(1);
+  });
+
+  test('what was sealed by a key that has ended is refused, not stored', async () => {
+    const { path, realm } = await keyed();
+    const stale = await openVault(settingsOf(path), systemAmbient);
+    await rewrap(settingsOf(path), newKeyFile(), systemAmbient);
+    expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
+    expect(rotateSigningKey(stale.engine.access, stale.keyring, systemAmbient)).rejects.toThrow(
+      /master key was changed/,
+    );
+    stale.engine.close();
+  });
+});
+
+async function keyed(): Promise<{ path: string; realm: Uuid }> {
+  const path = join(freshFolder(), 'keyed.db');
+  const vault = await openVault(settingsOf(path), systemAmbient);
+  const { realm } = await plant(vault);
+  await plantSecret(vault, realm);
+  vault.engine.close();
+  return { path, realm };
+}
+
+describe('an interrupted change', () => {
+  /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
+  async function interrupted(path: string, next: Uint8Array, at: number, when: 'before' | 'after') {
+    const vault = await openVault(settingsOf(path), systemAmbient);
+    let steps = 0;
+    const step = <A extends unknown[], T>(work: (...args: A) => T) => {
+      return (...args: A): T => {
+        steps += 1;
+        if (steps === at && when === 'before') throw new Error('killed');
+        const done = work(...args);
+        if (steps === at) {
+          if (!(done instanceof Promise)) throw new Error('killed');
+          return done.then(() => Promise.reject(new Error('killed'))) as T;
+        }
+        return done;
+      };
+    };
+    const { sealed, access } = vault.engine;
+    const store: SealedStore = {
+      values: sealed.values,
+      replace: step(sealed.replace),
+      addKeyCheck: step(sealed.addKeyCheck),
+      retireOtherKeys: step(sealed.retireOtherKeys),
+    };
+    const keyFile = `${path}.key`;
+    const held = readFileSync(keyFile, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => parseMasterKey(line) as Uint8Array);
+    const change = {
+      held,
+      next,
+      keep: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemAmbient)),
+      store: { ...store, keyChecks: access.keyChecks },
+      ambient: systemAmbient,
+    };
+    try {
+      await changeMasterKey(change);
+      return true;
+    } catch (error) {
+      expect((error as Error).message).toBe('killed');
+      return false;
+    } finally {
+      vault.engine.close();
+    }
+  }
+
+  for (const when of ['before', 'after'] as const) {
+    test(`${when} each step: a start works in between, and the same change again ends right`, async () => {
+      for (let at = 1; ; at += 1) {
+        const { path } = await keyed();
+        const next = systemAmbient.randomBytes(32);
+        if (await interrupted(path, next, at, when)) {
+          expect(at).toBe(6);
+          return;
+        }
+        const between = await openVault(settingsOf(path), systemAmbient);
+        const values = await between.engine.sealed.values(undefined, undefined, 10);
+        expect(
+          values.map(
+            ({ place, sealed }) => between.keyring.open(purposeOf(place.table), place, sealed).length > 0,
+          ),
+        ).toEqual([true, true]);
+        between.engine.close();
+        const file = newKeyFile();
+        writeFileSync(file, Buffer.from(next).toString('base64url'));
+        await rewrap(settingsOf(path), file, systemAmbient);
+        const { secrets, keyId } = await opensAll(settingsOf(path));
+        expect([secrets, keyId]).toEqual([1, openKeyring(next, systemAmbient).keyId]);
+        expect(readFileSync(`${path}.key`, 'utf8').trim().split('\n')).toHaveLength(1);
+      }
+    }, 20_000);
+  }
+
+  const purposeOf = (table: string) => (table === 'signing_key' ? 'signing-key' : 'oidc-client-secret');
+
+  test('half changed, one key alone does not start, and another change is refused', async () => {
+    const { path } = await keyed();
+    const before = readFileSync(`${path}.key`, 'utf8').trim();
+    const next = systemAmbient.randomBytes(32);
+    expect(await interrupted(path, next, 3, 'before')).toBe(false);
+    for (const key of [before, Buffer.from(next).toString('hex')]) {
+      expect(openVault(settingsOf(path, { AUTHREALM_MASTER_KEY: key }), systemAmbient)).rejects.toThrow(
+        /being changed.*keys rewrap again/,
+      );
+    }
+    const both = readFileSync(`${path}.key`, 'utf8');
+    expect(rewrap(settingsOf(path), newKeyFile(), systemAmbient)).rejects.toThrow(/already being changed/);
+    expect(readFileSync(`${path}.key`, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
+    // Back to the old key is a change like any other.
+    const file = newKeyFile();
+    writeFileSync(file, before);
+    await rewrap(settingsOf(path), file, systemAmbient);
+    expect(readFileSync(`${path}.key`, 'utf8').trim()).toBe(before);
+    await opensAll(settingsOf(path));
+  });
+
+  test('killed by force again and again, it ends right', async () => {
+    const { path, realm } = await keyed();
+    const vault = await openVault(settingsOf(path), systemAmbient);
+    for (let more = 0; more < 40; more += 1) await plantSecret(vault, realm);
+    vault.engine.close();
+    const file = newKeyFile();
+    const command = [
+      AUTHREALM,
+      'keys',
+      'rewrap',
+      '--new-master-key-file',
+      file,
+      '--database',
+      `sqlite:${path}`,
+    ];
+    for (let wait = 60; wait < 200; wait += 20) {
+      const child = start(command);
+      await Bun.sleep(wait);
+      child.process.kill('SIGKILL');
+      await child.process.exited;
+      (await openVault(settingsOf(path), systemAmbient)).engine.close();
+    }
+    const { code, stderr } = await runCommand(command);
+    expect([code, stderr]).toEqual([0, '']);
+    expect((await opensAll(settingsOf(path))).secrets).toBe(41);
+    expect(existsSync(file)).toBe(true);
+  }, 20_000);
+});
+
+describe('a keyring of several keys', () => {
+  const [one, two] = [systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)];
+  const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: 'r', id: 'i' };
+  const ids = [one, two].map((key) => openKeyring(key, systemAmbient).keyId) as [string, string];
+
+  test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
+    const keyring = openLiveKeyring([one, two], () => [], systemAmbient);
+    for (const keyId of ids) {
+      keyring.follow([...ids.filter((each) => each !== keyId), keyId]);
+      const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+      expect(keyIdOf(sealed)).toBe(keyId);
+      keyring.follow(ids);
+      expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+      expect(() => keyring.open('oidc-client-secret', { ...place, id: 'j' }, sealed)).toThrow();
+    }
+  });
+
+  test('reads its keys again where one is named that it lacks, and bears that they are gone', () => {
+    let given: Uint8Array[] | undefined;
+    const keyring = openLiveKeyring(
+      [one],
+      () => {
+        if (!given) throw new Error('no file');
+        return given;
+      },
+      systemAmbient,
+    );
+    const sealed = openKeyring(two, systemAmbient).seal('oidc-client-secret', place, SECRET);
+    expect(() => keyring.open('oidc-client-secret', place, sealed)).toThrow('names another key');
+    keyring.follow(ids);
+    expect(keyring.keyId).toBe(ids[0]);
+    given = [two, one];
+    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    keyring.follow(ids);
+    expect(keyring.keyId).toBe(ids[1]);
+  });
+});
