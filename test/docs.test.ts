@@ -116,6 +116,12 @@ describe('docs/operating.md', () => {
   });
 });
 
+describe('the benchmark', () => {
+  test('README shows the table that the last run wrote', () => {
+    expect(read('README.md')).toContain(read('bench/results/lookups.md'));
+  });
+});
+
 describe('links', () => {
   const slug = (heading: string): string =>
     heading

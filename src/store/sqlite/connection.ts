@@ -52,6 +52,15 @@ export function asFault(error: unknown): unknown {
   return error instanceof SQLiteError ? new Fault('unavailable', [], error) : error;
 }
 
+/** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */
+export function abandon(db: Database): void {
+  try {
+    if (db.inTransaction) db.run('rollback');
+  } catch {
+    return;
+  }
+}
+
 /** One to three milliseconds: long enough to let the other side finish, short enough to be next. */
 export function pause(): Promise<void> {
   return Bun.sleep(1 + Math.random() * 2);

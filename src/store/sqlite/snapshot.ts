@@ -2,6 +2,7 @@ import { type Pointer, toArrayBuffer } from 'bun:ffi';
 import type { Database } from 'bun:sqlite';
 import { readFileSync, realpathSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
+import { abandon } from './connection.ts';
 
 /**
  * Lets the reads of one turn of the event loop share a read transaction, which costs more than the lookup in it: four
@@ -46,7 +47,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
       commit.run();
     } catch {
       // A read that met a damaged page fails the commit as well. It told so itself, and nothing was written.
-      if (db.inTransaction) db.run('rollback');
+      abandon(db);
     }
   }
 

@@ -3,7 +3,7 @@ import type { Change } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { asFault, isBusy, pause } from './connection.ts';
+import { abandon, asFault, isBusy, pause } from './connection.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** What a piece of work wants done with its writes. */
@@ -119,15 +119,6 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
       });
     },
   };
-}
-
-/** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */
-function abandon(db: Database): void {
-  try {
-    if (db.inTransaction) db.run('rollback');
-  } catch {
-    return;
-  }
 }
 
 function nextTurn(): Promise<void> {
