@@ -1,5 +1,5 @@
 import { systemAmbient } from '../../src/ambient.ts';
-import { connect } from '../../src/store/sqlite/connection.ts';
+import { connect, retryWhileBusy } from '../../src/store/sqlite/connection.ts';
 import { migrate } from '../../src/store/sqlite/migrate.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
 
@@ -10,7 +10,8 @@ import { knownMigrations } from '../../src/store/sqlite/open.ts';
 const [path = '', sql = ''] = process.argv.slice(2);
 const known = knownMigrations();
 const next = { version: known.length + 1, name: 'next', sql };
-const db = connect(path);
+// As a start does: the first touch can meet the lock of the process that was there before.
+const db = await retryWhileBusy(() => connect(path));
 console.log('ready');
 for await (const _ of console) break;
 await migrate(db, 'auto', [...known, next], { version: '0.2.0', ambient: systemAmbient });
