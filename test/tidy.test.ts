@@ -21,22 +21,23 @@ const src = sources('src/**/*.ts');
 
 /**
  * Which rooms a room may import. `types` doors are open to type imports only. The roots of the house (app, config,
- * ambient, main) are rooms of one file.
+ * ambient, durable, main) are rooms of one file.
  */
 const DOORS: Readonly<
   Record<string, { readonly any: readonly string[]; readonly types?: readonly string[] }>
 > = {
   domain: { any: [] },
   directory: { any: ['domain'] },
-  access: { any: ['domain'], types: ['directory'] },
-  store: { any: ['domain'], types: ['directory', 'access'] },
+  access: { any: ['domain', 'durable'], types: ['directory'] },
+  store: { any: ['domain', 'durable'], types: ['directory', 'access'] },
   observe: { any: [] },
   http: { any: ['domain', 'access', 'observe'], types: ['directory'] },
   cli: {
-    any: ['domain', 'directory', 'access', 'http', 'observe', 'app', 'config', 'ambient'],
+    any: ['domain', 'directory', 'access', 'http', 'observe', 'app', 'config', 'ambient', 'durable'],
     types: ['store'],
   },
   ambient: { any: ['domain'] },
+  durable: { any: [] },
   config: { any: ['domain', 'store'], types: ['access', 'observe'] },
   app: { any: ['domain', 'directory', 'access', 'store', 'http', 'config'], types: ['observe'] },
   main: { any: ['cli'] },
@@ -53,7 +54,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'bun:ffi': ['store'],
   'bun:sqlite': ['store'],
   'node:crypto': ['access'],
-  'node:fs': ['access', 'app', 'cli', 'config', 'store'],
+  'node:fs': ['access', 'app', 'cli', 'config', 'durable', 'store'],
   'node:os': ['cli'],
   'node:path': ['access', 'app', 'cli', 'store'],
 };

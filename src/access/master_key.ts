@@ -16,6 +16,7 @@ import {
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
+import { syncPath } from '../durable.ts';
 import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
 /** Where the master key comes from: said by the operator, or a file beside the database. */
@@ -124,7 +125,7 @@ export function replaceKeyFile(named: string, keys: readonly Uint8Array[], ambie
     chownSync(draft, uid, gid);
     chmodSync(draft, mode & 0o777);
     renameSync(draft, path);
-    syncFolder(dirname(path));
+    syncPath(dirname(path));
   } catch (error) {
     rmSync(draft, { force: true });
     throw new Refusal(`the master key file ${named} cannot be replaced: ${(error as Error).message}`);
@@ -153,7 +154,7 @@ function createFile(path: string, content: string, ambient: Ambient): boolean {
   try {
     writeDurably(draft, content);
     linkSync(draft, path);
-    syncFolder(dirname(path));
+    syncPath(dirname(path));
     return true;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -170,14 +171,5 @@ function writeDurably(path: string, content: string): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
-  }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }

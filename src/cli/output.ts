@@ -2,6 +2,7 @@ import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
+import { syncPath } from '../durable.ts';
 
 /** Where a command writes its data. Every trouble of it is a Refusal that says what to do. */
 export interface Output {
@@ -56,7 +57,7 @@ export function newFile(path: string, ambient: Pick<Ambient, 'mintId'>): Output 
         close();
         linkSync(draft, path);
         rmSync(draft);
-        syncFolder(dirname(path));
+        syncPath(dirname(path));
       }, refused),
     abandon() {
       close();
@@ -104,13 +105,4 @@ function writeSome(file: number, bytes: Uint8Array): Promise<number> {
   return new Promise((resolve, reject) => {
     write(file, bytes, (error, count) => (error ? reject(error) : resolve(count)));
   });
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -1,7 +1,8 @@
 import { Database } from 'bun:sqlite';
-import { closeSync, fsyncSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
+import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
+import { syncPath } from '../../durable.ts';
 import { createPrivately } from './connection.ts';
 
 /**
@@ -78,14 +79,5 @@ function isSame(left: string, right: string): boolean {
     }
   } finally {
     for (const file of files) closeSync(file);
-  }
-}
-
-function syncPath(path: string): void {
-  const file = openSync(path, 'r');
-  try {
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
   }
 }
