@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openKeyring, type Place } from '../src/access/keyring.ts';
 import { parseMasterKey } from '../src/access/master_key.ts';
@@ -90,6 +90,19 @@ describe('the key file beside a database', () => {
     expect(again.keyFileMade).toBeUndefined();
     expect(again.keyring.keyId).toBe(vault.keyring.keyId);
     again.engine.close();
+  });
+
+  test('takes the drafts of killed starts away, and nothing else', async () => {
+    const { database, keyFile } = await made();
+    const others = [
+      `${keyFile}.old-0123456789abcdef`,
+      `${keyFile}.next-${systemAmbient.mintId()}`,
+      `${keyFile}.mine`,
+    ];
+    const draft = `${keyFile}.${systemAmbient.mintId()}`;
+    for (const file of [draft, ...others]) writeFileSync(file, 'x');
+    (await open(database)).engine.close();
+    expect([draft, ...others].map((file) => existsSync(file))).toEqual([false, true, true, true]);
   });
 
   test('is told, not replaced, when it is lost', async () => {

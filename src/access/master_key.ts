@@ -6,6 +6,7 @@ import {
   fsyncSync,
   linkSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -13,9 +14,9 @@ import {
   statSync,
   writeSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import { type Ambient, parseUuid } from '../domain/id.ts';
 import { syncPath } from '../durable.ts';
 import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
@@ -53,10 +54,11 @@ export function obtainMasterKeys(
     case 'nowhere':
       return { keys: [ambient.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {
-      if (existsSync(source.path)) return { keys: readKeyFile(source.path) };
-      if (hasProof) throw keyLost(source.path);
-      const made = createKeyFile(source.path, ambient);
+      const isThere = existsSync(source.path);
+      if (!isThere && hasProof) throw keyLost(source.path);
+      const made = !isThere && createKeyFile(source.path, ambient);
       const keys = readKeyFile(source.path);
+      removeDrafts(source.path);
       return made ? { keys, made: source.path } : { keys };
     }
   }
@@ -67,6 +69,18 @@ function parsed(raw: string, where: string): Uint8Array {
   if (!key)
     throw new Refusal(`${where} holds no master key: it must be 32 bytes written as base64url or hex`);
   return key;
+}
+
+/** Removes what starts that were killed while they made the file have left: keys that nobody uses. */
+function removeDrafts(path: string): void {
+  try {
+    for (const name of readdirSync(dirname(path))) {
+      const id = name.startsWith(`${basename(path)}.`) ? name.slice(basename(path).length + 1) : '';
+      if (parseUuid(id)) rmSync(join(dirname(path), name), { force: true });
+    }
+  } catch {
+    // A folder that may not be changed keeps them; `doctor` tells of them.
+  }
 }
 
 /** The keys of a file, a line each. */
@@ -116,7 +130,7 @@ export function replaceKeyFile(named: string, keys: readonly Uint8Array[], ambie
   const staying = new Set(keys.map(spelled));
   const leaving = before.filter((key) => !staying.has(spelled(key)));
   if (leaving.length === 0 && before.length === staying.size) return;
-  const draft = `${path}.${ambient.mintId()}`;
+  const draft = `${path}.next-${ambient.mintId()}`;
   try {
     for (const key of leaving)
       createFile(oldKeyFile(path, openKeyring(key, ambient).keyId), spelled(key), ambient);
@@ -157,7 +171,9 @@ function createFile(path: string, content: string, ambient: Ambient): boolean {
     syncPath(dirname(path));
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    const { code } = error as NodeJS.ErrnoException;
+    // Whoever was first may have removed the draft as well.
+    if (code === 'EEXIST' || (code === 'ENOENT' && existsSync(path))) return false;
     throw new Refusal(`the master key file ${path} cannot be made: ${(error as Error).message}`);
   } finally {
     rmSync(draft, { force: true });

@@ -135,7 +135,7 @@ function rest(name: string, path: string): string {
 }
 
 /** A draft of a key file, or a copy that was not completed. */
-const LEFTOVER = /\.partial$|\.key\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const LEFTOVER = /\.partial$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const REHEARSAL = /^\.authrealm-/;
 
 /** What commands leave beside the database when they are killed. */
