@@ -1,7 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { z } from 'zod';
-import { CLIENT_NAME, ensureClient } from './access/clients.ts';
 import { openGrants } from './access/grant.ts';
 import { proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
@@ -16,10 +14,9 @@ import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
-import { masterKeySource, readSettingFile, readTls, type Settings } from './config.ts';
+import { masterKeySource, readTls, type Settings } from './config.ts';
 import { Refusal } from './domain/fault.ts';
-import { type Ambient, parseUuid, type Uuid } from './domain/id.ts';
-import { parseScopes } from './domain/principal.ts';
+import type { Ambient } from './domain/id.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import type { Log } from './observe/log.ts';
@@ -123,51 +120,6 @@ export async function rewrap(
   } finally {
     engine.close();
   }
-}
-
-const bootstrapClient = z.strictObject({
-  client_id: z.string().regex(/^[A-Za-z0-9._~-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ ~ -'),
-  client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
-  name: CLIENT_NAME,
-  scope: z.string(),
-  realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
-});
-
-/** Makes the client of the bootstrap file exist as described. Throws Refusal that names what is wrong in the file. */
-export async function ensureBootstrapClient(
-  settings: Settings,
-  vault: Vault,
-  ambient: Ambient,
-): Promise<void> {
-  const path = settings.bootstrapClientFile;
-  if (path === undefined) return;
-  const described = parseBootstrapClient(path, readSettingFile('--bootstrap-client-file', path));
-  const { client_id: clientId, client_secret: secret, name } = described;
-  const scopes = parseScopes(described.scope);
-  if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
-  const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
-  await ensureClient(vault.engine.access, { clientId, secret, name, scopes, realms }, ambient);
-}
-
-function parseBootstrapClient(path: string, text: string): z.output<typeof bootstrapClient> {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    throw new Refusal(`${path} is not JSON`);
-  }
-  const parsed = bootstrapClient.safeParse(json);
-  if (parsed.success) return parsed.data;
-  const complaints = parsed.error.issues.map(
-    ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
-  );
-  throw new Refusal(complaints.join('\n'));
-}
-
-function realmId(raw: string, path: string): Uuid {
-  const id = parseUuid(raw);
-  if (!id) throw new Refusal(`${path}: realms holds what is no realm ID`);
-  return id;
 }
 
 /** What a server listens with and logs. */

@@ -45,7 +45,7 @@ const DOORS: Readonly<
 
 /** Modules from outside the house, and the rooms that may use them. */
 const GUESTS: Readonly<Record<string, readonly string[]>> = {
-  zod: ['domain', 'directory', 'store', 'http', 'app'],
+  zod: ['domain', 'directory', 'store', 'access', 'http'],
   'zod-openapi': ['http'],
   jose: ['access'],
   pino: ['observe'],

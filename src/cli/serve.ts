@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
+import { ensureBootstrapClient } from '../access/bootstrap.ts';
 import { systemAmbient } from '../ambient.ts';
-import { ensureBootstrapClient, openVault, reopenVault, serve, type Vault, VERSION } from '../app.ts';
-import { SETTINGS, type SettingName, type Settings } from '../config.ts';
+import { openVault, reopenVault, serve, type Vault, VERSION } from '../app.ts';
+import { readSettingFile, SETTINGS, type SettingName, type Settings } from '../config.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { addSettings, type Desk } from './cli.ts';
 import { startWorkers, WORKER_COMMAND } from './workers.ts';
@@ -16,7 +17,11 @@ export function addServe(program: Command, desk: Desk): void {
       const stopped = signalled();
       const log = openLog();
       const vault = await openVault(settings, systemAmbient);
-      await ensureBootstrapClient(settings, vault, systemAmbient);
+      const path = settings.bootstrapClientFile;
+      if (path !== undefined) {
+        const text = readSettingFile('--bootstrap-client-file', path);
+        await ensureBootstrapClient(vault.engine.access, { path, text }, systemAmbient);
+      }
       tellKeyFile(vault);
       const serving =
         settings.processes === 1

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { Refusal } from '../domain/fault.ts';
+import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
+import { parseScopes } from '../domain/principal.ts';
+import { CLIENT_NAME, ensureClient } from './clients.ts';
+import type { AccessStore } from './port.ts';
+
+const bootstrapClient = z.strictObject({
+  client_id: z.string().regex(/^[A-Za-z0-9._~-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ ~ -'),
+  client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
+  name: CLIENT_NAME,
+  scope: z.string(),
+  realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
+});
+
+/**
+ * Makes the client that a bootstrap file describes exist as described. `path` names the file, `text` is what it holds.
+ * Throws Refusal that names what is wrong in it.
+ */
+export async function ensureBootstrapClient(
+  store: AccessStore,
+  { path, text }: { readonly path: string; readonly text: string },
+  ambient: Ambient,
+): Promise<void> {
+  const described = parseBootstrapClient(path, text);
+  const { client_id: clientId, client_secret: secret, name } = described;
+  const scopes = parseScopes(described.scope);
+  if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
+  const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
+  await ensureClient(store, { clientId, secret, name, scopes, realms }, ambient);
+}
+
+function parseBootstrapClient(path: string, text: string): z.output<typeof bootstrapClient> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Refusal(`${path} is not JSON`);
+  }
+  const parsed = bootstrapClient.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const complaints = parsed.error.issues.map(
+    ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
+  );
+  throw new Refusal(complaints.join('\n'));
+}
+
+function realmId(raw: string, path: string): Uuid {
+  const id = parseUuid(raw);
+  if (!id) throw new Refusal(`${path}: realms holds what is no realm ID`);
+  return id;
+}
