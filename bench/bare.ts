@@ -1,5 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/folding.ts';
+import type { Uuid } from '../src/domain/id.ts';
+import { slotOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;
 
@@ -67,7 +69,7 @@ const texts = (line: Line, ...names: string[]): string[] => names.map((name) => 
 export function prepareBare(db: Database): (line: string) => readonly BareInsert[] {
   const statements = new Map(
     Object.entries(TABLES).map(([type, { columns }]) => {
-      const all = `${columns}, created_at, updated_at, revision)`;
+      const all = `${columns}, created_at, updated_at, revision, slot)`;
       const places = all.split(',').map(() => '?');
       return [type, db.prepare<unknown, Value[]>(`insert into ${all} values (${places})`)];
     }),
@@ -85,7 +87,7 @@ export function prepareBare(db: Database): (line: string) => readonly BareInsert
     const members = Object.keys(line).slice(2, -1).join(' ');
     const event = `${line.type.replaceAll('_', '-')}.created`;
     return [
-      { statement, values: [...table.values(line), at, at, REVISION] },
+      { statement, values: [...table.values(line), at, at, REVISION, slotOf(line.id as Uuid)] },
       {
         statement: change,
         values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, members, 'bare', null, at],

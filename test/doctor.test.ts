@@ -106,7 +106,7 @@ test('of many findings twenty are shown, and all counted', async () => {
   const { path } = await healthy();
   spoil(path, (db) => {
     db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
-      insert into oidc_profile_info select realm_id, '${NOBODY}', printf('%08d', i) || substr('${NOBODY}', 9),
+      insert into oidc_profile_info select i, realm_id, '${NOBODY}', printf('%08d', i) || substr('${NOBODY}', 9),
         'many-' || i, issuer, oidc_profile_id, created_at, updated_at, revision
       from n, (select * from oidc_profile_info limit 1)`);
   });

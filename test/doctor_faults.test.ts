@@ -133,7 +133,7 @@ const FAULTS: readonly Fault[] = [
     says: /3 records, where the changes come to 2/,
     plant: (db) =>
       db.run(`insert into password_profile_info
-        select realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, 'more', unicode_version,
+        select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, 'more', unicode_version,
           created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {

@@ -10,6 +10,7 @@ import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { type Migration, migrate } from '../src/store/sqlite/migrate.ts';
 import { keepLog, knownMigrations } from '../src/store/sqlite/open.ts';
+import { slotStatements } from '../src/store/sqlite/slot.ts';
 import { statementsFor } from '../src/store/statements.ts';
 import { freshFolder, ISSUER } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
@@ -248,12 +249,11 @@ describe('the schema is what the descriptions say', () => {
     test(`${resource.table}: columns, keys and indexes`, () => {
       const found = columns(resource.table);
       const statements = statementsFor(resource, RESOURCES);
-      const inserted = /\(([^)]*)\)/.exec(statements.insert)?.[1]?.split(', ') ?? [];
-      expect(found.map(({ name }) => name).sort()).toEqual([...inserted].sort());
+      expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
 
       const keys = keyColumns(resource);
-      const primary = found.filter(({ pk }) => pk > 0).sort((left, right) => left.pk - right.pk);
-      expect(primary.map(({ name }) => name)).toEqual([...new Set(['realm_id', keys.at(-1) ?? ''])]);
+      expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
+      expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keys.at(-1) ?? ''])].join());
       for (const key of keys) expect(statements.select).toContain(`${key} = ?`);
 
       for (const members of resource.unique) {
@@ -268,13 +268,22 @@ describe('the schema is what the descriptions say', () => {
       }
     });
 
-    test(`${resource.table}: a lookup is one search of the primary key`, () => {
-      const { select } = statementsFor(resource, RESOURCES);
-      const plan = db.prepare<{ detail: string }, string[]>(`explain query plan ${select}`);
-      const details = plan.all(...keyColumns(resource).map(() => ISSUER)).map(({ detail }) => detail);
-      expect(details).toHaveLength(1);
-      expect(details[0]).toMatch(/^SEARCH \w+ USING PRIMARY KEY \(realm_id=\?/);
+    test(`${resource.table}: a lookup is one search by slot, or else one of the key's index`, () => {
+      const statements = statementsFor(resource, RESOURCES);
+      const key = keyColumns(resource).map(() => ISSUER);
+      const { selectAt } = slotStatements(resource, statements);
+      expect(planOf(selectAt, ...key, 0)).toEqual([
+        `SEARCH ${resource.table} USING INTEGER PRIMARY KEY (rowid=?)`,
+      ]);
+      expect(planOf(statements.select, ...key)).toEqual([
+        expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
+      ]);
     });
+  }
+
+  function planOf(sql: string, ...values: (string | number)[]): string[] {
+    const plan = db.prepare<{ detail: string }, (string | number)[]>(`explain query plan ${sql}`);
+    return plan.all(...values).map(({ detail }) => detail);
   }
 
   function indexes(table: string, isUnique: number): string[] {
@@ -290,12 +299,15 @@ describe('the schema is what the descriptions say', () => {
     );
   }
 
-  test('every table of a realm begins its primary key with the realm; the others are instance tables', () => {
+  test('every table of a realm begins its key with the realm; the others are instance tables', () => {
     const instanceTables = ['client', 'client_realm', 'instance', 'keyring', 'signing_key'];
     const all = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
     const ofRealms = all.map(({ name }) => name).filter((name) => !instanceTables.includes(name));
     for (const table of ofRealms) {
-      expect([table, columns(table).find(({ pk }) => pk === 1)?.name]).toEqual([table, 'realm_id']);
+      const keys = columns(table).some(({ name }) => name === 'slot')
+        ? indexes(table, 1).map((index) => index.split(',')[0])
+        : columns(table).flatMap(({ name, pk }) => (pk === 1 ? [name] : []));
+      expect([table, ...new Set(keys)]).toEqual([table, 'realm_id']);
     }
     expect(ofRealms.length + instanceTables.length).toBe(all.length);
   });

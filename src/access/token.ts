@@ -113,17 +113,8 @@ function openMint(
 }
 
 function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambient): Tokens['verify'] {
-  const verified = new Map<string, Verified>();
+  const verified = openVerified();
   const publicKeys = memoise(importPublicKey);
-
-  function remember(digest: string, entry: Verified): void {
-    if (entry.expiresAt <= ambient.now()) return;
-    if (verified.size >= LIMITS.verifiedTokensMax) {
-      const [oldest] = verified.keys();
-      if (oldest !== undefined) verified.delete(oldest);
-    }
-    verified.set(digest, entry);
-  }
 
   async function checkSignature(token: string, key: SigningKey): Promise<Verified | undefined> {
     try {
@@ -142,29 +133,60 @@ function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambi
     }
   }
 
-  async function verifyUnknown(
-    token: string,
-    digest: string,
-    view: AccessView,
-  ): Promise<Principal | undefined> {
+  async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
     const key = claimedKey(token, issuer, view);
     const entry = key && (await checkSignature(token, key));
     if (!entry) return undefined;
-    remember(digest, entry);
+    if (entry.expiresAt > ambient.now()) verified.remember(token, entry);
     return principalFor(entry, await cache.fresh(), ambient.now());
   }
 
   function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
-    const digest = Bun.SHA256.hash(token, 'base64');
-    const entry = verified.get(digest);
-    if (!entry) return verifyUnknown(token, digest, view);
-    if (entry.expiresAt <= ambient.now()) verified.delete(digest);
-    return principalFor(entry, view, ambient.now());
+    const entry = verified.recall(token);
+    if (!entry) return verifyUnknown(token, view);
+    const now = ambient.now();
+    if (entry.expiresAt <= now) verified.forget(token);
+    return principalFor(entry, view, now);
   }
 
   return (token) => {
     const view = cache.fresh();
     return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
+  };
+}
+
+interface VerifiedTokens {
+  recall(token: string): Verified | undefined;
+  remember(token: string, entry: Verified): void;
+  forget(token: string): void;
+}
+
+/**
+ * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. The one that came
+ * last is known by itself, because most come again at once and a digest costs more than the rest of the check.
+ */
+function openVerified(): VerifiedTokens {
+  const entries = new Map<string, Verified>();
+  let last: { readonly token: string; readonly entry: Verified } | undefined;
+  const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
+  return {
+    recall(token) {
+      if (token === last?.token) return last.entry;
+      const entry = entries.get(digestOf(token));
+      if (entry) last = { token, entry };
+      return entry;
+    },
+    remember(token, entry) {
+      if (entries.size >= LIMITS.verifiedTokensMax) {
+        const [oldest] = entries.keys();
+        if (oldest !== undefined) entries.delete(oldest);
+      }
+      entries.set(digestOf(token), entry);
+    },
+    forget(token) {
+      entries.delete(digestOf(token));
+      last = undefined;
+    },
   };
 }
 

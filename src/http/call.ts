@@ -3,16 +3,29 @@ import type { Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key } from '../domain/resource.ts';
 import type { Reply } from './reply.ts';
 
-/** One request on its way. It grows by a field a stage; each stage reads only what an earlier one has set. */
+/** One request on its way. Each stage fills a field, and reads only what an earlier one has filled. */
 export interface Call {
   readonly request: Request;
   /** The decoded segments of the path that the route names. */
   readonly params: Readonly<Record<string, string>>;
   readonly requestId: string;
-  principal?: Principal;
-  key?: Key;
-  record?: AnyRecord;
-  etag?: string;
+  principal: Principal | undefined;
+  key: Key | undefined;
+  record: AnyRecord | undefined;
+  etag: string | undefined;
+}
+
+/** A call at its beginning. It has all of its fields from the start, so that filling them moves nothing. */
+export function openCall(request: Request, params: Call['params'], requestId: string): Call {
+  return {
+    request,
+    params,
+    requestId,
+    principal: undefined,
+    key: undefined,
+    record: undefined,
+    etag: undefined,
+  };
 }
 
 /** A step of the request path: it answers, and ends the walk, or adds to the call. */

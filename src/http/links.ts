@@ -24,14 +24,15 @@ export function itemPatterns(resource: Resource): readonly string[] {
     : [`/v2${pattern}`, `${resource.selfPrefix}${pattern}`];
 }
 
-/** Builds the absolute self link of a single record, from the configured base URL and never from a request. */
-export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => string {
-  const segments = lineage(resource).map(({ collection }, depth) =>
+/** The texts of a record's absolute self link: each stands before the identifier of that depth of its key. */
+export function selfLinkTexts(resource: Resource, baseUrl: string): readonly string[] {
+  return lineage(resource).map(({ collection }, depth) =>
     depth === 0 ? `${baseUrl}${resource.selfPrefix}/${collection}/` : `/${collection}/`,
   );
-  return (key) => {
-    let link = '';
-    for (let depth = 0; depth < segments.length; depth += 1) link += `${segments[depth]}${key[depth]}`;
-    return link;
-  };
+}
+
+/** Builds the absolute self link of a single record, from the configured base URL and never from a request. */
+export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => string {
+  const texts = selfLinkTexts(resource, baseUrl);
+  return (key) => texts.map((text, depth) => `${text}${key[depth]}`).join('');
 }

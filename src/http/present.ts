@@ -1,5 +1,6 @@
+import type { Uuid } from '../domain/id.ts';
 import { type AnyRecord, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
-import { selfLinks } from './links.ts';
+import { selfLinkTexts } from './links.ts';
 
 /** Moves when the bytes of an unchanged record would: part of every ETag. */
 const REPRESENTATION_VERSION = 1;
@@ -7,64 +8,74 @@ const REPRESENTATION_VERSION = 1;
 /** Writes the body of a single record. Built once per resource; running it only joins strings. */
 export type Presenter = (record: AnyRecord, key: Key) => string;
 
-interface Part {
-  readonly before: string;
-  readonly write: (record: AnyRecord) => string;
-}
+/** A piece of a body: text that is always the same, or what a record says. */
+type Piece = string | Presenter;
 
 /**
  * The body of one record: `data` with exactly the members of its description, secrets left out, and `links.self`
  * (contract 2; the seed's tables for the two profile infos).
  */
 export function presenterOf(resource: Resource, baseUrl: string): Presenter {
-  const link = selfLinks(resource, baseUrl);
   const visible = membersOf(resource).filter(({ placement }) => !placement.secret);
-  const parts = [
-    ...members(visible.filter(({ placement }) => !placement.within)),
-    ...nested('relationships', visible),
-    ...nested('meta', visible, stamps),
-  ];
-  const head = `{"data":{"id":"`;
-  const type = `","type":${JSON.stringify(resource.type)}`;
+  const within = (place: Member['placement']['within']) =>
+    members(visible.filter(({ placement }) => placement.within === place));
+  return joining([
+    '{"data":',
+    ...object([
+      ['"id":"', ({ id }) => id, `","type":${JSON.stringify(resource.type)}`],
+      ...within(undefined),
+      ...nested('relationships', within('relationships')),
+      ...nested('meta', [...within('meta'), ['"created_at":"', stamps, '"']]),
+    ]),
+    ',"links":{"self":"',
+    ...selfLinkTexts(resource, baseUrl).flatMap((text, depth) => [
+      text,
+      (_: AnyRecord, key: Key) => key[depth] ?? '',
+    ]),
+    '"}}',
+  ]);
+}
+
+/** Joins what is always the same once and for all. */
+function joining(pieces: readonly Piece[]): Presenter {
+  let head = '';
+  const steps: { readonly value: Presenter; text: string }[] = [];
+  for (const piece of pieces) {
+    const last = steps.at(-1);
+    if (typeof piece !== 'string') steps.push({ value: piece, text: '' });
+    else if (last) last.text += piece;
+    else head += piece;
+  }
   return (record, key) => {
-    let body = `${head}${record.id}${type}`;
-    for (const { before, write } of parts) body += before + write(record);
-    return `${body}},"links":{"self":"${link(key)}"}}`;
+    let body = head;
+    for (const { value, text } of steps) body = `${body}${value(record, key)}${text}`;
+    return body;
   };
 }
 
-function members(of: readonly Member[]): Part[] {
-  return of.map(({ name, placement }) => ({
-    before: `,${JSON.stringify(name)}:`,
+function members(of: readonly Member[]): Piece[][] {
+  return of.map(({ name, placement }) =>
     // An identifier needs no escaping.
-    write: placement.references
-      ? (record) => `"${record[name]}"`
-      : (record) => JSON.stringify(record[name] ?? null),
-  }));
+    placement.references
+      ? [`${JSON.stringify(name)}:"`, (record) => record[name] as Uuid, '"']
+      : [`${JSON.stringify(name)}:`, (record) => JSON.stringify(record[name] ?? null)],
+  );
 }
 
-const stamps: readonly Part[] = [{ before: ',"created_at":"', write: writeStamps }];
+function object(of: readonly Piece[][]): Piece[] {
+  return ['{', ...of.flatMap((member, index) => (index === 0 ? member : [',', ...member])), '}'];
+}
+
+/** An object inside `data`, where any member belongs there. */
+function nested(name: string, of: readonly Piece[][]): Piece[][] {
+  return of.length === 0 ? [] : [[`${JSON.stringify(name)}:`, ...object(of)]];
+}
 
 /** Both instants; most records were never changed, and theirs is written once. */
-function writeStamps({ created_at, updated_at }: AnyRecord): string {
+function stamps({ created_at, updated_at }: AnyRecord): string {
   const created = instant(created_at);
   const updated = updated_at === created_at ? created : instant(updated_at);
-  return `${created}","updated_at":"${updated}"`;
-}
-
-/** An object inside `data` that holds those members placed within it, and `more` behind them. */
-function nested(
-  within: 'meta' | 'relationships',
-  visible: readonly Member[],
-  more: readonly Part[] = [],
-): Part[] {
-  const [first, ...rest] = [
-    ...members(visible.filter(({ placement }) => placement.within === within)),
-    ...more,
-  ];
-  if (!first) return [];
-  const opened = { ...first, before: `,"${within}":{${first.before.slice(1)}` };
-  return [opened, ...rest, { before: '}', write: () => '' }];
+  return `${created}","updated_at":"${updated}`;
 }
 
 /** ISO 8601 in UTC with exactly three decimals and `Z`. */

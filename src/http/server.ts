@@ -1,7 +1,7 @@
 import { Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
-import type { Answer, Call } from './call.ts';
+import { type Answer, type Call, openCall } from './call.ts';
 import { openCors } from './cors.ts';
 import { faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
@@ -106,7 +106,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
   function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
-    const call: Call = { request, params, requestId: requestIdOf(request) ?? mintRequestId() };
+    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId());
     const start = settings.requestLogging === 'off' ? 0 : performance.now();
     try {
       const outcome = answer(call);

@@ -21,8 +21,8 @@ export interface Statements {
   readonly select: string;
   /** Parameters: the key. Answers every column, secrets as they are stored. */
   readonly selectStored: string;
-  /** Parameters: `insertValues`. */
-  readonly insert: string;
+  /** Every column of the table that says something about the record, in the order of `insertValues`. */
+  readonly columns: readonly string[];
   /** Parameters: `updateValues`, then the key. */
   readonly update: string;
   /** Parameters: `updateValues`, the key, then the revision that must still be there. */
@@ -71,13 +71,12 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
   const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
   const id = `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
-  const places = [...keys, ...columns].map(() => '?').join(', ');
   const decoders = stored.filter((column) => column.decode || column.name !== column.member);
 
   return Object.freeze({
     select: `select ${id}, ${names(visible)} from ${resource.table} where ${where}`,
     selectStored: `select ${id}, ${names(stored)} from ${resource.table} where ${where}`,
-    insert: `insert into ${resource.table} (${keys.join(', ')}, ${names(columns)}) values (${places})`,
+    columns: [...keys, ...columns.map(({ name }) => name)],
     update: `update ${resource.table} set ${assignments} where ${where}`,
     updateSeen: `update ${resource.table} set ${assignments} where ${where} and revision = ?`,
     remove: `delete from ${resource.table} where ${where}`,

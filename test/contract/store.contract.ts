@@ -41,7 +41,7 @@ interface Ground {
   readonly passwords: Uuid;
 }
 
-async function ground(store: Store): Promise<Ground> {
+export async function ground(store: Store): Promise<Ground> {
   const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
   const verdict = await store.commit(
     [
@@ -66,7 +66,7 @@ async function ground(store: Store): Promise<Ground> {
   return ids;
 }
 
-const oidcLink = (at: Ground, subject: string, id = mint()) =>
+export const oidcLink = (at: Ground, subject: string, id = mint()) =>
   insert(oidcProfileInfo, [at.realm, at.user, id], { subject, issuer: ISSUER, oidc_profile_id: at.oidc });
 
 const usernameLink = (at: Ground, username: string, id = mint()) =>
@@ -76,7 +76,7 @@ const usernameLink = (at: Ground, username: string, id = mint()) =>
     password_hash: PASSWORD_HASH,
   });
 
-const land = (store: Store, ...writes: Write[]) => store.commit(writes, []);
+export const land = (store: Store, ...writes: Write[]) => store.commit(writes, []);
 const LANDED = { kind: 'landed' } as const;
 const ABSENT = { kind: 'absent' } as const;
 

@@ -3,11 +3,13 @@ import type { Write } from '../../directory/store.ts';
 import type { Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { type SqlValue, type Statements, statementsFor } from '../statements.ts';
+import { slotOf, slotStatements } from './slot.ts';
 
 /** The statements of one resource, prepared on one connection. */
 export interface Prepared {
   readonly texts: Statements;
   readonly select: Statement<Record<string, unknown>, SqlValue[]>;
+  readonly selectAt: Statement<Record<string, unknown>, SqlValue[]>;
   readonly selectStored: Statement<Record<string, unknown>, SqlValue[]>;
   readonly insert: Statement<unknown, SqlValue[]>;
   readonly update: Statement<unknown, SqlValue[]>;
@@ -21,11 +23,13 @@ export interface Prepared {
 
 export function prepare(db: Database, resource: Resource): Prepared {
   const texts = statementsFor(resource, RESOURCES);
+  const { insert, selectAt } = slotStatements(resource, texts);
   return {
     texts,
     select: db.prepare(texts.select),
+    selectAt: db.prepare(selectAt),
     selectStored: db.prepare(texts.selectStored),
-    insert: db.prepare(texts.insert),
+    insert: db.prepare(insert),
     update: db.prepare(texts.update),
     updateSeen: db.prepare(texts.updateSeen),
     remove: db.prepare(texts.remove),
@@ -42,7 +46,8 @@ export function runWrite(statements: Prepared, write: Write): number {
   const { texts } = statements;
   switch (write.op) {
     case 'insert':
-      return statements.insert.run(...texts.insertValues(write.key, write.record)).changes;
+      return statements.insert.run(slotOf(write.record.id), ...texts.insertValues(write.key, write.record))
+        .changes;
     case 'delete':
       return statements.remove.run(...write.key).changes;
     case 'update': {

@@ -8,6 +8,7 @@ import { readFrom } from './connection.ts';
 import { takePicture } from './picture.ts';
 import { type Prepared, prepare } from './prepared.ts';
 import { openSealGuard } from './sealed.ts';
+import { slotOf } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
 import { applyWrite, ID_TAKEN, LANDED } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
@@ -70,9 +71,10 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
 
   return {
     get<R extends Resource>(resource: R, key: Key) {
-      const { select, texts } = of(resource);
+      const { selectAt, select, texts } = of(resource);
+      const slot = slotOf(key.at(-1) as Uuid);
       return readFrom(snapshot, () => {
-        const row = select.get(...key);
+        const row = selectAt.get(...key, slot) ?? select.get(...key);
         return row ? (texts.decode(row) as unknown as RecordOf<R>) : undefined;
       });
     },

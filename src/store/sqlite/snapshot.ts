@@ -34,8 +34,12 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
   let isClosed = false;
 
   function isCurrent(): boolean {
-    for (const word of TELLING_WORDS) if (seen[word] !== header[word]) return false;
-    return true;
+    return (
+      seen[CHANGES] === header[CHANGES] &&
+      seen[LAST_FRAME] === header[LAST_FRAME] &&
+      seen[CHECKSUM] === header[CHECKSUM] &&
+      seen[CHECKSUM + 1] === header[CHECKSUM + 1]
+    );
   }
 
   function end(): void {
@@ -76,7 +80,9 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
  * The words of the log's header that move with every commit: the change counter, the last frame, the two halves of the
  * checksum (sqlite.org/walformat.html, 2.1). SQLite itself compares the header to learn whether a snapshot is old.
  */
-const TELLING_WORDS = [2, 4, 10, 11] as const;
+const CHANGES = 2;
+const LAST_FRAME = 4;
+const CHECKSUM = 10;
 const HEADER_BYTES = 48;
 
 /**

@@ -41,10 +41,11 @@ create table client_realm (
   primary key (client_id, realm_id)
 ) strict, without rowid;
 
--- Realm data: every key begins with the realm.
+-- Realm data: every key begins with the realm. A record lies in a slot that its identifier names.
 
 create table realm (
-  realm_id text not null primary key,
+  slot integer not null primary key,
+  realm_id text not null unique,
   name text not null,
   redirect_uris text not null,
   duplicate_email_policy text not null,
@@ -52,9 +53,10 @@ create table realm (
   created_at integer not null,
   updated_at integer not null,
   revision text not null
-) strict, without rowid;
+) strict;
 
 create table oidc_profile (
+  slot integer not null primary key,
   realm_id text not null references realm (realm_id),
   id text not null,
   name text not null,
@@ -65,10 +67,11 @@ create table oidc_profile (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  primary key (realm_id, id)
-) strict, without rowid;
+  unique (realm_id, id)
+) strict;
 
 create table password_profile (
+  slot integer not null primary key,
   realm_id text not null references realm (realm_id),
   id text not null,
   name text not null,
@@ -77,10 +80,11 @@ create table password_profile (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  primary key (realm_id, id)
-) strict, without rowid;
+  unique (realm_id, id)
+) strict;
 
 create table user_info (
+  slot integer not null primary key,
   realm_id text not null references realm (realm_id),
   id text not null,
   name text not null,
@@ -95,10 +99,11 @@ create table user_info (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  primary key (realm_id, id)
-) strict, without rowid;
+  unique (realm_id, id)
+) strict;
 
 create table oidc_profile_info (
+  slot integer not null primary key,
   realm_id text not null,
   user_id text not null,
   id text not null,
@@ -108,16 +113,17 @@ create table oidc_profile_info (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  primary key (realm_id, id),
+  unique (realm_id, id),
   foreign key (realm_id, user_id) references user_info (realm_id, id),
   foreign key (realm_id, oidc_profile_id) references oidc_profile (realm_id, id)
-) strict, without rowid;
+) strict;
 
 create unique index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject);
 create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
 create index oidc_profile_info_of_profile on oidc_profile_info (realm_id, oidc_profile_id);
 
 create table password_profile_info (
+  slot integer not null primary key,
   realm_id text not null,
   user_id text not null,
   id text not null,
@@ -129,10 +135,10 @@ create table password_profile_info (
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
-  primary key (realm_id, id),
+  unique (realm_id, id),
   foreign key (realm_id, user_id) references user_info (realm_id, id),
   foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
-) strict, without rowid;
+) strict;
 
 create unique index password_profile_info_username
   on password_profile_info (realm_id, password_profile_id, username_key);

@@ -1,0 +1,44 @@
+import type { Uuid } from '../../domain/id.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { Statements } from '../statements.ts';
+
+/**
+ * Where a record of this identifier would lie: a number that is found in the tree of the rows by itself, without a walk
+ * through an index of texts. It is made of the identifier's time and twelve of its random bits, so that new records
+ * land side by side. Two identifiers may name one slot; then the later record lies elsewhere, and its index finds it.
+ */
+export function slotOf(id: Uuid): number {
+  const milliseconds = (digits(id, 0, 8) % 2 ** 25) * 2 ** 16 + digits(id, 9, 13);
+  return milliseconds * 2 ** 12 + digits(id, 20, 23);
+}
+
+/** The number that some of an identifier's hexadecimal digits write: at most eight, in lower case. */
+function digits(id: Uuid, start: number, end: number): number {
+  let number = 0;
+  for (let at = start; at < end; at += 1) {
+    const code = id.charCodeAt(at);
+    number = number * 16 + code - (code < LETTER_A ? DIGIT_0 : LETTER_A - 10);
+  }
+  return number;
+}
+
+const DIGIT_0 = 0x30;
+const LETTER_A = 0x61;
+
+/** The statements that know of slots. */
+export interface SlotStatements {
+  /** Parameters: slot, then `insertValues`. A slot that is taken leaves the choice to the engine. */
+  readonly insert: string;
+  /** Parameters: the key, then slot. Answers the members a caller may see, if the record lies where it would. */
+  readonly selectAt: string;
+}
+
+export function slotStatements({ table }: Resource, { columns, select }: Statements): SlotStatements {
+  const isTaken = `exists (select 1 from ${table} where slot = ?1)`;
+  const places = columns.map((_, index) => `?${index + 2}`).join(', ');
+  return {
+    insert: `insert into ${table} (slot, ${columns.join(', ')})
+      values (case when ${isTaken} then null else ?1 end, ${places})`,
+    selectAt: `${select} and slot = ?`,
+  };
+}

@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { oidcProfileInfo } from '../../src/domain/resources.ts';
+import { ground, land, type OpenStore, oidcLink } from './store.contract.ts';
+
+const LANDED = { kind: 'landed' } as const;
+
+/** What a Store promises of identifiers that are nearly the same: an engine may place records by a part of theirs. */
+export function alikeContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`alike contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Awaited<ReturnType<typeof ground>>;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+    });
+    afterAll(() => opened.close());
+
+    test('tells identifiers apart that differ only at their end, whichever of them is still there', async () => {
+      const stem = systemAmbient.mintId().slice(0, 24);
+      const alike = ['0', '1', '2', '3'].map((end) =>
+        oidcLink(at, `alike-${stem}-${end}`, `${stem}00000000000${end}` as Uuid),
+      );
+      const found = () =>
+        Promise.all(alike.map(async ({ key }) => (await store.get(oidcProfileInfo, key))?.subject));
+      const subjects = alike.map(({ record }) => record.subject as string | undefined);
+      expect(await land(store, ...alike)).toEqual(LANDED);
+      expect(await found()).toEqual(subjects);
+      for (const [index, { key, resource, record }] of alike.entries()) {
+        expect(
+          await land(store, {
+            op: 'update',
+            resource,
+            key,
+            record: { ...record, updated_at: record.updated_at + 1 },
+          }),
+        ).toEqual(LANDED);
+        expect(await land(store, { op: 'delete', resource, key })).toEqual(LANDED);
+        subjects[index] = undefined;
+        expect(await found()).toEqual(subjects);
+      }
+      expect(await land(store, ...alike.toReversed())).toEqual(LANDED);
+      expect(await found()).toEqual(alike.map(({ record }) => record.subject as string));
+    });
+  });
+}
