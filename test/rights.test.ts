@@ -280,6 +280,9 @@ describe('verified tokens', () => {
       await make({ crit: [] }, {}),
       await make({ kid: 1 }, {}),
       await make({}, { iss: 'https://other.example' }),
+      await make({}, { exp: 1 }),
+      await make({}, { exp: undefined }),
+      await make({}, { exp: 'later' }),
       await make({}, { padding: 'x'.repeat(LIMITS.tokenBytesMax) }),
       `${await make({}, {})}.`,
     ]) {

@@ -134,7 +134,7 @@ function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambi
   }
 
   async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
-    const key = claimedKey(token, issuer, view);
+    const key = claimedKey(token, issuer, view, ambient.now());
     const entry = key && (await checkSignature(token, key));
     if (!entry) return undefined;
     if (entry.expiresAt > ambient.now()) verified.remember(token, entry);
@@ -191,13 +191,15 @@ function openVerified(): VerifiedTokens {
 }
 
 /** Everything that can be refused for free is refused before a signature is checked. */
-function claimedKey(token: string, issuer: string, view: AccessView): SigningKey | undefined {
+function claimedKey(token: string, issuer: string, view: AccessView, now: number): SigningKey | undefined {
   if (token.length > LIMITS.tokenBytesMax || !COMPACT.test(token)) return undefined;
   try {
     const header = decodeProtectedHeader(token);
     if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
     if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
-    if (decodeJwt(token).iss !== issuer) return undefined;
+    const { iss, exp } = decodeJwt(token);
+    const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
+    if (iss !== issuer || !isInTime) return undefined;
     return view.keys.accepted.get(header.kid);
   } catch {
     return undefined;
