@@ -65,7 +65,7 @@ const head = (line: Line): string[] => [line.realm_id ?? '', line.id];
 const owner = (line: Line): string[] => [line.user_authentication_info_id ?? ''];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
-/** Turns lines into prepared inserts: the row and its change record. */
+/** Turns lines into prepared inserts: the row and its change record. No two records of this population share a slot. */
 export function prepareBare(db: Database): (line: string) => readonly BareInsert[] {
   const statements = new Map(
     Object.entries(TABLES).map(([type, { columns }]) => {

@@ -54,6 +54,23 @@ const FAULTS: readonly Fault[] = [
     id: (_, { passwordLink }) => passwordLink,
   },
   {
+    name: 'two links of one identifier, in a table that was made again without its key',
+    check: 'duplicates',
+    says: /2 rows share id/,
+    plant(db, { oidcLink }, { oidcLink: other }) {
+      const made = db.query<{ sql: string }, []>(
+        `select sql from sqlite_schema where name = 'oidc_profile_info'`,
+      );
+      const { sql } = made.get() ?? { sql: '' };
+      db.run(sql.replace('oidc_profile_info', 'twins').replace('unique (realm_id, id)', 'check (true)'));
+      db.run('insert into twins select * from oidc_profile_info');
+      db.run('drop table oidc_profile_info');
+      db.run('alter table twins rename to oidc_profile_info');
+      db.run('update oidc_profile_info set id = ? where id = ?', [oidcLink, other]);
+    },
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
     name: 'an index that is missing',
     check: 'schema',
     says: /index password_profile_info_username is missing/,

@@ -279,6 +279,21 @@ describe('the schema is what the descriptions say', () => {
         expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
       ]);
     });
+
+    test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
+      const { scan, scanRealm, holder, remove } = statementsFor(resource, RESOURCES);
+      const key = keyColumns(resource).map(() => ISSUER);
+      for (const plan of [
+        planOf(scan, ISSUER, ISSUER, 5),
+        planOf(scanRealm, ISSUER, ISSUER, 5),
+        planOf(holder, ISSUER, ISSUER),
+        planOf(remove, ...key),
+      ]) {
+        expect(plan).toEqual([
+          expect.stringMatching(/^SEARCH \w+ USING (COVERING )?INDEX sqlite_autoindex_\w+_1 /),
+        ]);
+      }
+    });
   }
 
   function planOf(sql: string, ...values: (string | number)[]): string[] {

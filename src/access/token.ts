@@ -162,8 +162,9 @@ interface VerifiedTokens {
 }
 
 /**
- * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. The one that came
- * last is known by itself, because most come again at once and a digest costs more than the rest of the check.
+ * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. Only the one that
+ * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the
+ * rest of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
  */
 function openVerified(): VerifiedTokens {
   const entries = new Map<string, Verified>();

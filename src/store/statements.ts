@@ -100,7 +100,7 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
   });
 }
 
-/** The rows lie in the order of realm and identifier: a scan walks them, wherever it begins. */
+/** The index of the key is in the order of realm and identifier: a scan walks it, wherever it begins. */
 function scansOf(resource: Resource, stored: string) {
   const above = keyColumns(resource).slice(0, -1);
   const id = keyColumns(resource).at(-1);

@@ -45,5 +45,18 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await land(store, ...alike.toReversed())).toEqual(LANDED);
       expect(await found()).toEqual(alike.map(({ record }) => record.subject as string));
     });
+
+    test('tells one identifier apart in two realms', async () => {
+      const there = await ground(store);
+      const id = systemAmbient.mintId();
+      const here = oidcLink(at, 'in one realm', id);
+      const beyond = oidcLink(there, 'in the other', id);
+      expect(await land(store, here, beyond)).toEqual(LANDED);
+      for (const { key, record } of [here, beyond])
+        expect(await store.get(oidcProfileInfo, key)).toEqual(record as never);
+      expect(await land(store, { op: 'delete', resource: here.resource, key: here.key })).toEqual(LANDED);
+      expect(await store.get(oidcProfileInfo, here.key)).toBeUndefined();
+      expect(await store.get(oidcProfileInfo, beyond.key)).toEqual(beyond.record as never);
+    });
   });
 }

@@ -55,8 +55,11 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       store = opened.store;
       for (const id of realms.toReversed()) {
         await plantAt(store, realm, [id], realmMembers);
-        for (let count = 0; count < 5; count += 1)
-          planted.push(await plantAt(store, user, [id, mint()], { ...userMembers, name: `n-${count}` }));
+        for (let count = 0; count < 5; count += 1) {
+          // Half of them are of no particular time, as identifiers from elsewhere are.
+          const own = count % 2 === 0 ? mint() : (crypto.randomUUID() as Uuid);
+          planted.push(await plantAt(store, user, [id, own], { ...userMembers, name: `n-${count}` }));
+        }
       }
     });
     afterAll(() => opened.close());

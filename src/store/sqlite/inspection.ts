@@ -151,7 +151,7 @@ interface ForeignKeyColumn {
   readonly to: string;
 }
 
-/** The engine names the tables in question, but no row of one that is kept by its key; a search for these does. */
+/** The engine names tables and slots, which say nothing to an operator; a search of those tables names records. */
 function* orphansOf(rows: Rows) {
   const broken = rows<{ table: string; fkid: number }>(
     'select distinct "table", fkid from pragma_foreign_key_check',
@@ -177,10 +177,11 @@ function comparedColumn(resource: Resource, name: string): string {
   return member?.placement.folded ? `${name}_key` : name;
 }
 
-/** The rows are read in the order of their own key, never through the index that should have kept twins out. */
+/** Every row is read, never through the index that should have kept twins out. */
 function* twinsOf(rows: Rows) {
   for (const resource of RESOURCES) {
-    for (const unique of resource.unique) {
+    const key = resource.parent ? [['id']] : [];
+    for (const unique of [...key, ...resource.unique]) {
       const columns = ['realm_id', ...unique.map((name) => comparedColumn(resource, name))].join(', ');
       yield* rows<{
         table: string;

@@ -22,10 +22,8 @@ function verdictOf(error: unknown, write: Write, of: (resource: Resource) => Pre
   if (!(error instanceof SQLiteError)) throw error;
   const statements = of(write.resource);
   switch (error.code) {
-    case 'SQLITE_CONSTRAINT_PRIMARYKEY':
-      return ID_TAKEN;
     case 'SQLITE_CONSTRAINT_UNIQUE':
-      // A record that is there twice breaks several rules; the engine names whichever index it met first.
+      // The key has an index like any other, and a record that is there twice breaks several: one of them is named.
       if (write.op === 'insert' && statements.holder.get(write.key[0], write.key.at(-1) as Uuid))
         return ID_TAKEN;
       return { kind: 'taken', members: uniqueMembers(error, statements) };
