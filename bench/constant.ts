@@ -4,6 +4,7 @@ const { headers, body } = (await Bun.file(file).json()) as { headers: Record<str
 Bun.serve({
   hostname: '127.0.0.1',
   port: Number(port),
+  development: false,
   fetch: () => new Response(body, { headers }),
 });
 console.log('listening on it');

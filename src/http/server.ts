@@ -82,6 +82,8 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
       idleTimeout: LIMITS.idleSecondsMax,
       // A body is bounded where it is read; one that nobody reads is not buffered.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+      // The runtime's own error pages would show what was thrown.
+      development: false,
       ...(settings.tls ? { tls: settings.tls } : {}),
       fetch,
     });
