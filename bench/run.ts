@@ -13,7 +13,6 @@ import { assertSpread } from './spread.ts';
 const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
 const PATHS = 20_000;
 const PORT = 18_080;
-const REST_MS = 1_000;
 
 const { values: given } = parseArgs({
   options: {
@@ -72,29 +71,16 @@ async function firstAnswerMs(serve: readonly string[], path: string, token: stri
   return median(times);
 }
 
-/**
- * The three servers, each under the same load, round by round in turn. The one before has come to rest by then, and the
- * database is in the memory of the system, however long the others took.
- */
-async function interleaved(servers: readonly BenchServer[], asked: Asked): Promise<Load[]> {
-  const { database, paths, token } = asked;
+/** The three servers, each under the same load, round by round in turn. */
+async function interleaved(servers: readonly BenchServer[], paths: string, token: string): Promise<Load[]> {
   const loads: Load[][] = servers.map(() => []);
   for (const server of servers) await load(server.url, { ...plan, seconds: 2, paths, token });
   for (let round = 0; round < plan.rounds; round += 1) {
     for (const [index, server] of servers.entries()) {
-      await Bun.sleep(REST_MS);
-      for await (const _ of Bun.file(database).stream());
       loads[index]?.push(await load(server.url, { ...plan, paths, token }));
     }
   }
   return loads.map(medianOf);
-}
-
-interface Asked {
-  readonly database: string;
-  /** A file of them. */
-  readonly paths: string;
-  readonly token: string;
 }
 
 async function measure(users: number): Promise<Result> {
@@ -113,11 +99,9 @@ async function measure(users: number): Promise<Result> {
     const sample = await sampleOf(await fetch(`${service.url}${all[0]}`, { headers }));
     const nginx = await startNginx(folder, PORT + 1, sample);
     const constant = await startConstant(folder, PORT + 2, sample);
-    const servers = [service, nginx, constant];
-    const asked = { database: join(folder, 'bench.db'), paths, token };
-    const [lookup, nginxLoad, constantLoad] = await interleaved(servers, asked);
+    const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], paths, token);
     const memory = service.memory();
-    for (const server of servers) await server.stop();
+    for (const server of [service, nginx, constant]) await server.stop();
     const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
     return {
       users,
