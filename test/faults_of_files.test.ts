@@ -22,7 +22,7 @@ import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { parseScopes } from '../src/domain/principal.ts';
 import { freshFolder, oidcPath, type Planted, plant } from './kit.ts';
-import { AUTHREALM, HELD_BACK, type Running, runCommand, start } from './processes.ts';
+import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from './processes.ts';
 
 const USERS = 200;
 const PAGE_BYTES = 4_096;
@@ -94,8 +94,7 @@ async function ended(running: Running): Promise<string> {
 
 /** A write by another process, beside the service. */
 async function addClient({ path }: Stored): Promise<void> {
-  const client = ['--name', 'n', '--scope', 'admin', '--database', `sqlite:${path}`];
-  expect((await runCommand([AUTHREALM, 'client', 'create', ...client])).code).toBe(0);
+  expect((await clientCreate(path, 'admin')).code).toBe(0);
 }
 
 async function clientsOf({ path }: Stored): Promise<unknown[]> {

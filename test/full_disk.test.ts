@@ -11,7 +11,7 @@ import { openRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
 import { freshFolder, oidcPath, plant, put, realmMembers, type Service, startService } from './kit.ts';
-import { AUTHREALM, runCommand } from './processes.ts';
+import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
 
 const mounted: string[] = [];
 
@@ -130,17 +130,7 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
   const bounded = boundedByDisk(service, folder);
   await judge(service, bounded);
-  const database = ['--database', `sqlite:${join(folder, 'full.db')}`];
-  const client = await runCommand([
-    AUTHREALM,
-    'client',
-    'create',
-    '--name',
-    'n',
-    '--scope',
-    'admin',
-    ...database,
-  ]);
+  const client = await clientCreate(join(folder, 'full.db'), 'admin');
   expect([client.code, client.stderr]).toEqual([
     1,
     expect.stringMatching(/^authrealm: .*full.*make room.*\n$/),

@@ -101,3 +101,9 @@ export async function runCommand(command: readonly string[], environment: Enviro
   ]);
   return { stdout, stderr, code };
 }
+
+/** `client create` on the database of this path, beside whoever has it open. */
+export function clientCreate(path: string, scope: string, ...options: string[]) {
+  const described = ['--name', 'n', '--scope', scope, '--database', `sqlite:${path}`];
+  return runCommand([AUTHREALM, 'client', 'create', ...described, ...options]);
+}

@@ -14,7 +14,7 @@ import { readSettings, type Settings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
 import { freshFolder, oidcPath, plant, put, startService } from './kit.ts';
-import { AUTHREALM, runCommand, start } from './processes.ts';
+import { AUTHREALM, clientCreate, runCommand, start } from './processes.ts';
 
 const SECRET = 'a client secret of a provider';
 const newKeyFile = () => join(freshFolder(), 'new.key');
@@ -101,19 +101,7 @@ describe('keys rewrap', () => {
     const planted = await plant(vault);
     vault.engine.close();
     const database = ['--database', `sqlite:${path}`];
-    const made = await runCommand([
-      ...[
-        AUTHREALM,
-        'client',
-        'create',
-        '--name',
-        'n',
-        '--scope',
-        'profile-infos:read',
-        '--json',
-        ...database,
-      ],
-    ]);
+    const made = await clientCreate(path, 'profile-infos:read', '--json');
     const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
     const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);

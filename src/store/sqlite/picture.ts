@@ -1,18 +1,17 @@
 import { Database } from 'bun:sqlite';
 import type { Picture } from '../../directory/store.ts';
 import type { Resource } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
-import { type Statements, statementsFor } from '../statements.ts';
+import type { Statements } from '../statements.ts';
 import { asFault, MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 
 /**
  * Takes a picture of a database: one read transaction on a connection of its own, so that lookups and commits go on
  * beside it. Until it is closed the write-ahead log cannot be folded back, and grows with what is written.
  */
-export async function takePicture(db: Database): Promise<Picture> {
+export async function takePicture(db: Database, of: (resource: Resource) => Statements): Promise<Picture> {
   try {
     const own = await retryWhileBusy(() => secondConnection(db));
-    return over(own);
+    return over(own, of);
   } catch (error) {
     throw asFault(error);
   }
@@ -35,15 +34,7 @@ function secondConnection(db: Database): Database {
   }
 }
 
-function over(db: Database): Picture {
-  const texts = new Map<Resource, Statements>(
-    RESOURCES.map((resource) => [resource, statementsFor(resource, RESOURCES)]),
-  );
-  const of = (resource: Resource): Statements => {
-    const found = texts.get(resource);
-    if (!found) throw new Error(`${resource.name} has no table`);
-    return found;
-  };
+function over(db: Database, of: (resource: Resource) => Statements): Picture {
   return {
     scan: (resource, after, limit, within) =>
       reading(() => {

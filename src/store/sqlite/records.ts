@@ -86,7 +86,7 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         }
         return { value: LANDED, keep: true, changes };
       }),
-    picture: () => takePicture(db),
+    picture: () => takePicture(db, (resource) => of(resource).texts),
     load: (loads, stopAtFirst) => writer.write(() => loadAll(loads, stopAtFirst)),
     changes: (realm, after, limit) =>
       readFrom(snapshot, () => selectChanges.all(realm, after, limit).map(changeOfRow)),
