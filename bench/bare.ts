@@ -25,8 +25,8 @@ const REVISION = '0123456789abcdef';
 /** The statements of the tables, by hand: what filling costs at the least. */
 const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) => Value[] }>> = {
   'authentication-realm': {
-    columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy',
-    values: (line) => [line.id, line.name as string, '[]', 'allowed'],
+    columns: 'realm(realm_id, name, redirect_uris, duplicate_email_policy, preset',
+    values: (line) => [line.id, line.name as string, '[]', 'allowed', 0],
   },
   'oidc-profile': {
     columns: 'oidc_profile(realm_id, id, name, discovery_url, client_id, issuer',
@@ -84,13 +84,12 @@ export function prepareBare(db: Database): (line: string) => readonly BareInsert
     const at = Date.parse(line.meta.created_at);
     seq += 1;
     const owned = line.user_authentication_info_id ?? null;
-    const members = Object.keys(line).slice(2, -1).join(' ');
     const event = `${line.type.replaceAll('_', '-')}.created`;
     return [
       { statement, values: [...table.values(line), at, at, REVISION, slotOf(line.id as Uuid)] },
       {
         statement: change,
-        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, members, 'bare', null, at],
+        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, '', 'bare', null, at],
       },
     ];
   };

@@ -1,17 +1,23 @@
--- Asks for each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN.
+-- Asks for each path of a file in turn, with one bearer token. Environment: BENCH_PATHS, BENCH_TOKEN; with BENCH_BODY
+-- every request posts that text, each `{n}` in it replaced by BENCH_SALT and the number of the request.
 local paths = {}
 for line in io.lines(os.getenv("BENCH_PATHS")) do paths[#paths + 1] = line end
+local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
+local body = os.getenv("BENCH_BODY")
+local salt = os.getenv("BENCH_SALT") or ""
 local requests = {}
-local index = 0
+local count = 0
 
 function init(_)
-  local headers = { ["Authorization"] = "Bearer " .. os.getenv("BENCH_TOKEN") }
+  if body then headers["Content-Type"] = "application/json" end
   for each, path in ipairs(paths) do requests[each] = wrk.format("GET", path, headers) end
 end
 
 function request()
-  index = index % #requests + 1
-  return requests[index]
+  local index = count % #requests + 1
+  count = count + 1
+  if not body then return requests[index] end
+  return wrk.format("POST", paths[index], headers, (body:gsub("{n}", salt .. count)))
 end
 
 -- One line of JSON, for the bench to read: latencies in microseconds, `failed` anything but a 2xx.

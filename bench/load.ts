@@ -13,10 +13,16 @@ export interface LoadPlan {
   readonly seconds: number;
   readonly paths: string;
   readonly token: string;
+  /** Posted by every request, `{n}` replaced by something new each time. */
+  readonly body?: string;
 }
 
+/** Makes what one run posts differ from what every other run posts. */
+let runs = 0;
+
 /** Runs wrk against a server from the core the server does not have. Throws where any answer was not a 2xx. */
-export async function load(url: string, { connections, seconds, paths, token }: LoadPlan): Promise<Load> {
+export async function load(url: string, plan: LoadPlan): Promise<Load> {
+  const { connections, seconds, paths, token, body } = plan;
   const wrk = [
     'wrk',
     '-t1',
@@ -28,7 +34,7 @@ export async function load(url: string, { connections, seconds, paths, token }: 
   ];
   const child = Bun.spawn(pinned(LOAD_CORE, wrk), {
     stdio: ['ignore', 'pipe', 'inherit'],
-    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token },
+    env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token, ...posted(body) },
   });
   const output = await new Response(child.stdout).text();
   const line = output.split('\n').find((each) => each.startsWith('{'));
@@ -40,6 +46,12 @@ export async function load(url: string, { connections, seconds, paths, token }: 
     p50: Number(p50) / 1000,
     p99: Number(p99) / 1000,
   };
+}
+
+function posted(body: string | undefined): Record<string, string> {
+  if (body === undefined) return {};
+  runs += 1;
+  return { BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runs}-` };
 }
 
 export function median(values: readonly number[]): number {

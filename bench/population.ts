@@ -6,7 +6,7 @@
 /** Milliseconds since the epoch of the first user; each one comes a millisecond later, as UUIDv7 would have it. */
 const FIRST_AT = Date.UTC(2026, 0, 1);
 
-const ISSUER = 'https://login.example.com/';
+export const ISSUER = 'https://login.example.com/';
 
 export interface User {
   readonly user: string;
@@ -35,8 +35,8 @@ function uuid(at: number, number: number, salt: number): string {
 }
 
 export const REALM = uuid(FIRST_AT - 1, 0, 1);
-const OIDC_PROFILE = uuid(FIRST_AT - 1, 0, 11);
-const PASSWORD_PROFILE = uuid(FIRST_AT - 1, 0, 21);
+export const OIDC_PROFILE = uuid(FIRST_AT - 1, 0, 11);
+export const PASSWORD_PROFILE = uuid(FIRST_AT - 1, 0, 21);
 
 export function userAt(number: number): User {
   const at = FIRST_AT + number;
@@ -74,7 +74,7 @@ function userLines(number: number): string {
   const { user, oidcLink, passwordLink } = userAt(number);
   const at = new Date(FIRST_AT + number).toISOString();
   const meta = `"meta":{"created_at":"${at}","updated_at":"${at}"}`;
-  const subject = `auth0|${hex(noise(number, 61), 8)}${hex(noise(number, 62), 8)}${hex(noise(number, 63), 8)}`;
+  const subject = subjectAt(number);
   const owner = `"realm_id":"${REALM}","user_authentication_info_id":"${user}"`;
   return (
     `{"type":"user_authentication_info","realm_id":"${REALM}","id":"${user}","name":"User ${number}",` +
@@ -86,15 +86,50 @@ function userLines(number: number): string {
   );
 }
 
+export function subjectAt(number: number): string {
+  return `auth0|${hex(noise(number, 61), 8)}${hex(noise(number, 62), 8)}${hex(noise(number, 63), 8)}`;
+}
+
+const REALM_PATH = `/v2/authentication-realms/${REALM}`;
+
+/** The list of users. */
+export const USERS_PATH = `${REALM_PATH}/user-authentication-info`;
+
+/** The paths of `count` reverse lookups, drawn evenly over all users, in an order of chance. */
+export function findPaths(users: number, count: number): readonly string[] {
+  const issuer = encodeURIComponent(ISSUER);
+  return shuffled(
+    Array.from({ length: count }, (_, index) => {
+      const subject = encodeURIComponent(subjectAt(Math.floor((index * users) / count)));
+      const filter = `eq(issuer,${issuer}):eq(subject,${subject})`;
+      return `${REALM_PATH}/user-authentication-oidc-profile-info?filter=${filter}`;
+    }),
+  );
+}
+
+/** The collections of OIDC profile infos of users, in an order of chance: where links are created. */
+export function collectionPaths(users: number, count: number): readonly string[] {
+  return shuffled(
+    Array.from({ length: count }, (_, index) => {
+      const { user } = userAt(Math.floor((index * users) / count));
+      return `${USERS_PATH}/${user}/user-authentication-oidc-profile-info`;
+    }),
+  );
+}
+
 /** The paths of `count` lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
 export function lookupPaths(users: number, count: number): readonly string[] {
   const paths = Array.from({ length: count }, (_, index) => {
     const { user, oidcLink, passwordLink } = userAt(Math.floor((index * users) / count));
-    const owner = `/v2/authentication-realms/${REALM}/user-authentication-info/${user}`;
+    const owner = `${USERS_PATH}/${user}`;
     return index % 2 === 0
       ? `${owner}/user-authentication-oidc-profile-info/${oidcLink}`
       : `${owner}/user-authentication-password-profile-info/${passwordLink}`;
   });
+  return shuffled(paths);
+}
+
+function shuffled(paths: string[]): readonly string[] {
   for (let index = paths.length - 1; index > 0; index -= 1) {
     const other = noise(index, 71) % (index + 1);
     [paths[index], paths[other]] = [paths[other] as string, paths[index] as string];

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Load } from './load.ts';
+import type { Accompanied, Operations } from './operations.ts';
 
 /** What one size of database came to. */
 export interface Result {
@@ -18,6 +19,7 @@ export interface Result {
   /** The most that was seen while it ran. */
   readonly importAnonymousMb: number;
   readonly bareInsertsPerSecond: number | undefined;
+  readonly operations: Operations;
 }
 
 export interface Run {
@@ -64,6 +66,10 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
       'of bare prepared inserts',
       (result) => ratio(result.importedPerSecond / (result.bareInsertsPerSecond ?? NaN)),
     ],
+    ...operationRows().map(([name, cell]): [string, (result: Result) => string] => [
+      name,
+      ({ operations }) => cell(operations),
+    ]),
   ];
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   return [
@@ -75,6 +81,36 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
       `median of ${rounds} interleaved rounds of ${seconds} s, ${at.slice(0, 10)}.`,
     '',
   ].join('\n');
+}
+
+/** The rows of everything beside the lookups. */
+function operationRows(): readonly [string, (operations: Operations) => string][] {
+  const kept = ({ quiet, accompanied }: Accompanied) =>
+    `${ratio(accompanied.requestsPerSecond / quiet.requestsPerSecond)}, ${ratio(accompanied.p99 / quiet.p99)}`;
+  return [
+    ['reverse lookups/s', ({ find }) => whole(find.requestsPerSecond)],
+    ['cost of one, in lookups by ID', ({ findCost }) => ratio(findCost)],
+    ['page of 100 users by key, one caller, ms', ({ firstPageMs }) => ms(firstPageMs)],
+    [
+      'page 10,000 (or the last) of the first page',
+      ({ deepPageMs, firstPageMs }) => ratio(deepPageMs / firstPageMs),
+    ],
+    ['page of 25 users with an exact total, one caller, ms', ({ totalledPageMs }) => ms(totalledPageMs)],
+    ['durable creates/s, one caller', ({ createAlone }) => whole(createAlone.requestsPerSecond)],
+    ['durable creates/s, 64 callers', ({ createTogether }) => whole(createTogether.requestsPerSecond)],
+    ['the engine alone, durable creates/s', ({ bareCreatesPerSecond }) => whole(bareCreatesPerSecond)],
+    [
+      'of the engine alone, one caller and 64',
+      ({ createAlone, createTogether, bareCreatesPerSecond: bare }) =>
+        `${ratio(createAlone.requestsPerSecond / bare)}, ${ratio(createTogether.requestsPerSecond / bare)}`,
+    ],
+    [
+      'lookups beside 500 writes/s and a full password queue: rate, p99',
+      ({ company }) => kept(company.writes),
+    ],
+    ['lookups beside 20 lists/s with totals: rate, p99', ({ company }) => kept(company.lists)],
+    ['lookups beside 64 callers of `ilike(email,*zz*)`: rate, p99', ({ company }) => kept(company.searches)],
+  ];
 }
 
 const BAR = { height: 26, gap: 8, left: 250, width: 420 };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillBare, fillByImport } from './filling.ts';
 import { type Load, load, median, medianOf } from './load.ts';
+import { measureOperations } from './operations.ts';
 import { lookupPaths } from './population.ts';
 import { sampleOf, startConstant, startNginx } from './references.ts';
 import { type Result, type Run, report } from './report.ts';
@@ -39,7 +40,7 @@ async function command(...args: string[]): Promise<string> {
 }
 
 async function fetchToken(database: string, url: string): Promise<string> {
-  const scope = ['--scope', 'profile-infos:read', '--json'];
+  const scope = ['--scope', 'profile-infos:read profile-infos:write users:read', '--json'];
   const client = JSON.parse(
     await command('client', 'create', '--name', 'bench', ...scope, '--database', database),
   );
@@ -95,13 +96,17 @@ async function measure(users: number): Promise<Result> {
     const all = lookupPaths(users, Math.min(PATHS, users * 2));
     const paths = join(folder, 'paths');
     writeFileSync(paths, all.join('\n'));
+    const databaseMb = statSync(join(folder, 'bench.db')).size / 1e6;
+    const widestGap = assertSpread(join(folder, 'bench.db'), all);
     const headers = { Authorization: `Bearer ${token}` };
     const sample = await sampleOf(await fetch(`${service.url}${all[0]}`, { headers }));
     const nginx = await startNginx(folder, PORT + 1, sample);
     const constant = await startConstant(folder, PORT + 2, sample);
     const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], paths, token);
     const memory = service.memory();
-    for (const server of [service, nginx, constant]) await server.stop();
+    for (const server of [nginx, constant]) await server.stop();
+    const operations = await measureOperations(service.url, { ...plan, users, folder, paths, token });
+    await service.stop();
     const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
     return {
       users,
@@ -110,11 +115,12 @@ async function measure(users: number): Promise<Result> {
       constant: constantLoad as Load,
       ...memory,
       firstAnswerMs: firstMs,
-      databaseMb: statSync(join(folder, 'bench.db')).size / 1e6,
-      widestGap: assertSpread(join(folder, 'bench.db'), all),
+      databaseMb,
+      widestGap,
       importedPerSecond: imported.recordsPerSecond,
       importAnonymousMb: imported.anonymousMb,
       bareInsertsPerSecond: bare,
+      operations,
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });

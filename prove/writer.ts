@@ -1,6 +1,6 @@
 import { systemAmbient } from '../src/ambient.ts';
 import { VERSION } from '../src/app.ts';
-import { draftRecord } from '../src/directory/directory.ts';
+import { draftDescribed } from '../src/directory/draft.ts';
 import type { Store } from '../src/directory/store.ts';
 import { Fault } from '../src/domain/fault.ts';
 import type { Uuid } from '../src/domain/id.ts';
@@ -27,7 +27,7 @@ engine.close();
 async function writeOne(store: Store, realmId: Uuid): Promise<void> {
   const id = systemAmbient.mintId();
   const members = { name: 'Jane Doe', email: `${id}@example.com` };
-  const { write, change } = draftRecord(user, [realmId, id], members, {
+  const { write, change } = draftDescribed(user, [realmId, id], members, {
     ambient: systemAmbient,
     actor: 'writer',
   });

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { openGrants } from './access/grant.ts';
 import { proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
@@ -14,15 +15,24 @@ import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
-import { masterKeySource, readTls, type Settings } from './config.ts';
+import { openChildren } from './children.ts';
+import { masterKeySource, passwordCost, readTls, type Settings } from './config.ts';
+import { openDirectory } from './directory/directory.ts';
+import type { Makers } from './directory/finishing.ts';
+import type { Store } from './directory/store.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
+import { LIMITS } from './domain/limits.ts';
+import { openOnce } from './http/idempotency.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import type { Log } from './observe/log.ts';
+import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery } from './outbound/discovery.ts';
+import { openGuardedFetch } from './outbound/guarded_fetch.ts';
+import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
 import { type Engine, inspectEngine, openEngine, refusalOf, reopenEngine } from './store/open.ts';
 
-export { refusalOf } from './store/open.ts';
+export { openReader, refusalOf } from './store/open.ts';
 
 /** The release of this program, from its package. */
 export const VERSION: string = JSON.parse(
@@ -128,14 +138,63 @@ export function serverSettings(settings: Settings): ServerSettings {
   return { host, port, tls: readTls(settings), isShared: processes > 1, corsOrigins, requestLogging };
 }
 
+/** The command line of a hidden command of this program, for a process that works beside it. */
+function besideCommand(...words: readonly string[]): readonly string[] {
+  // The settings are the parent's to read: a file of variables in the working folder is none of the child's business.
+  return [process.execPath, '--no-env-file', fileURLToPath(new URL('main.ts', import.meta.url)), ...words];
+}
+
+/** The hidden command of a process that reads lists beside a service. */
+export const READER_COMMAND = 'reader';
+
+interface Listing {
+  readonly list: Store['list'];
+  close(): Promise<void>;
+}
+
+/** Lists, the long ones read beside this process; of a database in memory here, for nobody else reaches it. */
+function openListing({ database: { path } }: Settings, engine: Engine): Listing {
+  if (path === ':memory:') return { list: engine.records.list, close: async () => undefined };
+  const readers = openChildren({
+    command: besideCommand(READER_COMMAND, '--database', `sqlite:${path}`),
+    atOnce: LIMITS.readersMax,
+    waitingMax: LIMITS.listsWaitingMax,
+    waitMsMax: LIMITS.listMsMax,
+  });
+  return { list: engine.listBeside(readers.ask), close: readers.close };
+}
+
+/** Who is asked for the issuer of a new OIDC profile: the provider, or nobody but its URL. */
+function learnerOf({ offline, allowLoopbackDiscovery }: Settings): Makers['learn'] {
+  const discover = offline
+    ? deriveIssuer
+    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }));
+  return async (url) => {
+    const found = await discover(url);
+    return found.kind === 'found' ? found : { refusal: DISCOVERY_FAILURES[found.kind] };
+  };
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
-export function serve(
+export async function serve(
   settings: Settings,
   { engine, keyring }: Vault,
   log: Log,
   ambient: Ambient,
 ): Promise<Server> {
-  return startServer(serverSettings(settings), log, async (url) => {
+  const installation = await engine.access.storeId();
+  const hasher = openHasher(passwordCost(settings), besideCommand(HASHER_COMMAND));
+  const makers: Makers = {
+    seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
+    hash: hasher.hash,
+    learn: learnerOf(settings),
+  };
+  const rules = { installation, issuersMatch: settings.strictIssuers };
+  const directory = openDirectory(engine.records, makers, rules, ambient);
+  const listing = openListing(settings, engine);
+  const store: Store = { ...engine.records, list: listing.list };
+  const once = openOnce({ store: engine.records, keyring, ambient });
+  const server = await startServer(serverSettings(settings), log, async (url) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
       keyring.follow(keyIds);
@@ -144,6 +203,15 @@ export function serve(
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
-    return routesOf({ store: engine.records, access, tokens, grant, baseUrl, version: VERSION });
+    const rooms = { store, access, tokens, grant, directory, once, ambient };
+    const { pageLength } = settings;
+    return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   });
+  return {
+    url: server.url,
+    async stop() {
+      await server.stop();
+      await Promise.all([hasher.close(), listing.close()]);
+    },
+  };
 }

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import type { MasterKeySource } from './access/master_key.ts';
+import { integer, isNotEmpty, isTrue, oneOf, parseBaseUrl, parseOrigins } from './config_values.ts';
 import { Refusal } from './domain/fault.ts';
 import { LIMITS } from './domain/limits.ts';
+import { costRule, type PasswordCost } from './domain/password.ts';
 import type { RequestLogging } from './observe/log.ts';
 import { type DatabaseAddress, type MigrateMode, parseDatabase } from './store/open.ts';
 
@@ -34,39 +36,6 @@ function optional<T>(row: Setting<T>): Setting<T> {
 /** A setting that always has a value. */
 function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
   return Object.freeze(row);
-}
-
-function integer(min: number, max: number): (raw: string) => number | undefined {
-  return (raw) => {
-    const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
-    return value >= min && value <= max ? value : undefined;
-  };
-}
-
-function oneOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
-  return (raw) => values.find((value) => value === raw);
-}
-
-const isTrue = (raw: string): boolean | undefined =>
-  ({ true: true, '1': true, false: false, '0': false })[raw];
-const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
-
-/** Segments that mean the same to every router and proxy, whatever they decode. */
-const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
-
-/** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
-function parseBaseUrl(raw: string): string | undefined {
-  const url = URL.parse(raw);
-  if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)
-    return undefined;
-  const path = url.pathname.replace(/\/$/, '');
-  return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
-}
-
-/** Origins as a browser spells them, separated by spaces or commas. */
-function parseOrigins(raw: string): readonly string[] | undefined {
-  const origins = raw.split(/[\s,]+/).filter(Boolean);
-  return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined;
 }
 
 /** The settings, in the order in which help texts list them. */
@@ -181,6 +150,57 @@ export const SETTINGS = {
     doc: 'how long an access token lives',
     parse: integer(60, LIMITS.tokenLifetimeSecondsMax),
     expects: `a number from 60 to ${LIMITS.tokenLifetimeSecondsMax}`,
+  }),
+  passwordMemory: defaulted<number>({
+    env: 'AUTHREALM_PASSWORD_MEMORY',
+    flag: 'password-memory',
+    value: 'KIB',
+    fallback: '19456',
+    doc: 'memory that hashing a password takes (argon2id)',
+    parse: integer(1, 262_144),
+    expects: 'a number of KiB up to 262144',
+  }),
+  passwordPasses: defaulted<number>({
+    env: 'AUTHREALM_PASSWORD_PASSES',
+    flag: 'password-passes',
+    value: 'N',
+    fallback: '2',
+    doc: 'passes over that memory (argon2id)',
+    parse: integer(1, 10),
+    expects: 'a number from 1 to 10',
+  }),
+  pageLength: defaulted<number>({
+    env: 'AUTHREALM_PAGE_LENGTH',
+    flag: 'page-length',
+    value: 'N',
+    fallback: '25',
+    doc: 'how many records a page of a list holds unless the caller says',
+    parse: integer(1, LIMITS.pageRecordsMax),
+    expects: `a number from 1 to ${LIMITS.pageRecordsMax}`,
+  }),
+  offline: defaulted<boolean>({
+    env: 'AUTHREALM_OFFLINE',
+    flag: 'offline',
+    fallback: 'false',
+    doc: 'ask no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known ending',
+    parse: isTrue,
+    expects: 'true or false',
+  }),
+  allowLoopbackDiscovery: defaulted<boolean>({
+    env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
+    flag: 'allow-loopback-discovery',
+    fallback: 'false',
+    doc: 'identity providers may be asked on this machine too, by http as well; for tests',
+    parse: isTrue,
+    expects: 'true or false',
+  }),
+  strictIssuers: defaulted<boolean>({
+    env: 'AUTHREALM_STRICT_ISSUERS',
+    flag: 'strict-issuers',
+    fallback: 'false',
+    doc: 'refuse an OIDC profile info whose issuer is not the one of its profile',
+    parse: isTrue,
+    expects: 'true or false',
   }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
@@ -297,7 +317,15 @@ function contradictions(settings: Partial<Settings>): string[] {
   if ((settings.processes ?? 1) > 1 && settings.database?.path === ':memory:') {
     found.push('a database in memory belongs to one process: --processes must be 1');
   }
+  const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
+  const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
+  if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);
   return found;
+}
+
+/** What a new password hash costs by these settings. */
+export function passwordCost({ passwordMemory, passwordPasses }: Settings): PasswordCost {
+  return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
 /** What an address that others can reach needs. */

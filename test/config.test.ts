@@ -23,6 +23,12 @@ test('nothing said: loopback, one process, a file beside', () => {
     behindProxy: false,
     corsOrigins: [],
     tokenLifetime: 3600,
+    passwordMemory: 19_456,
+    passwordPasses: 2,
+    pageLength: 25,
+    offline: false,
+    allowLoopbackDiscovery: false,
+    strictIssuers: false,
     requestLogging: 'off',
   } as never);
 });

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemAmbient } from '../src/ambient.ts';
@@ -12,9 +12,11 @@ import { LIMITS } from '../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../src/domain/principal.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { openApiDocument } from '../src/http/openapi.ts';
-import { LOOKUPS } from '../src/http/routes.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
+import { operationsOf } from './document_caller.ts';
+import type { JsonObject } from './json_schema.ts';
 import { freshFolder, oidcPath, plant, startService } from './kit.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -116,6 +118,37 @@ describe('docs/operating.md', () => {
   });
 });
 
+test('docs/operating.md names every command, and no other', async () => {
+  const { stdout } = await runCommand([AUTHREALM, '--help']);
+  const known = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z]+)/gm)].map(
+    ([, name]) => name ?? '',
+  );
+  const told = firsts(section(operating, '## Commands')).flatMap((words) =>
+    (words.split(' ')[0] ?? '').split('|'),
+  );
+  expect([...told, 'help'].sort()).toEqual(known.sort());
+});
+
+test.each(['docs/architecture.md', 'CONTRIBUTING.md'])(
+  '%s has a row for every room, and no other',
+  (page) => {
+    const rooms = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
+    const heading = page === 'CONTRIBUTING.md' ? '## The house' : '## Rooms';
+    const told = firsts(section(read(page), heading)).map((name) => name.replace(/^src\/|\/$/g, ''));
+    expect(told.sort()).toEqual(rooms.sort());
+  },
+);
+
+test('the index of decisions has every one, by its title', () => {
+  const pages = PAGES.filter((path) => /^docs\/decisions\/\d/.test(path));
+  const titled = pages.map((path) => {
+    const [, title] = /^# (.+)/.exec(read(path)) ?? [];
+    return `- [${title}](${path.split('/').at(-1)})`;
+  });
+  const listed = read('docs/decisions/README.md').match(/^- \[.+?\]\(.+?\)/gm);
+  expect([...(listed ?? [])]).toEqual(titled);
+});
+
 describe('the benchmark', () => {
   test('README shows the table that the last run wrote', () => {
     expect(read('README.md')).toContain(read('bench/results/lookups.md'));
@@ -203,14 +236,45 @@ describe('docs/seed-gaps.md', () => {
   });
 });
 
-test('what OpenAPI adds to the two lookups stands in docs/extensions.md, and nothing is deprecated', () => {
-  const document = openApiDocument('https://idp.example', '0', LOOKUPS) as { paths: Record<string, object> };
+describe('docs/extensions.md', () => {
   const page = read('docs/extensions.md');
-  for (const path of Object.keys(document.paths).filter((each) => !each.startsWith('/v2/'))) {
-    const collection = path.split('/').find((segment) => segment.endsWith('-profile-info')) ?? path;
-    expect(page).toContain(collection);
-  }
-  expect(JSON.stringify(document)).not.toContain('"deprecated"');
+  const document = openApiDocument('https://idp.example', '0') as JsonObject;
+  const operations = operationsOf(document);
+  const isOurs = (each: object): boolean => 'x-authrealm-extension' in each;
+  const unique = (names: readonly string[]) => [...new Set(names)].sort();
+
+  test('has every operation that OpenAPI marks as ours, and no other', () => {
+    const marked = Object.entries(document.paths as Record<string, Record<string, object>>).flatMap(
+      ([path, methods]) =>
+        Object.entries(methods)
+          .filter(([, each]) => isOurs(each))
+          .map(([method]) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(firsts(section(page, '## Operations')).sort()).toEqual(marked.sort());
+  });
+
+  test('has every parameter that OpenAPI marks as ours, and no other', () => {
+    const marked = operations.flatMap(({ parameters }) => parameters.filter(isOurs).map(({ name }) => name));
+    expect(firsts(section(page, '## Parameters and request headers')).sort()).toEqual(unique(marked));
+  });
+
+  const answers = operations.flatMap((operation) => Object.entries(operation.answers));
+
+  test('has every header that OpenAPI marks as ours, and no other', () => {
+    const headers = answers.flatMap(([, answer]) => Object.entries(answer.headers ?? {}));
+    const marked = headers.filter(([, header]) => isOurs(header)).map(([name]) => name);
+    // 405 is the answer to what is no operation.
+    expect(firsts(section(page, '## Response headers')).sort()).toEqual(unique([...marked, 'Allow']));
+  });
+
+  test('has every status that OpenAPI marks as ours, and no other', () => {
+    const marked = answers.filter(([, answer]) => isOurs(answer)).map(([status]) => status);
+    expect(firsts(section(page, '## Statuses')).sort()).toEqual(unique(marked));
+  });
+
+  test('nothing is deprecated', () => {
+    expect(JSON.stringify(document)).not.toContain('"deprecated"');
+  });
 });
 
 test('the lines shown for import can be read', () => {

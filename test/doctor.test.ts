@@ -52,7 +52,8 @@ test('every check stands in docs/operating.md, in its order', async () => {
 });
 
 test('it looks, and writes nothing', async () => {
-  const { path } = await healthy();
+  // Nobody has this one open: what made it may fold its log back at any moment.
+  const path = await closedFile();
   const before = Bun.hash(await Bun.file(path).bytes());
   await doctor(path);
   expect(Bun.hash(await Bun.file(path).bytes())).toBe(before);

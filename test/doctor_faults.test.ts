@@ -102,6 +102,28 @@ const FAULTS: readonly Fault[] = [
     plant: (db, { user }) => db.run(`update user_info set email = 'É@example.com' where id = ?`, [user]),
     id: ({ user }) => user,
   },
+  {
+    name: 'a part of a name without its key',
+    check: 'folded keys',
+    says: /family_name_key is not the key of family_name/,
+    plant: (db, { user }) => db.run('update user_info set family_name_key = null where id = ?', [user]),
+    id: ({ user }) => user,
+  },
+  {
+    name: 'a key of a part of a name that is not there',
+    check: 'folded keys',
+    says: /middle_name_key is not the key of middle_name/,
+    plant: (db, { user }) => db.run(`update user_info set middle_name_key = 'q' where id = ?`, [user]),
+    id: ({ user }) => user,
+  },
+  {
+    name: 'a purge that was begun and not ended',
+    check: 'orphans',
+    says: /a purge was begun and not ended: run authrealm purge for this user-authentication-info/,
+    plant: (db, { realm, user }) =>
+      db.run(`insert into purge values (?, ?, 'user-authentication-info', 1)`, [realm, user]),
+    id: ({ user }) => user,
+  },
   ...['https://login.example.com', 'https://LOGIN.example.com/', 'https://login.example.com:443/'].map(
     (issuer): Fault => ({
       name: `an issuer spelled ${issuer}`,
@@ -150,7 +172,7 @@ const FAULTS: readonly Fault[] = [
     says: /3 records, where the changes come to 2/,
     plant: (db) =>
       db.run(`insert into password_profile_info
-        select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, 'more', unicode_version,
+        select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, null, 'more', unicode_version,
           created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {

@@ -68,6 +68,20 @@ describe('--upsert', () => {
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
 
+  test('what is known of a hash ends with the hash', async () => {
+    const row = () => rowsOf(service.settings.database.path).find(({ id }) => id === ids.name);
+    const known = { ...lines.name, username: 'renamed', password_normalised: true };
+    expect((await upsert(known)).tally.replaced).toBe(1);
+    expect(row()).toMatchObject({ password_normalised: 1 });
+    const { password_normalised: _, ...silent } = known;
+    expect((await upsert(silent)).tally.unchanged).toBe(1);
+    expect(row()).toMatchObject({ password_normalised: 1 });
+    const another = lines.name.password_hash.replace('m=19456', 'm=19457');
+    expect((await upsert({ ...silent, password_hash: another })).tally.replaced).toBe(1);
+    expect(row()).toMatchObject({ password_hash: another, password_normalised: null });
+    expect((await upsert(silent)).tally.replaced).toBe(1);
+  });
+
   test('an issuer that is not stated follows its discovery URL', async () => {
     const discovery_url = 'https://new.example/.well-known/openid-configuration';
     expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).tally.replaced).toBe(1);

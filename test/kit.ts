@@ -14,6 +14,7 @@ import {
   oidcProfileInfo,
   passwordProfile,
   passwordProfileInfo,
+  RESOURCES,
   realm,
   user,
 } from '../src/domain/resources.ts';
@@ -47,6 +48,9 @@ export function movableAmbient(): MovableAmbient {
   };
 }
 
+/** What a test sends as a body. */
+export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
+
 /** A running service of the suite's own process: real sockets, a real database file, a log kept in memory. */
 export interface Service {
   readonly url: string;
@@ -62,6 +66,10 @@ export interface Service {
   /** Asks the token endpoint. */
   grant(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
   get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
+  /** An object or text goes as JSON, unless the headers say otherwise; bytes go without a type. */
+  post(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
+  put(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
+  del(path: string, token: string, headers?: Record<string, string>, body?: Sendable): Promise<Response>;
   stop(): Promise<void>;
 }
 
@@ -114,6 +122,9 @@ export async function startService(
       });
       return judged(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
     },
+    post: (path, token, body, headers) => sendTo(url, 'POST', path, { token, body, headers }),
+    put: (path, token, body, headers) => sendTo(url, 'PUT', path, { token, body, headers }),
+    del: (path, token, headers, body) => sendTo(url, 'DELETE', path, { token, body, headers }),
     async stop() {
       await server.stop();
       vault.engine.close();
@@ -124,21 +135,85 @@ export async function startService(
   return service;
 }
 
-/** Words of ours that are long, and no secret when they are sent. */
-const WORDS = /^(?:authentication-realms|user-authentication-[a-z-]+|application\/[a-z-]+)$/;
+export interface Sending {
+  readonly token: string;
+  readonly body: Sendable | undefined;
+  readonly headers: Record<string, string> | undefined;
+}
 
-/** Passes every answer on; an error first proves its shape, and that it repeats nothing of what was sent. */
+/** Sends one request; an answer with errors has been judged. */
+export async function sendTo(
+  url: string,
+  method: string,
+  path: string,
+  { token, body, headers = {} }: Sending,
+): Promise<Response> {
+  const isRaw = body instanceof Uint8Array || body instanceof ReadableStream;
+  const isText = typeof body === 'string' || isRaw || body === undefined;
+  const type = isRaw || body === undefined ? {} : { 'Content-Type': 'application/json' };
+  const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, ...type, ...headers },
+    redirect: 'manual',
+    ...(body === undefined ? {} : { body: isText ? (body as string) : JSON.stringify(body) }),
+  });
+  const said = isText ? [] : textsIn(body);
+  return judged(answer, [token, ...path.split(/[/?]/), ...Object.values(headers), ...said]);
+}
+
+/** Every text that a value holds, and the names of members that are none of the contract's. */
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => [
+    ...(Array.isArray(value) || NAMES.has(name) ? [] : [name]),
+    ...textsIn(inner),
+  ]);
+}
+
+/** The names that an error may say. */
+const NAMES: ReadonlySet<string> = new Set([
+  ...['data', 'id', 'type', 'relationships'],
+  ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
+]);
+
+/** Words of ours that are long, and no secret when they are sent. */
+const WORDS =
+  /^(?:authentication-realms|user-authentication-[a-z-]+|(?:oidc|password)-profiles|application\/[a-z-]+)$/;
+/** The values of the contract's own members `type` and the like: an error may name what was wanted. */
+const VALUES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
+
+interface ErrorEntry {
+  readonly status: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly source?: { readonly pointer?: string; readonly parameter?: string };
+}
+
+/** The errors of an answer's body. */
+export async function errorsOf(answer: Response): Promise<readonly ErrorEntry[]> {
+  return ((await answer.clone().json()) as { errors: readonly ErrorEntry[] }).errors;
+}
+
+/**
+ * Passes every answer on; one with errors first proves its shape, and that it repeats nothing of what was sent. There
+ * are several errors only where each says what it is about.
+ */
 export async function judged(answer: Response, sent: readonly string[]): Promise<Response> {
   if (answer.status < 400) return answer;
   const body = await answer.clone().text();
-  const { errors } = JSON.parse(body) as { errors: { status: string; title: string; detail: string }[] };
-  const [error, ...more] = errors;
-  const isShaped = error?.status === String(answer.status) && error.title !== '' && error.detail !== '';
-  if (!isShaped || more.length > 0) throw new Error(`no error of the contract: ${body}`);
+  const errors = await errorsOf(answer);
+  const isShaped = (error: ErrorEntry) =>
+    error.status === String(answer.status) && error.title !== '' && error.detail !== '';
+  const isPlaced = ({ source }: ErrorEntry) => (source?.pointer ?? source?.parameter) !== undefined;
+  const isWhole = errors.length === 1 || (errors.length > 1 && errors.every(isPlaced));
+  if (!isWhole || !errors.every(isShaped)) throw new Error(`no errors of the contract: ${body}`);
   // These two are there to be repeated: each only after it was found to be harmless.
   const own = ['x-request-id', 'access-control-allow-origin'];
   const said = body + JSON.stringify([...answer.headers].filter(([name]) => !own.includes(name)));
-  const repeated = sent.find((value) => value.length >= 8 && !WORDS.test(value) && said.includes(value));
+  const repeated = sent.find(
+    (value) => value.length >= 8 && !WORDS.test(value) && !VALUES.has(value) && said.includes(value),
+  );
   if (repeated !== undefined) throw new Error(`repeats ${repeated}: ${said}`);
   return answer;
 }

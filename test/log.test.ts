@@ -33,7 +33,10 @@ beforeAll(async () => {
     const scopes = parseScopes(scope) ?? new Set();
     return createClient(vault.engine.access, 'log', { scopes, realms: '*' }, systemAmbient);
   };
-  const [reader, writer] = [await client('profile-infos:read'), await client('users:write')];
+  const [reader, writer] = [
+    await client('profile-infos:read'),
+    await client('users:read users:write profile-infos:write profiles:write'),
+  ];
   vault.engine.close();
   const command = [
     AUTHREALM,
@@ -44,6 +47,7 @@ beforeAll(async () => {
     '0',
     '--log-requests',
     'full',
+    '--offline',
   ];
   const server = Bun.spawn(command, {
     env: { PATH: process.env.PATH ?? '' },
@@ -109,10 +113,12 @@ async function busyRun(url: string, reader: Issued, writer: Issued): Promise<voi
     [404, () => get(oidcPath({ ...planted, realm: user }), token)],
     [404, () => get(oidcPath({ ...planted, oidcLink: username as never }), token)],
     [404, () => get(`/v2/${username}/${subject}?${token}`, token)],
-    [405, () => get(oidcPath(planted), token, { method: 'DELETE' })],
+    [403, () => get(oidcPath(planted), token, { method: 'DELETE' })],
+    [405, () => get(oidcPath(planted), token, { method: 'PATCH' })],
     [400, () => post(`client_secret=${reader.secret}&username=${username}`)],
     [400, () => fetch(`${url}/oauth/token?client_secret=${reader.secret}`, { method: 'POST' })],
     [400, () => post(Buffer.concat([Buffer.from(reader.secret), Buffer.of(0xff)]))],
+    ...writes(url, other),
     [400, () => grant(reader, { scope: 'users:write' })],
     [401, () => grant(reader, { client_secret: writer.secret })],
     [401, () => grant({ ...reader, client: { ...reader.client, clientId: username } })],
@@ -127,6 +133,73 @@ async function busyRun(url: string, reader: Issued, writer: Issued): Promise<voi
   breakStore();
   expect((await get(oidcPath(planted), token)).status).toBe(503);
   expect(await slow).toStartWith('HTTP/1.1 408 ');
+}
+
+/** What is said in writes and searches: none of it may be seen. */
+const SAID = {
+  password: 'password-of-jane-that-is-long',
+  wrongPassword: 'words-of-jane-with-\u0000-in-them',
+  email: 'address-of-jane@example.com',
+  name: 'Jane-of-the-long-name',
+  newSubject: 'another-subject-of-jane',
+  newUsername: 'another-username-of-jane',
+  clientSecret: 'client-secret-of-the-shop',
+  discovery: 'https://provider-of-jane.example/.well-known/openid-configuration',
+  idempotencyKey: 'key-of-janes-own-request',
+};
+
+function writes(url: string, token: string): [number, () => Promise<Response>][] {
+  Object.assign(secrets, SAID);
+  const realm = `/v2/authentication-realms/${planted.realm}`;
+  const users = `${realm}/user-authentication-info`;
+  const links = `${users}/${planted.user}/user-authentication`;
+  const send = (method: string, path: string, data?: object) =>
+    fetch(url + path, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Idempotency-Key': SAID.idempotencyKey },
+      ...(data ? { body: JSON.stringify({ data }) } : {}),
+    });
+  const user = { type: 'user_authentication_info', name: SAID.name, email: SAID.email };
+  const identity = {
+    type: 'user_authentication_oidc_profile_info',
+    subject: SAID.newSubject,
+    issuer: ISSUER,
+    oidc_profile_id: planted.oidcProfile,
+  };
+  const username = {
+    type: 'user_authentication_password_profile_info',
+    username: SAID.newUsername,
+    password: SAID.password,
+    password_profile_id: planted.passwordProfile,
+  };
+  const profile = {
+    type: 'oidc-profile',
+    name: SAID.name,
+    client_id: 'shop',
+    client_secret: SAID.clientSecret,
+    discovery_url: SAID.discovery,
+  };
+  const filter = encodeURIComponent(`eq(email,${SAID.email}):like(name,${SAID.name}*)`);
+  return [
+    [201, () => send('POST', users, user)],
+    [201, () => send('POST', users, user)],
+    [422, () => send('POST', users, { ...user, name: SAID.newSubject })],
+    [400, () => send('PUT', `${users}/${planted.user}/`, { ...user, type: SAID.name })],
+    [201, () => send('POST', `${links}-oidc-profile-info`, identity)],
+    [201, () => send('POST', `${links}-password-profile-info`, username)],
+    [201, () => send('POST', `/${realm}/oidc-profiles`, profile)],
+    [422, () => send('POST', `${realm}/oidc-profiles`, { ...profile, client_secret: SAID.wrongPassword })],
+    [400, () => send('PUT', passwordPath(planted), { ...username, username: SAID.wrongPassword })],
+    [200, () => send('PUT', passwordPath(planted), { ...username, username: SAID.name })],
+    [412, () => conditional(url + oidcPath(planted), token)],
+    [200, () => send('GET', `${users}?filter=${filter}`)],
+    [400, () => send('GET', `${users}?filter=${filter}(${SAID.newSubject}`)],
+  ];
+}
+
+function conditional(address: string, token: string): Promise<Response> {
+  const headers = { Authorization: `Bearer ${token}`, 'If-Match': `"${SAID.newSubject}"` };
+  return fetch(address, { method: 'DELETE', headers });
 }
 
 function basicGrant(credentials: string): RequestInit {
@@ -164,7 +237,7 @@ test('every line of standard error is JSON with an event', () => {
 test('every request has its line, with the pattern of its route and never the path', () => {
   const requests = lines.filter(({ event }) => event === 'request');
   const statuses = new Set(requests.map(({ status }) => status));
-  expect([...statuses].sort()).toEqual([200, 304, 400, 401, 403, 404, 405, 408, 413, 503]);
+  expect([...statuses].sort()).toEqual([200, 201, 304, 400, 401, 403, 404, 405, 408, 412, 413, 422, 503]);
   for (const { route } of requests) expect(route).toMatch(/^(\*|(\/:?[a-z0-9_.-]+)+)$/);
   expect(requests.some(({ route }) => route === '*')).toBe(true);
 });
@@ -184,7 +257,7 @@ test('it drained: stopping, stopped, exit code 0', () => {
 
 test('no token, subject, username, secret, hash, ID or path of a record is in the whole output', () => {
   const output = readFileSync(out, 'utf8') + readFileSync(err, 'utf8');
-  expect(Object.keys(secrets).length).toBe(13);
+  expect(Object.keys(secrets).length).toBe(13 + Object.keys(SAID).length);
   for (const [name, value] of Object.entries(secrets)) {
     expect(value.length).toBeGreaterThan(8);
     for (const form of [value, encodeURIComponent(value), value.slice(0, 40), value.slice(-20)]) {

@@ -4,8 +4,9 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { Refusal } from '../src/domain/fault.ts';
-import { keyColumns, membersOf } from '../src/domain/resource.ts';
-import { RESOURCES } from '../src/domain/resources.ts';
+import { keyColumns, membersOf, type Resource } from '../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../src/domain/resources.ts';
+import { dependentsOf } from '../src/store/cascade.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { type Migration, migrate } from '../src/store/sqlite/migrate.ts';
@@ -238,6 +239,12 @@ describe('migrations', () => {
   });
 });
 
+/** What lists and reverse lookups search by, where nothing else has an index for it. */
+const FILTERED: ReadonlyMap<Resource, readonly string[]> = new Map([
+  [user as Resource, ['name_key', 'email_key']],
+  [passwordProfileInfo, ['username_key']],
+]);
+
 describe('the schema is what the descriptions say', () => {
   const db = new Database(':memory:');
   for (const { sql } of known) db.run(sql);
@@ -245,26 +252,46 @@ describe('the schema is what the descriptions say', () => {
   const columns = (table: string) =>
     db.query<Info, [string]>('select * from pragma_table_info(?)').all(table);
 
+  const keyOf = (resource: Resource): string => keyColumns(resource).at(-1) ?? '';
+
   for (const resource of RESOURCES) {
-    test(`${resource.table}: columns, keys and indexes`, () => {
+    const folded = membersOf(resource).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
+
+    test(`${resource.table}: columns and key`, () => {
       const found = columns(resource.table);
       const statements = statementsFor(resource, RESOURCES);
       expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
-
-      const keys = keyColumns(resource);
       expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
-      expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keys.at(-1) ?? ''])].join());
-      for (const key of keys) expect(statements.select).toContain(`${key} = ?`);
+      expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
+      for (const key of keyColumns(resource)) expect(statements.select).toContain(`${key} = ?`);
+    });
 
+    test(`${resource.table}: a folded key is there where its member is`, () => {
+      const isNeeded = new Map(columns(resource.table).map(({ name, notnull }) => [name, notnull]));
+      for (const name of folded) expect(isNeeded.get(`${name}_key`)).toBe(isNeeded.get(name) as number);
+    });
+
+    test(`${resource.table}: indexes of what is unique, and of what lists walk`, () => {
       for (const members of resource.unique) {
-        const folded = new Set(
-          membersOf(resource).flatMap((each) => (each.placement.folded ? [each.name] : [])),
-        );
-        const wanted = members.map((member) => (folded.has(member) ? `${member}_key` : member));
+        const wanted = members.map((member) => (folded.includes(member) ? `${member}_key` : member));
         expect(indexes(resource.table, 1)).toContain(['realm_id', ...wanted].join());
       }
-      if (keys.includes('user_id')) {
-        expect(indexes(resource.table, 0)).toContain('realm_id,user_id,created_at,id');
+      const scope = keyColumns(resource).slice(0, -1);
+      const sorts = resource === user ? ['created_at', 'updated_at'] : ['created_at'];
+      const wanted = [
+        ...sorts.map((sort) => [...scope, sort, keyOf(resource)].join()),
+        ...(FILTERED.get(resource) ?? []).map((column) => `realm_id,${column}`),
+      ];
+      expect(indexes(resource.table, 0)).toEqual(expect.arrayContaining(wanted));
+    });
+
+    test(`${resource.table}: what goes along with a record is found by an index`, () => {
+      for (const { select, each, countMost } of dependentsOf(resource, RESOURCES)) {
+        for (const plan of [planOf(select, ISSUER, ISSUER, 5), planOf(each, ISSUER, ISSUER)])
+          expect(plan).toEqual([
+            expect.stringMatching(/^SEARCH \w+ USING (COVERING )?INDEX \w+ \(realm_id=\?/),
+          ]);
+        expect(planOf(countMost, ISSUER, ISSUER, 5).join()).not.toMatch(/SCAN (?!\(subquery)/);
       }
     });
 
@@ -272,11 +299,21 @@ describe('the schema is what the descriptions say', () => {
       const statements = statementsFor(resource, RESOURCES);
       const key = keyColumns(resource).map(() => ISSUER);
       const { selectAt } = slotStatements(resource, statements);
+      const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
+      // What others hang on may be being purged, which is one more search; what nothing hangs on never asks.
+      const marks = isLink
+        ? []
+        : [
+            expect.stringMatching(/^CORRELATED SCALAR SUBQUERY/),
+            'SEARCH purge USING PRIMARY KEY (realm_id=? AND id=? AND resource=?)',
+          ];
       expect(planOf(selectAt, ...key, 0)).toEqual([
         `SEARCH ${resource.table} USING INTEGER PRIMARY KEY (rowid=?)`,
+        ...marks,
       ]);
       expect(planOf(statements.select, ...key)).toEqual([
         expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
+        ...marks,
       ]);
     });
 

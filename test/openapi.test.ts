@@ -1,41 +1,31 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FAULTS } from '../src/domain/fault.ts';
-import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
-import { recordSchema } from '../src/http/openapi.ts';
+import { membersOf } from '../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../src/domain/resources.ts';
 import { routesOf } from '../src/http/routes.ts';
+import { type Answer, type Media, type Operation, operationsOf, type Parameter } from './document_caller.ts';
+import { type Json, type JsonObject, judgeOf, type Schema } from './json_schema.ts';
 import { oidcPath, type Planted, passwordPath, plant, type Service, startService } from './kit.ts';
 
-type Schema = {
-  readonly type?: string;
-  readonly const?: string;
-  readonly properties?: Record<string, Schema>;
-  readonly required?: readonly string[];
-  readonly additionalProperties?: boolean;
-};
-interface Operation {
-  readonly operationId: string;
-  readonly security: readonly Record<string, string[]>[];
-  readonly parameters?: readonly { name: string; in: string; required?: boolean }[];
-  readonly responses: Record<string, { content?: Record<string, { schema: { $ref?: string } }> }>;
-}
 interface Document {
   readonly openapi: string;
-  readonly info: { readonly version: string };
   readonly servers: readonly { url: string }[];
-  readonly paths: Record<string, Record<string, Operation>>;
+  readonly paths: Record<string, Record<string, { readonly operationId: string }>>;
   readonly components: { readonly schemas: Record<string, Schema> };
 }
 
 let service: Service;
 let planted: Planted;
-let document: Document;
+let document: Document & JsonObject;
+let operations: readonly Operation[];
 let token: string;
 
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ offline: 'true' });
   planted = await plant(service.vault);
   token = await service.token('profile-infos:read');
-  document = (await (await service.get('/openapi.json')).json()) as Document;
+  document = (await (await service.get('/openapi.json')).json()) as typeof document;
+  operations = operationsOf(document);
 });
 afterAll(() => service.stop());
 
@@ -101,35 +91,39 @@ describe.each(SEED)('%s', (type, resource, fields, path) => {
 
   test('a real answer is what the schema says, and nothing more would be', async () => {
     const answer = (await (await service.get(path(planted), token)).json()) as {
-      data: object;
-      links: object;
+      data: JsonObject;
+      links: JsonObject;
     };
-    const schema = recordSchema(resource);
-    expect(schema.parse(answer)).toEqual(answer);
+    const schema = document.components.schemas[type] as Schema;
+    const judge = judgeOf(document);
+    expect(judge(schema, answer)).toEqual([]);
+    const { id: _, ...without } = answer.data;
     for (const other of [
       { ...answer, meta: {} },
       { ...answer, data: { ...answer.data, password: 'x' } },
       { ...answer, data: { ...answer.data, links: {} } },
       { ...answer, links: { ...answer.links, next: null } },
-      { ...answer, data: { ...answer.data, id: undefined } },
+      { ...answer, data: without },
       { ...answer, data: { ...answer.data, type: 'user_authentication_info' } },
+      { ...answer, data: { ...answer.data, id: 'x' } },
     ]) {
-      expect(schema.safeParse(other).success).toBe(false);
+      expect(judge(schema, other)).not.toEqual([]);
     }
   });
 
-  test('its operations name the scope, the parameters and every status of a lookup', () => {
-    const own = Object.entries(document.paths).filter(([at]) => at.endsWith(`/${resource.collection}/{id}`));
+  test('its lookups name the scope, the parameters and every status', () => {
+    const own = operations.filter(
+      ({ path: at, method }) => method === 'get' && at.endsWith(`/${resource.collection}/{id}`),
+    );
     expect(own).toHaveLength(resource === passwordProfileInfo ? 2 : 1);
-    for (const [at, { get }] of own) {
+    for (const { path: at, parameters, scopes, answers } of own) {
       const named = [...at.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
-      const described = get?.parameters?.filter((parameter) => parameter.in === 'path');
-      expect(described?.map(({ name }) => name)).toEqual(named);
-      expect(described?.every(({ required }) => required)).toBe(true);
-      expect(get?.security).toEqual([{ client_credentials: [`${resource.scope}:read`] }]);
-      expect(Object.keys(get?.responses ?? {})).toEqual(['200', '304', '401', '403', '404', '503']);
-      const { $ref } = get?.responses['200']?.content?.['application/json']?.schema ?? {};
-      expect($ref).toBe(`#/components/schemas/${type}`);
+      const described = parameters.filter((parameter) => parameter.in === 'path');
+      expect(described.map(({ name }) => name)).toEqual(named);
+      expect(described.every(({ required }) => required)).toBe(true);
+      expect(scopes).toEqual([`${resource.scope}:read`]);
+      expect(Object.keys(answers)).toEqual(['200', '304', '401', '403', '404', '500', '503']);
+      expect(answers['200']?.content?.['application/json']?.schema.$ref).toBe(`#/components/schemas/${type}`);
     }
   });
 });
@@ -140,19 +134,97 @@ function expectExactly(schema: Schema | undefined, members: readonly string[]): 
   expect(schema?.additionalProperties).toBe(false);
 }
 
-test('no password, hash or other secret has a place in it', () => {
-  const text = JSON.stringify(document.components.schemas);
-  for (const secret of ['password_hash', '"password"', 'revision', 'username_key'])
-    expect(text).not.toContain(secret);
+const answersOf = ({ answers }: Operation): readonly Answer[] => Object.values(answers);
+const mediaOf = ({ content = {} }: Answer): readonly Media[] => Object.values(content);
+
+test('every body of a request and an answer has an example, and every example is true', () => {
+  const judge = judgeOf(document);
+  for (const operation of operations) {
+    const sent = operation.body ? [operation.body.media] : [];
+    for (const media of [...sent, ...answersOf(operation).flatMap(mediaOf)]) {
+      const examples = media.examples
+        ? Object.values(media.examples).map(({ value }) => value)
+        : [media.example];
+      expect(examples.length).toBeGreaterThan(0);
+      for (const example of examples) {
+        expect([operation.id, judge(media.schema, example as Json)]).toEqual([operation.id, []]);
+      }
+    }
+  }
+});
+
+test('every header and parameter of ours has an example, and every example is true', () => {
+  const judge = judgeOf(document);
+  for (const operation of operations) {
+    const headers = answersOf(operation).flatMap((answer) => Object.values(answer.headers ?? {}));
+    for (const { schema, example } of [...operation.parameters, ...headers]) {
+      expect([operation.id, judge(schema, example as Json)]).toEqual([operation.id, []]);
+    }
+  }
+});
+
+/** The names of all members that a schema lists, at any depth. */
+function membersNamed(schema: unknown, into = new Set<string>()): Set<string> {
+  if (typeof schema !== 'object' || schema === null) return into;
+  const { $ref } = schema as Schema;
+  if ($ref) return membersNamed(document.components.schemas[$ref.split('/').at(-1) ?? ''], into);
+  for (const name of Object.keys((schema as Schema).properties ?? {})) into.add(name);
+  for (const part of Object.values(schema)) membersNamed(part, into);
+  return into;
+}
+
+test('no secret and nothing hidden has a place in an answer', () => {
+  const shown = operations.flatMap(answersOf).flatMap(mediaOf);
+  const names = new Set(shown.flatMap(({ schema }) => [...membersNamed(schema)]));
+  expect(names).toContain('username');
+  const secrets = RESOURCES.flatMap((resource) => [
+    ...Object.keys(resource.inputs ?? {}),
+    ...membersOf(resource)
+      .filter(({ placement }) => placement.secret || placement.hidden)
+      .map(({ name }) => name),
+  ]);
+  expect(secrets).toContain('client_secret');
+  expect(secrets).toContain('password');
+  for (const secret of [...secrets, 'revision', 'username_key']) expect(names).not.toContain(secret);
+});
+
+test('what only programs write has no place in a request', () => {
+  const sent = operations.flatMap(({ body }) => (body ? [body.media.schema] : []));
+  const names = new Set(sent.flatMap((schema) => [...membersNamed(schema)]));
+  expect(names).toContain('client_secret');
+  for (const name of ['password_hash', 'creation_status', 'created_at', 'preset', 'meta'])
+    expect(names).not.toContain(name);
 });
 
 test('every status it names for an error is one of the table of faults', () => {
   const statuses = new Set(Object.values(FAULTS).map(({ status }) => String(status)));
-  for (const methods of Object.values(document.paths)) {
-    for (const { responses } of Object.values(methods)) {
-      for (const status of Object.keys(responses)) {
-        expect(status < '400' || statuses.has(status)).toBe(true);
-      }
-    }
+  for (const { answers } of operations) {
+    for (const status of Object.keys(answers)) expect(status < '400' || statuses.has(status)).toBe(true);
   }
+});
+
+test('what the family does not have is marked, and what it has is not', () => {
+  const marked = (each: object): boolean => 'x-authrealm-extension' in each;
+  const raw = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, each]) => ({
+      at: `${method.toUpperCase()} ${path}`,
+      isOurs: marked(each),
+    })),
+  );
+  const ours = raw.filter(({ isOurs }) => isOurs).map(({ at }) => at);
+  // Contract 1: the operations of the family, each of them plain.
+  const plain = raw.filter(({ at }) => !ours.includes(at)).map(({ at }) => at);
+  expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(28);
+  expect(ours).toContain('POST /v2/authentication-realms');
+  expect(ours).toContain('DELETE /v2/authentication-realms/{id}');
+  expect(ours.filter((at) => at.endsWith('/search'))).toHaveLength(2);
+  const parameters: readonly Parameter[] = operations.flatMap((operation) => operation.parameters);
+  const names = new Set(parameters.filter(marked).map(({ name }) => name));
+  expect([...names].sort()).toEqual([
+    'Idempotency-Key',
+    'If-Match',
+    'If-None-Match',
+    'X-Request-Id',
+    'page[after]',
+  ]);
 });

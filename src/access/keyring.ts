@@ -1,11 +1,14 @@
-import { createCipheriv, createDecipheriv, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import type { LiveKeyring } from './live_keyring.ts';
 import type { AccessStore, KeyCheck } from './port.ts';
 
 /** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
-export type Purpose = 'signing-key' | 'oidc-client-secret' | 'key-check';
+export type Purpose = 'signing-key' | 'oidc-client-secret' | 'key-check' | 'remembered-answer';
+
+/** What a digest is for; each has a key of its own as well. */
+export type DigestPurpose = 'idempotency-key' | 'request-body';
 
 /** The one place a ciphertext belongs: it opens nowhere else. */
 export interface Place {
@@ -26,6 +29,8 @@ export interface Keyring {
   seal(purpose: Purpose, place: Place, plain: string): Uint8Array;
   /** Throws where the ciphertext was made under another key, for another place, or was changed. */
   open(purpose: Purpose, place: Place, sealed: Uint8Array): string;
+  /** HMAC-SHA-256 as base64url: recognises a text again without keeping it. */
+  digest(purpose: DigestPurpose, text: string): string;
 }
 
 /** The purpose of a stored secret: signing keys have a table, all others are members of a record. */
@@ -52,8 +57,8 @@ export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBy
   if (master.length !== MASTER_KEY_BYTES) throw new Error('a master key has 32 bytes');
   const keyId = derive(master, 'key identifier', 8);
   const header = Buffer.concat([Buffer.of(VERSION), keyId]);
-  const keys = new Map<Purpose, Buffer>();
-  const keyFor = (purpose: Purpose): Buffer => {
+  const keys = new Map<Purpose | DigestPurpose, Buffer>();
+  const keyFor = (purpose: Purpose | DigestPurpose): Buffer => {
     const known = keys.get(purpose) ?? derive(master, `purpose ${purpose}`, 32);
     keys.set(purpose, known);
     return known;
@@ -83,6 +88,7 @@ export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBy
       const body = bytes.subarray(HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
       return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
     },
+    digest: (purpose, text) => createHmac('sha256', keyFor(purpose)).update(text).digest('base64url'),
   };
 }
 

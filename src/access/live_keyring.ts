@@ -47,6 +47,7 @@ export function openLiveKeyring(
       return active.keyId;
     },
     seal: (purpose, place, plain) => active.seal(purpose, place, plain),
+    digest: (purpose, text) => active.digest(purpose, text),
     open(purpose, place, sealed) {
       const keyring = find(keyIdOf(sealed)) ?? active;
       return keyring.open(purpose, place, sealed);

@@ -12,12 +12,17 @@ import {
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { addClientCommands } from './clients.ts';
+import { CLIENT_SECRET_VARIABLE } from './connection.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
 import { addExport } from './export.ts';
+import { addHasher } from './hasher.ts';
 import { addImport } from './import.ts';
 import { addInit } from './init.ts';
 import { addKeyCommands } from './keys.ts';
+import { addPurge } from './purge.ts';
+import { addReader } from './readers.ts';
+import { addRecordCommands } from './records.ts';
 import { addServe } from './serve.ts';
 import { nameVariables, withVariables } from './variables.ts';
 
@@ -78,9 +83,13 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addKeyCommands(program, desk);
   addImport(program, desk, end);
   addExport(program, desk);
+  addPurge(program, desk);
   addDemo(program, desk);
   addDoctor(program, desk, end);
-  const variables = nameVariables(program);
+  addHasher(program);
+  addReader(program, desk);
+  addRecordCommands(program, desk, environment[CLIENT_SECRET_VARIABLE]);
+  const variables = [...nameVariables(program), CLIENT_SECRET_VARIABLE];
   try {
     await program.parseAsync(withVariables(program, argv, environment), { from: 'user' });
   } catch (error) {

@@ -6,7 +6,8 @@ import { createClient } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault, serve, type Vault } from '../app.ts';
 import { readSettings } from '../config.ts';
-import { commitDrafts, type Draft, draftRecord } from '../directory/directory.ts';
+import { commitDrafts } from '../directory/directory.ts';
+import { type Draft, draftDescribed } from '../directory/draft.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseScopes } from '../domain/principal.ts';
 import type { Key, Resource } from '../domain/resource.ts';
@@ -67,7 +68,7 @@ async function plant({ engine }: Vault, baseUrl: string): Promise<readonly strin
   const [first, second, name] = [mint(), mint(), mint()];
   const issuers = { google: 'https://accounts.google.com', azure: 'https://login.example.com/' };
   const draft = (resource: Resource, key: Key, members: Record<string, unknown>): Draft =>
-    draftRecord(resource, key, members, { ambient: systemAmbient, actor: 'demo' });
+    draftDescribed(resource, key, members, { ambient: systemAmbient, actor: 'demo' });
   const profile = (issuer: string) => ({
     discovery_url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
     client_id: 'shop',

@@ -3,7 +3,9 @@ import { createClient, type Issued, listClients } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault, type Vault } from '../app.ts';
 import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config.ts';
-import { commitDrafts, draftRecord } from '../directory/directory.ts';
+import { commitDrafts } from '../directory/directory.ts';
+import { draftDescribed } from '../directory/draft.ts';
+import { makePresetRealms } from '../directory/presets.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
@@ -31,11 +33,21 @@ export function addInit(program: Command, desk: Desk): void {
     'tlsKey',
   ])
     .description('make the database, its key, a realm, a password profile and a client; say how to go on')
-    .action(async (_options, command: Command) => {
+    .option(
+      '--preset-realms',
+      'make the three realms that stores have, and begin in the last; on a database in use, those alone',
+    )
+    .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
       const vault = await openVault(settings, systemAmbient);
       try {
-        const beginning = await begin(vault);
+        const account = options.presetRealms && (await addPresetRealms(vault));
+        const isInUse = (await listClients(vault.engine.access)).length > 0;
+        if (isInUse && options.presetRealms) return;
+        if (isInUse) {
+          throw new Refusal('this database has clients already: authrealm client create makes another one');
+        }
+        const beginning = await begin(vault, account);
         tellKeyFile(vault);
         const calls = { program: desk.programName, flags: desk.flagsOf(command) };
         tellNext(settings, beginning, calls);
@@ -45,17 +57,24 @@ export function addInit(program: Command, desk: Desk): void {
     });
 }
 
-async function begin({ engine }: Vault): Promise<Beginning> {
-  if ((await listClients(engine.access)).length > 0) {
-    throw new Refusal('this database has clients already: authrealm client create makes another one');
-  }
+/** Answers the realm that password profiles belong in (contract 2.3). */
+async function addPresetRealms({ engine }: Vault): Promise<Uuid | undefined> {
   const from = { ambient: systemAmbient, actor: 'init' };
-  const realmId = systemAmbient.mintId();
+  const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
+  for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (was there)'}`);
+  return realms.at(-1)?.id;
+}
+
+/** Puts a password profile into a realm, a new one unless it is given, and makes a client that reads there. */
+async function begin({ engine }: Vault, given: Uuid | undefined): Promise<Beginning> {
+  const from = { ambient: systemAmbient, actor: 'init' };
+  const realmId = given ?? systemAmbient.mintId();
   const profileId = systemAmbient.mintId();
   const origin = { data: { type: 'account_authentication_settings', id: await engine.access.storeId() } };
+  const members = { name: 'Default realm', origin };
   await commitDrafts(engine.records, [
-    draftRecord(realm, [realmId], { name: 'Default realm', origin }, from),
-    draftRecord(passwordProfile, [realmId, profileId], { name: 'Passwords' }, from),
+    ...(given ? [] : [draftDescribed(realm, [realmId], members, from)]),
+    draftDescribed(passwordProfile, [realmId, profileId], { name: 'Passwords' }, from),
   ]);
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
   const grant = { scopes, realms: new Set([realmId]) };

@@ -14,14 +14,17 @@ function ownOptions(command: Command): readonly Option[] {
 
 /**
  * Names an environment variable for every option that is no setting, after its command: AUTHREALM_IMPORT_ON_ERROR.
- * Help texts show it. Settings have their own names, in the table. Answers all names.
+ * Help texts show it. Settings have their own names, in the table; so has an option that several commands share. Answers
+ * all names.
  */
 export function nameVariables(command: Command, path = 'AUTHREALM'): string[] {
   return command.commands.flatMap((child) => {
     const own = `${path}_${upper(child.name())}`;
-    const named = ownOptions(child).map(
-      (option) => option.env(`${own}_${upper(option.long ?? '')}`).envVar ?? '',
-    );
+    const named = ownOptions(child).map((option) => {
+      const variable = option.envVar ?? `${own}_${upper(option.long ?? '')}`;
+      option.env(variable);
+      return variable;
+    });
     return [...named, ...nameVariables(child, own)];
   });
 }

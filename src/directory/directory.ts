@@ -1,67 +1,149 @@
-import { z } from 'zod';
-import { type Change, type ChangeOrigin, changeOf } from '../domain/change.ts';
+import { changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Ambient, Uuid } from '../domain/id.ts';
-import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
-import type { Store, Write } from './store.ts';
+import type { Ambient, Revision } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
+import { type Draft, draftRecord, draftTouch, type Stamp, stampOf } from './draft.ts';
+import { type DirectorySettings, guardsOf, type Makers, openFinisher } from './finishing.ts';
+import { type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
+import type { Memory, Placed, Store, Verdict } from './store.ts';
+import { conflict, judge } from './verdict.ts';
 
-/** A record that is about to be written: finished facts, ready for one commit. */
-export interface Draft {
-  readonly write: Write;
-  readonly change: Change;
+/** Who asks for a write. */
+export interface Asking {
+  readonly actor: string;
+  readonly requestId: string;
 }
 
-/**
- * Drafts a new record of any resource from the members a caller gave. Throws Fault `invalid` naming every member that
- * breaks its description; unknown members are dropped.
- */
-export function draftRecord(
+/** The revision the caller has seen, if it named one; the write lands only on that one. */
+export interface Seen {
+  readonly seen: Revision | undefined;
+}
+
+/** Makes what is remembered of an answer, for the commit of the record that it tells about. */
+export type Remember = (made: Placed) => Memory;
+
+/** The writing verbs, over every resource. Each lands whole, or rejects with a Fault that says which rule was broken. */
+export interface Directory {
+  /** Rejects with Fault `invalid`, `conflict`, `not_found` (for a parent), `overloaded`. */
+  create(resource: Resource, scope: Scope, data: JsonObject, by: Creating): Promise<Created>;
+  /** Partial: what `data` does not say stays. Rejects as `create` does, and with `precondition_failed`. */
+  update(resource: Resource, key: Key, data: JsonObject, by: Asking & Seen): Promise<AnyRecord>;
+  /** Rejects with `not_found`, `precondition_failed`, and `conflict` for what is kept or takes too much along. */
+  remove(resource: Resource, key: Key, by: Asking & Seen): Promise<void>;
+}
+
+export type Creating = Asking & { readonly remember: Remember | undefined };
+
+/** `remembered`: while this ran, the same request was answered by somebody else. */
+export type Created = ({ readonly kind: 'created' } & Placed) | { readonly kind: 'remembered' };
+
+export function openDirectory(
+  store: Store,
+  makers: Makers,
+  settings: DirectorySettings,
+  ambient: Ambient,
+): Directory {
+  const finish = openFinisher(makers, settings);
+  const readerOf = inputReaders();
+
+  return {
+    async create(resource, scope, data, by) {
+      const key = [...scope, ambient.mintId()] as unknown as Key;
+      const members = await finish(resource, key, readerOf(resource, 'create')(data), 'create');
+      const stamp = stampOf(by, ambient);
+      const draft = draftRecord(resource, key, members, stamp);
+      const { record } = draft.write;
+      const write = { ...draft.write, guards: guardsOf(resource, record, settings) };
+      const drafts = [{ ...draft, write }, ...touchesOf(resource, key, stamp)];
+      const verdict = await commit(store, drafts, by.remember?.({ key, record }));
+      if (verdict.kind === 'remembered') return verdict;
+      judge(verdict);
+      return { kind: 'created', key, record };
+    },
+
+    async update(resource, key, data, by) {
+      judgeBodyId(resource, key, data);
+      const members = await finish(resource, key, readerOf(resource, 'update')(data), 'update');
+      const stamp = stampOf(by, ambient);
+      const draft = draftPatch(resource, key, members, stamp);
+      const seen = by.seen === undefined ? {} : { seen: by.seen };
+      const write = { ...draft.write, ...seen, guards: guardsOf(resource, members, settings) };
+      const verdict = await commit(store, [{ ...draft, write }, ...touchesOf(resource, key, stamp)]);
+      judge(verdict);
+      return patchedBy(verdict);
+    },
+
+    async remove(resource, key, by) {
+      const seen = by.seen === undefined ? {} : { seen: by.seen };
+      const { kind } = await store.remove({ resource, key, ...seen, ...stampOf(by, ambient) });
+      switch (kind) {
+        case 'removed':
+          return;
+        case 'absent':
+          throw new Fault('not_found');
+        case 'stale':
+          throw new Fault('precondition_failed');
+        case 'kept':
+          throw conflict('data.id', 'this record is kept and cannot be deleted');
+        case 'crowded':
+          throw conflict('data.id', crowd(await store.countBelow(resource, key)));
+      }
+    },
+  };
+}
+
+/** The readers of what callers say, each made when it is first needed. */
+function inputReaders() {
+  const readers = new Map<string, ReturnType<typeof inputReader>>();
+  return (resource: Resource, verb: InputVerb) => {
+    const name = `${verb} ${resource.name}`;
+    const reader = readers.get(name) ?? inputReader(resource, verb);
+    readers.set(name, reader);
+    return reader;
+  };
+}
+
+/** Some members of a record that become something else. */
+function draftPatch(
   resource: Resource,
   key: Key,
   members: Readonly<Record<string, unknown>>,
-  from: { readonly ambient: Ambient; readonly actor: string; readonly requestId?: string },
-): Draft {
-  const parsed = z.object(resource.members).safeParse(members);
-  if (!parsed.success) {
-    const complaints = parsed.error.issues.map(({ path, message }) => ({
-      field: path.join('.'),
-      rule: message,
-    }));
-    throw new Fault('invalid', complaints);
-  }
-  const at = from.ambient.now();
-  const record: AnyRecord = {
-    ...parsed.data,
-    id: key.at(-1) as Uuid,
-    created_at: at,
-    updated_at: at,
-    revision: from.ambient.mintRevision(),
-  };
-  const origin: ChangeOrigin = { actor: from.actor, requestId: from.requestId, at };
-  const named = Object.keys(parsed.data);
+  { origin, mintRevision }: Stamp,
+) {
+  const patch = { members, revision: mintRevision(), at: origin.at };
+  const moved = { key, revision: patch.revision, members: Object.keys(members) };
   return {
-    write: { op: 'insert', resource, key, record },
-    change: changeOf(resource, 'created', { key, revision: record.revision, members: named }, origin),
-  };
+    write: { op: 'patch', resource, key, patch },
+    change: changeOf(resource, 'updated', moved, origin),
+  } as const;
 }
 
-/** Writes drafts in one commit. Throws Fault `conflict` or `not_found` where the engine's verdict is not `landed`. */
-export async function commitDrafts(store: Store, drafts: readonly Draft[]): Promise<void> {
-  const verdict = await store.commit(
+/** A record below a user moves the user (contract 2.5); what hangs right under a realm moves nothing. */
+function touchesOf({ parent }: Resource, key: Key, stamp: Stamp): readonly Draft[] {
+  const above = parentKey(key);
+  return parent?.parent && above ? [draftTouch(parent, above, stamp)] : [];
+}
+
+function commit(store: Store, drafts: readonly Draft[], memory?: Memory): Promise<Verdict> {
+  return store.commit(
     drafts.map(({ write }) => write),
     drafts.map(({ change }) => change),
+    memory,
   );
-  switch (verdict.kind) {
-    case 'landed':
-      return;
-    case 'absent':
-      throw new Fault('not_found');
-    case 'taken':
-      throw new Fault(
-        'conflict',
-        verdict.members.map((field) => ({ field, rule: 'must be unique in the realm' })),
-      );
-    case 'dangling':
-      throw new Fault('conflict', [{ field: verdict.member, rule: 'must name a record of the realm' }]);
-  }
+}
+
+/** Writes drafts in one commit. Rejects with Fault `conflict` or `not_found` where the engine refuses them. */
+export async function commitDrafts(store: Store, drafts: readonly Draft[]): Promise<void> {
+  judge(await commit(store, drafts));
+}
+
+function patchedBy(verdict: Verdict): AnyRecord {
+  const record = verdict.kind === 'landed' ? verdict.patched?.[0] : undefined;
+  if (!record) throw new Error('a patch that landed leaves a record');
+  return record;
+}
+
+function crowd(count: number): string {
+  return `${count} records would go with this one, more than ${LIMITS.cascadeRecordsMax}: authrealm purge removes them`;
 }

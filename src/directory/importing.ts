@@ -304,6 +304,10 @@ function settle(run: Run, source: Line, { write }: Load, outcome: LoadOutcome): 
     }
     case 'differs':
       return { line: source.number, reason: differenceOf(write.resource, outcome.members) };
+    case 'stale':
+    case 'refused':
+    case 'remembered':
+      throw new Error(`nothing that is loaded is ${outcome.kind}`);
   }
 }
 

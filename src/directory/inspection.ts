@@ -70,11 +70,16 @@ export interface Placed {
   readonly id: string;
 }
 
-/** A text and the key that is stored for it. */
+/** A record that is being purged. */
+export interface UnendedPurge extends Placed {
+  readonly resource: string;
+}
+
+/** A text and the key that is stored for it; where there is no text there is no key. */
 export interface KeyedText extends Placed {
   readonly column: string;
-  readonly text: string;
-  readonly key: string;
+  readonly text: string | null;
+  readonly key: string | null;
   readonly unicodeVersion: string;
 }
 
@@ -114,6 +119,7 @@ export interface Inspection {
   readonly integrity: () => Iterable<string>;
   /** Rows that name a record of `names` that is not there. */
   readonly orphans: () => Iterable<Placed & { readonly names: string }>;
+  readonly purges: () => Iterable<UnendedPurge>;
   /** Rows that share what only one may have, counted from the rows themselves. */
   readonly twins: () => Iterable<
     Placed & { readonly other: string; readonly count: number; readonly members: string }
@@ -176,6 +182,10 @@ function checkOrphans(inspection: Inspection, sheet: Sheet): void {
   for (const { table, realm, id, names } of inspection.orphans()) {
     sheet.find({ says: `names a record of ${names} that is not there`, table, realm, ids: [id] });
   }
+  for (const { table, realm, id, resource } of inspection.purges()) {
+    const says = `a purge was begun and not ended: run authrealm purge for this ${resource}`;
+    sheet.find({ says, table, realm, ids: [id] });
+  }
 }
 
 function checkTwins(inspection: Inspection, sheet: Sheet): void {
@@ -187,7 +197,7 @@ function checkTwins(inspection: Inspection, sheet: Sheet): void {
 function checkKeys(inspection: Inspection, sheet: Sheet): void {
   sheet.fact(`Unicode ${UNICODE_VERSION}`);
   for (const { table, realm, id, column, ...row } of inspection.keyedTexts(UNICODE_VERSION)) {
-    if (foldedKey(row.text) !== row.key) {
+    if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
       const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
       sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
     } else if (row.unicodeVersion !== UNICODE_VERSION) {

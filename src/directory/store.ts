@@ -1,35 +1,158 @@
-import type { Change, SequencedChange } from '../domain/change.ts';
+import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
+import type { Filter } from '../domain/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { AnyRecord, Key, RecordOf, Resource } from '../domain/resource.ts';
+import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope } from '../domain/resource.ts';
 
 /** An embedded engine answers at once, a distant one later: the embedded path never waits a tick it does not need. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** What must hold of a record and of another one together. It is looked at in the transaction of the write. */
+export type Guard =
+  /** Refused where the record that `saying.reference` names says so. */
+  | { readonly kind: 'unless'; readonly member: string; readonly saying: Saying }
+  /** Refused where the record that `reference` names has another value in its member `of`. */
+  | { readonly kind: 'same'; readonly member: string; readonly reference: string; readonly of: string }
+  /**
+   * Of a patch: refused where it would change this member while a record refers to this one. `saidAs` is the member by
+   * which callers change it.
+   */
+  | { readonly kind: 'settled'; readonly member: string; readonly saidAs: string };
+
+/** Some members of a record and what they become; with none, the record is only touched. */
+export interface Patch {
+  readonly members: Readonly<Record<string, unknown>>;
+  readonly revision: Revision;
+  /** Becomes `updated_at`, unless that is later already. */
+  readonly at: number;
+}
+
 /** One row to write. The key names the whole chain of parents; a record is never found or moved without it. */
 export type Write =
-  | { readonly op: 'insert'; readonly resource: Resource; readonly key: Key; readonly record: AnyRecord }
   | {
-      readonly op: 'update';
+      readonly op: 'insert';
       readonly resource: Resource;
       readonly key: Key;
       readonly record: AnyRecord;
+      readonly guards?: readonly Guard[];
+    }
+  | {
+      readonly op: 'patch';
+      readonly resource: Resource;
+      readonly key: Key;
+      readonly patch: Patch;
       /** Lands only while the stored record still carries this revision. */
       readonly seen?: Revision;
+      readonly guards?: readonly Guard[];
     }
-  | { readonly op: 'delete'; readonly resource: Resource; readonly key: Key };
+  /** Puts a whole record in the place of the stored one; of imports. */
+  | { readonly op: 'replace'; readonly resource: Resource; readonly key: Key; readonly record: AnyRecord };
 
 /**
  * What the engine decided about one write, in the words of the directory.
- * - `landed`: it is in the transaction.
- * - `absent`: there is no such record, parent or realm; for a write with `seen`, none of that revision.
+ * - `landed`: it is in the transaction. `patched` holds the records that the patches left, in their order, as `get`
+ *   would answer them; absent where there was none.
+ * - `absent`: there is no such record, parent or realm, or it is being purged.
+ * - `stale`: the record is there, and no longer of the revision that was seen.
  * - `taken`: another record holds these members (`id`, or a set of the description's `unique`).
- * - `dangling`: this member names a record that the realm does not have, or (on delete) one that is still named.
+ * - `dangling`: this member names a record that the realm does not have.
+ * - `refused`: a guard does not hold.
+ * - `remembered`: the memory that was to land with it is there already.
  */
 export type Verdict =
-  | { readonly kind: 'landed' }
+  | { readonly kind: 'landed'; readonly patched?: readonly AnyRecord[] }
   | { readonly kind: 'absent' }
+  | { readonly kind: 'stale' }
   | { readonly kind: 'taken'; readonly members: readonly string[] }
-  | { readonly kind: 'dangling'; readonly member: string };
+  | { readonly kind: 'dangling'; readonly member: string }
+  | { readonly kind: 'refused'; readonly guard: Guard }
+  | { readonly kind: 'remembered' };
+
+/** Where the answer to a request with an idempotency key is kept. */
+export interface MemoryPlace {
+  /** The nil UUID where the request names no realm. */
+  readonly realm: Uuid;
+  readonly clientId: string;
+  /** A digest, under the keyring, of method, path and key. */
+  readonly key: string;
+}
+
+/** The answer to a request, kept for its repetition. */
+export interface Memory extends MemoryPlace {
+  /** A digest of the body, under the keyring. */
+  readonly body: string;
+  readonly status: number;
+  readonly recordId: Uuid | undefined;
+  /** The user it tells about: it goes when the user goes. */
+  readonly user: Uuid | undefined;
+  /** The answer, encrypted. */
+  readonly sealed: Uint8Array;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly expiresAt: number;
+}
+
+/** A record that goes, with everything below it and everything that refers to it. */
+export interface Removal {
+  readonly resource: Resource;
+  readonly key: Key;
+  /** Lands only while the stored record still carries this revision. */
+  readonly seen?: Revision;
+  readonly origin: ChangeOrigin;
+  /** New revisions of the users that lose a record. */
+  readonly mintRevision: () => Revision;
+}
+
+/**
+ * Where several hold, the first of `absent`, `kept`, `crowded` and `stale`: a precondition decides last (RFC 9110, 13.2.1).
+ * - `removed`: it is gone, with all it took along; each of them left its change.
+ * - `kept`: the description keeps this record (`keptBy`).
+ * - `crowded`: more than LIMITS.cascadeRecordsMax records would go with it.
+ */
+export type Removed = { readonly kind: 'removed' | 'absent' | 'stale' | 'kept' | 'crowded' };
+
+/** `records`: how many went in this step. `isDone`: the record itself was among them. */
+export type Purged =
+  | { readonly kind: 'purged'; readonly records: number; readonly isDone: boolean }
+  | { readonly kind: 'absent' | 'kept' };
+
+/** The order of a list; the identifier breaks ties in the same direction (contract 8, row 27). */
+export interface Sort {
+  readonly by: 'created_at' | 'updated_at' | 'id';
+  readonly isDescending: boolean;
+}
+
+/** A record's place in a list that is sorted so. `at` is the instant it is sorted by; undefined where that is `id`. */
+export interface Mark {
+  readonly at: number | undefined;
+  readonly id: Uuid;
+}
+
+/** Counted from the start, with a total; or behind a record, without one, at a cost that does not grow with depth. */
+export type Page =
+  | { readonly kind: 'offset'; readonly offset: number; readonly limit: number }
+  | { readonly kind: 'after'; readonly after: Mark | undefined; readonly limit: number };
+
+/** Which records of a scope, in which order, and which part of them. Plain data. */
+export interface Listing {
+  readonly filter: Filter;
+  readonly sort: Sort;
+  readonly page: Page;
+  /** Of realms: only these; undefined for all of them. */
+  readonly only?: readonly Uuid[];
+}
+
+/** A record with its address. */
+export interface Placed {
+  readonly key: Key;
+  readonly record: AnyRecord;
+}
+
+export interface Listed {
+  readonly items: readonly Placed[];
+  readonly hasMore: boolean;
+  /** All that the filter lets through; undefined for a page behind a record. At most a second old. */
+  readonly total: number | undefined;
+}
 
 /**
  * Where records rest. The directory owns this port; each engine implements it, and one contract suite holds them all
@@ -41,11 +164,34 @@ export interface Store {
   get<R extends Resource>(resource: R, key: Key): MaybePromise<RecordOf<R> | undefined>;
 
   /**
-   * All writes and all changes land together, or none does. Resolves with `landed` after the commit is on disk;
-   * resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
+   * Records of a resource below a scope. What could touch more than LIMITS.listRecordsInTurnMax rows does not run where
+   * lookups run; where too much of it waits, rejects with Fault `overloaded`. Undefined where the record that the scope
+   * names is not there.
+   */
+  list(resource: Resource, scope: Scope, listing: Listing): MaybePromise<Listed | undefined>;
+
+  /**
+   * All writes, all changes and the memory land together, or none does. Resolves with `landed` after the commit is on
+   * disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
    * order, and order of place is order of commit.
    */
-  commit(writes: readonly Write[], changes: readonly Change[]): Promise<Verdict>;
+  commit(writes: readonly Write[], changes: readonly Change[], memory?: Memory): Promise<Verdict>;
+
+  /** What is remembered at a place, unless it has expired at `now`. */
+  recall(place: MemoryPlace, now: number): MaybePromise<Memory | undefined>;
+
+  /** Removes a record and all it takes along, in one commit, each with its change; or nothing. */
+  remove(removal: Removal): Promise<Removed>;
+
+  /**
+   * Removes at most LIMITS.cascadeRecordsMax of what a record takes along, or at last the record itself, in one commit.
+   * From the first step on the record is absent and nothing can be put below it or refer to it. To be called until it
+   * is done, by whomever.
+   */
+  purge(removal: Omit<Removal, 'seen'>): Promise<Purged>;
+
+  /** How many records would go with this one. Rejects with Fault `overloaded` where others are counting many. */
+  countBelow(resource: Resource, key: Key): MaybePromise<number>;
 
   /** The changes of a realm after a place in its order, oldest first, at most `limit`. */
   changes(realm: Uuid, after: number, limit: number): MaybePromise<readonly SequencedChange[]>;
@@ -66,7 +212,8 @@ export interface Judged {
 }
 
 export interface Load {
-  readonly write: Extract<Write, { op: 'insert' }>;
+  /** Nobody looks at guards while loading. */
+  readonly write: Omit<Extract<Write, { op: 'insert' }>, 'guards'>;
   readonly change: Change;
   /** Compares the stored record, secrets included as they are stored, with the one at hand. Pure. */
   judge(stored: AnyRecord): Judged;
@@ -84,11 +231,8 @@ export interface Place {
   readonly id: string;
 }
 
-/** One record with its address, secrets as they are stored. */
-export interface Stored {
-  readonly key: Key;
-  readonly record: AnyRecord;
-}
+/** A record with its address, secrets as they are stored. */
+export type Stored = Placed;
 
 /** All records as of one moment, until it is closed. What is committed afterwards is not in it. */
 export interface Picture {

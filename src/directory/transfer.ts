@@ -9,6 +9,7 @@ import {
   type Member,
   membersOf,
   type Resource,
+  referenced,
   type Saying,
 } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
@@ -52,6 +53,8 @@ interface Shape {
   readonly schema: z.ZodObject;
   readonly members: readonly Member[];
   readonly sealed: readonly Member[];
+  /** Members that say something about another one, and are not known once that moved without them. */
+  readonly followed: ReadonlyMap<string, string>;
   /** Members that have a value of their own where the line does not state one. */
   readonly filled: readonly Member[];
   readonly conditional: readonly Omit<Condition, 'key'>[];
@@ -77,7 +80,7 @@ interface Statement {
 export const ASKED: ReadonlySet<Resource> = new Set(
   RESOURCES.flatMap((resource) =>
     membersOf(resource).flatMap(({ placement: { emailWhere } }) =>
-      emailWhere ? [referenced(resource, emailWhere.reference)] : [],
+      emailWhere ? [referenced(resource, emailWhere.reference, RESOURCES)] : [],
     ),
   ),
 );
@@ -105,9 +108,12 @@ function shapeOf(resource: Resource): Shape {
     schema: z.object(resource.members),
     members,
     sealed: members.filter(({ placement }) => placement.secret === 'sealed'),
+    followed: new Map(
+      Object.values(resource.inputs ?? {}).map(({ hash, isNormalised }) => [isNormalised, hash]),
+    ),
     filled: members.filter(({ placement }) => placement.derived ?? placement.installation),
     conditional: members.flatMap(({ name, placement: { emailWhere: saying } }) =>
-      saying ? [{ name, saying, resource: referenced(resource, saying.reference) }] : [],
+      saying ? [{ name, saying, resource: referenced(resource, saying.reference, RESOURCES) }] : [],
     ),
     above: namesAbove(resource),
     self: secondName(resource),
@@ -260,26 +266,11 @@ function conditionsOf({ shape, stated, record, key }: Statement): readonly Condi
 const EMAIL = email();
 const NO_CONDITIONS: readonly Condition[] = Object.freeze([]);
 
-/** The resource whose records this member names. */
-function referenced(resource: Resource, member: string): Resource {
-  const name = membersOf(resource).find((each) => each.name === member)?.placement.references;
-  const found = RESOURCES.find((other) => other.name === name);
-  if (!found) throw new Error(`${resource.name}.${member} names no resource`);
-  return found;
-}
-
 function loadOf(statement: Statement, context: TransferContext): Load {
   const { shape, key, record, now } = statement;
-  const names: string[] = [];
-  for (const { name } of shape.members) if (record[name] !== undefined) names.push(name);
   return {
     write: { op: 'insert', resource: shape.resource, key, record },
-    change: changeOf(
-      shape.resource,
-      'created',
-      { key, revision: record.revision, members: names },
-      originAt(now),
-    ),
+    change: changeOf(shape.resource, 'created', { key, revision: record.revision }, originAt(now)),
     judge: (stored) => judge(statement, stored, context),
   };
 }
@@ -325,7 +316,8 @@ function movedMembers(
 ): readonly string[] {
   const moved: string[] = [];
   for (const { name, placement } of shape.members) {
-    const isMoving = stated[name] !== undefined || moved.includes(placement.derived?.from ?? '');
+    const from = placement.derived?.from ?? shape.followed.get(name);
+    const isMoving = stated[name] !== undefined || moved.includes(from ?? '');
     if (!isMoving) continue;
     const isSame =
       placement.secret === 'sealed'

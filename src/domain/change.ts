@@ -15,7 +15,7 @@ export interface Change {
   readonly user: Uuid | undefined;
   readonly id: Uuid;
   readonly revision: Revision;
-  /** Names of the members that moved; empty for `deleted`. */
+  /** Names of the members that moved; empty for `created` and `deleted`, which name all of them. */
   readonly members: readonly string[];
   /** The client that asked, or the command line. */
   readonly actor: string;
@@ -35,18 +35,18 @@ export interface ChangeOrigin {
   readonly at: number;
 }
 
-/** What was written: which record, as of which revision, and the names of the members that moved. */
+/** What was written: which record, as of which revision, and of an update the names of the members that moved. */
 export interface WrittenRecord {
   readonly key: Key;
   readonly revision: Revision;
-  readonly members: readonly string[];
+  readonly members?: readonly string[];
 }
 
 /** The change that belongs to one written record. */
 export function changeOf(
   resource: Resource,
   verb: ChangeVerb,
-  { key, revision, members }: WrittenRecord,
+  { key, revision, members = [] }: WrittenRecord,
   origin: ChangeOrigin,
 ): Change {
   return {
@@ -55,7 +55,7 @@ export function changeOf(
     user: key[ownerPlace(resource)],
     id: key.at(-1) as Uuid,
     revision,
-    members,
+    members: verb === 'updated' ? members : [],
     ...origin,
   };
 }

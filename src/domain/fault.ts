@@ -6,6 +6,16 @@
 export const FAULTS = {
   malformed: { status: 400, title: 'Bad Request', detail: 'The request body could not be read' },
   invalid: { status: 400, title: 'Bad Request', detail: 'The request has a member that is not valid' },
+  filter_malformed: {
+    status: 400,
+    title: 'Bad Request',
+    detail: 'Could not parse the supplied filter',
+  },
+  query_invalid: {
+    status: 400,
+    title: 'Bad Request',
+    detail: 'The request has a parameter that is not valid',
+  },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
   not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
@@ -15,6 +25,16 @@ export const FAULTS = {
     title: 'Method Not Allowed',
     detail: 'The Allow header lists the methods of this path',
   },
+  key_in_flight: {
+    status: 409,
+    title: 'Conflict',
+    detail: 'A request with this Idempotency-Key is being answered; try again',
+  },
+  precondition_failed: {
+    status: 412,
+    title: 'Precondition Failed',
+    detail: 'The record is no longer the one that If-Match names',
+  },
   request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },
   body_too_large: { status: 413, title: 'Content Too Large', detail: 'The body is over 65536 bytes' },
   media_type_unknown: {
@@ -23,10 +43,25 @@ export const FAULTS = {
     detail: 'Send the body in the media type this path reads',
   },
   conflict: { status: 422, title: 'Unprocessable Entity', detail: 'Constraint violation' },
+  key_reused: {
+    status: 422,
+    title: 'Unprocessable Entity',
+    detail: 'This Idempotency-Key was used with another body',
+  },
   internal: {
     status: 500,
     title: 'Internal Server Error',
     detail: 'there was a problem processing your request',
+  },
+  not_offered: {
+    status: 501,
+    title: 'Not Implemented',
+    detail: 'Sign-in is not offered by this service',
+  },
+  overloaded: {
+    status: 503,
+    title: 'Service Unavailable',
+    detail: 'Too much work of this kind is waiting; try again',
   },
   unavailable: {
     status: 503,

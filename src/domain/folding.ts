@@ -12,12 +12,18 @@ const IGNORABLE = /\p{Default_Ignorable_Code_Point}/gu;
  * The key by which two usernames, e-mail addresses or names are the same one (contract 8, row 16): NFKC, without
  * invisible code points, upper, lower, NFKC. Made here and compared bytewise, so that every engine agrees.
  * Look-alikes of other scripts stay distinct. So does one letter from its own small form, because the row's steps are
- * taken as written: the capital sharp s (U+1E9E) is its own upper case, while that of the small one is SS.
+ * taken as written: the capital sharp s (U+1E9E) is its own upper case, while that of the small one is SS. Lower case
+ * knows two small sigmas, by their place in the word: one of them stands for both, so that a key that begins with
+ * another one still does when the text goes on. Which texts are the same does not depend on it.
  */
 export function foldedKey(value: string): string {
   if (PLAIN.test(value)) return value.toLowerCase();
-  return value.normalize('NFKC').replace(IGNORABLE, '').toUpperCase().toLowerCase().normalize('NFKC');
+  const lowered = value.normalize('NFKC').replace(IGNORABLE, '').toUpperCase().toLowerCase();
+  return lowered.replaceAll(FINAL_SIGMA, SIGMA).normalize('NFKC');
 }
+
+const FINAL_SIGMA = '\u03c2';
+const SIGMA = '\u03c3';
 
 /** A key must fit an index row beside the other columns of its index (contract 8, row 41). */
 export const KEY_BYTES_MAX = 1020;

@@ -44,6 +44,51 @@ export const LIMITS = Object.freeze({
   importWaitingBytesMax: 67_108_864,
   /** How often a commit is tried, each time for `storeWaitMsMax`, before an import gives up. */
   importCommitAttemptsMax: 10,
+  /** Records that go along with a removed one in the same commit (contract 8, row 33). */
+  cascadeRecordsMax: 1_000,
+  /** A list that could touch more is read by another process. */
+  listRecordsInTurnMax: 1_000,
+  /** Lists that are read at once, and those that wait for it. */
+  readersMax: 2,
+  listsWaitingMax: 16,
+  listMsMax: 2_000,
+  /** How long a total may be told without counting again. */
+  totalAgeMsMax: 1_000,
+  totalsKeptMax: 1_000,
+  /** Filters of different shapes whose statements are kept. */
+  listShapesKeptMax: 200,
+  pageRecordsMax: 100,
+  /** Beyond it a list is read by `page[after]`. */
+  pageOffsetMax: 10_000,
+  filterBytesMax: 8_192,
+  filterTermsMax: 10,
+  /** Terms of one OR group of a filter. */
+  filterAlternativesMax: 4,
+  /** Values of one `in` of a filter. */
+  filterValuesMax: 100,
+  bodyDepthMax: 64,
+  /** Complaints that one answer names. */
+  complaintsMax: 20,
+  idempotencyKeyCharactersMax: 255,
+  idempotencyMsMax: 86_400_000,
+  /** The oldest is forgotten for one more. */
+  idempotencyKeysPerClientMax: 10_000,
+  /**
+   * How long a document of another server may take, from its name to its last byte; less than `answerMsMax`, so that the
+   * caller learns that the other server is late and not this one.
+   */
+  outboundMsMax: 4_500,
+  outboundBytesMax: 262_144,
+  /** Discovery documents fetched at once in a process; one more is refused. */
+  discoveriesAtOnceMax: 8,
+  /** A process that works beside the service and has nothing to do is ended. */
+  childIdleMsMax: 60_000,
+  hashesWaitingMax: 64,
+  hashMsMax: 2_000,
+  /** After NFKC. */
+  passwordCharactersMin: 8,
+  /** In UTF-8, before and after NFKC. */
+  passwordBytesMax: 1_024,
   /** Records that an export reads and writes at a time. */
   exportPageRecords: 1_000,
 });

@@ -1,10 +1,21 @@
 import type { Uuid } from './id.ts';
+import { RESOURCES } from './resources.ts';
 
-/** The nouns a scope can name (each as `<noun>:read` and `<noun>:write`), and the scopes that stand alone. */
-const NOUNS = ['oidc-profile-infos', 'password-profile-infos', 'users', 'profiles', 'realms'] as const;
+/** Resources that others hang under, the lowest first. */
+const PARENTS = RESOURCES.filter((resource) =>
+  RESOURCES.some(({ parent }) => parent === resource),
+).toReversed();
 
+/** The nouns that descriptions give to scopes: those of what hangs under a record stand before its own. */
+const NOUNS: ReadonlySet<string> = new Set(
+  PARENTS.flatMap((above) => [...RESOURCES.filter(({ parent }) => parent === above), above]).map(
+    ({ scope }) => scope,
+  ),
+);
+
+/** Each noun as `<noun>:read` and `<noun>:write`, and the scopes that stand alone. */
 export const SCOPES: readonly string[] = [
-  ...NOUNS.flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
+  ...[...NOUNS].flatMap((noun) => [`${noun}:read`, `${noun}:write`]),
   'changes:read',
   'admin',
 ];

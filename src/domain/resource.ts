@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Filterables } from './filter.ts';
 import type { Revision, Uuid } from './id.ts';
 
 /** What a member of a record is beyond its shape: where it stands, and how it is kept. All of it optional. */
@@ -9,14 +10,26 @@ export interface Placement {
   readonly references?: string;
   /** A second column `<member>_key` holds the folded key of contract 8, row 16. */
   readonly folded?: true;
-  /** Answered never. `sealed`: kept as a ciphertext of the keyring. `hashed`: kept as the hash it arrives as. */
-  readonly secret?: 'sealed' | 'hashed';
+  /** Answered never. `sealed`: kept as a ciphertext of the keyring. `kept`: kept as it arrives. */
+  readonly secret?: 'sealed' | 'kept';
+  /** Answered never, though it is no secret. */
+  readonly hidden?: true;
+  /** Who may say it over HTTP: whoever creates the record, what comes later being ignored, or nobody. Else any writer. */
+  readonly saidBy?: 'creator' | 'nobody';
+  /** Whoever creates the record over HTTP must say it. Records that were brought along may be without. */
+  readonly asked?: true;
   /** What it is where nobody says: the value of this member without this ending (contract 8, row 30). */
   readonly derived?: { readonly from: string; readonly without: string };
   /** What it is where nobody says: this installation, as an origin of this type (contract 8, row 31). */
   readonly installation?: string;
+  /** What is learned by asking the address in this member, where other servers may be asked (contract 8, row 30). */
+  readonly learnedFrom?: string;
   /** It must be an e-mail address where another record says so (contract 8, row 14). */
   readonly emailWhere?: Saying;
+  /** The record that is named by the member `reference` should have the same value in its own `member`. */
+  readonly sameAs?: { readonly reference: string; readonly member: string };
+  /** It stays what it is while a record refers to this one. */
+  readonly settled?: true;
 }
 
 /** What the record that is named by the member `reference` says when its own `member` is `is`. */
@@ -29,7 +42,10 @@ export interface Saying {
 /** Placements by schema: a zod schema says what a member looks like, this registry says the rest. */
 export const placements = z.registry<Placement>();
 
-export function place<S extends z.ZodType>(schema: S, placement: Placement): S {
+/** A schema whose placement the compiler knows too; at run time the registry does. */
+type Placed<S, P> = S & { readonly '~placement'?: P };
+
+export function place<S extends z.ZodType, const P extends Placement>(schema: S, placement: P): Placed<S, P> {
   placements.add(schema, placement);
   return schema;
 }
@@ -42,11 +58,28 @@ export function reference(name: string) {
       .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a record')
       .toLowerCase()
       .meta({ format: 'uuid' }),
-    { references: name },
+    // It stays with the profile it was made for (contract 8, row 10).
+    { references: name, saidBy: 'creator' },
   );
 }
 
 export type Members = Readonly<Record<string, z.ZodType>>;
+
+/** A password as it is said: never kept, but for the hash that is made of it. */
+export interface PasswordInput {
+  readonly schema: z.ZodType<string>;
+  /** The member that holds its hash. */
+  readonly hash: string;
+  /** The member that holds whether it was normalised before. */
+  readonly isNormalised: string;
+}
+
+/** The reverse lookup of a resource in its realm. */
+export interface Finding {
+  readonly filterables: Filterables;
+  /** The sets of members that a filter may name, each with one value; every one is answered from an index. */
+  readonly by: readonly (readonly string[])[];
+}
 
 /**
  * A resource as data. Validation, TypeScript types, OpenAPI, SQL, routes and links are all derived from it; a
@@ -71,11 +104,23 @@ export interface Resource<M extends Members = Members> {
   readonly members: M;
   /** Sets of columns that no two records of one realm share; decided by the index, and only there. */
   readonly unique: readonly (readonly string[])[];
+  /** What callers say over HTTP and no record holds. */
+  readonly inputs?: Readonly<Record<string, PasswordInput>>;
+  /** What an `id` in the body of a PUT must be (contract 8, row 9). */
+  readonly bodyId: 'own' | 'own_or_parent' | 'ignored';
+  /** Further links of a record, by name: addresses below the base URL with `{store}`, `{realm}` and `{id}` in them. */
+  readonly moreLinks?: Readonly<Record<string, string>>;
+  /** What its lists can be narrowed by; lists of other resources ignore `filter` and `sort` (contract 8, row 29). */
+  readonly filterables?: Filterables;
+  readonly finding?: Finding;
+  /** A record in which this member is true is not removed. */
+  readonly keptBy?: string;
   /** The public sentence of the OpenAPI document. */
   readonly summary: string;
 }
 
-export function resource<const M extends Members>(description: Resource<M>): Resource<M> {
+/** A description, every word of which the compiler knows: the client library infers its types from it. */
+export function resource<const D extends Resource>(description: D): D {
   return Object.freeze(description);
 }
 
@@ -111,6 +156,9 @@ export function keyColumns(resource: Resource): readonly string[] {
   );
 }
 
+/** Where records hang, or some of it: empty for all there are, a realm, a realm and a user. */
+export type Scope = readonly Uuid[];
+
 /** The address of the record above, or undefined for a realm. */
 export function parentKey(key: Key): Key | undefined {
   const [realm, ...path] = key;
@@ -130,4 +178,17 @@ export function membersOf(resource: Resource): readonly Member[] {
     schema,
     placement: placements.get(schema) ?? {},
   }));
+}
+
+/** Whether callers may see a member. */
+export function isVisible({ placement }: Member): boolean {
+  return placement.secret === undefined && placement.hidden === undefined;
+}
+
+/** The resource whose records this member names. */
+export function referenced(resource: Resource, member: string, all: readonly Resource[]): Resource {
+  const name = membersOf(resource).find((each) => each.name === member)?.placement.references;
+  const found = all.find((other) => other.name === name);
+  if (!found) throw new Error(`${resource.name}.${member} names no resource`);
+  return found;
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { email, username } from './folding.ts';
+import { password } from './password.ts';
 import { passwordHash } from './password_hash.ts';
 import { place, type Resource, reference, resource } from './resource.ts';
-import { httpUrl, issuerUrl, text } from './text.ts';
+import { httpUrl, issuerUrl, redirectUri, text } from './text.ts';
 
 /** The six resources. A member's name is written here and nowhere else. */
 
@@ -15,15 +16,38 @@ export const realm = resource({
   parent: undefined,
   selfPrefix: '/v2',
   scope: 'realms',
+  bodyId: 'own',
+  keptBy: 'preset',
   summary: 'A group of users and of the profiles they sign in through.',
   members: {
-    name: text(255),
-    redirect_uris: z.array(httpUrl(2048)).max(100).default([]),
-    duplicate_email_policy: z.enum(['allowed', 'api_only']).default('allowed'),
-    origin: place(z.object({ data: z.object({ id: text(255), type: text(255) }) }).optional(), {
-      within: 'relationships',
-      installation: 'account_authentication_settings',
-    }),
+    name: text(255).meta({ examples: ['Shop'] }),
+    redirect_uris: z
+      .array(redirectUri(2048))
+      .max(100)
+      .default([])
+      .meta({ examples: [['https://shop.example.com/callback']] }),
+    // In any letter case: the service that clients know takes it so (contract 2.1).
+    duplicate_email_policy: z
+      .string()
+      .toLowerCase()
+      .pipe(z.enum(['allowed', 'api_only']))
+      .default('allowed'),
+    origin: place(
+      z
+        .object({
+          data: z.object({
+            id: text(255).meta({ examples: ['shop-1'] }),
+            type: text(255).meta({ examples: ['account_authentication_settings'] }),
+          }),
+        })
+        .optional(),
+      {
+        within: 'relationships',
+        saidBy: 'creator',
+        installation: 'account_authentication_settings',
+      },
+    ),
+    preset: place(z.boolean().default(false), { hidden: true, saidBy: 'nobody' }),
   },
   unique: [],
 });
@@ -36,14 +60,31 @@ export const oidcProfile = resource({
   parent: realm,
   selfPrefix: '/v2',
   scope: 'profiles',
+  bodyId: 'own',
+  // Answered by nobody until sign-in exists (contract 8, row 31). Clients append `&client_id=…` to the first.
+  moreLinks: {
+    'authorization-endpoint':
+      '/oidc-idp/login/stores/{store}/authentication-realms/{realm}?elasticpath_commerce_cloud_profile_id={id}',
+    'callback-endpoint': '/oidc-idp/callback/stores/{store}/authentication-realms/{realm}/oidc-profiles/{id}',
+    'client-discovery-url':
+      '/oidc-idp/stores/{store}/authentication-realms/{realm}/.well-known/openid-configuration',
+  },
   summary: 'An external OpenID provider that users of the realm sign in through.',
   members: {
-    name: text(255),
+    name: text(255).meta({ examples: ['Company login'] }),
     discovery_url: httpUrl(2048),
-    client_id: text(1024),
-    client_secret: place(text(4096).optional(), { secret: 'sealed' }),
+    client_id: text(1024).meta({ examples: ['authrealm'] }),
+    client_secret: place(
+      text(4096)
+        .meta({ examples: ['a secret of the provider'] })
+        .optional(),
+      { secret: 'sealed', asked: true },
+    ),
     issuer: place(issuerUrl(), {
       within: 'meta',
+      saidBy: 'nobody',
+      settled: true,
+      learnedFrom: 'discovery_url',
       derived: { from: 'discovery_url', without: '/.well-known/openid-configuration' },
     }),
   },
@@ -58,9 +99,10 @@ export const passwordProfile = resource({
   parent: realm,
   selfPrefix: '/v2',
   scope: 'profiles',
+  bodyId: 'own',
   summary: 'A set of usernames with passwords that users of the realm sign in through.',
   members: {
-    name: text(255),
+    name: text(255).meta({ examples: ['Passwords'] }),
     username_format: z.enum(['any', 'email']).default('any'),
     enable_one_time_password_token: z.boolean().default(false),
   },
@@ -76,14 +118,46 @@ export const user = resource({
   parent: realm,
   selfPrefix: '/v2',
   scope: 'users',
+  bodyId: 'ignored',
+  filterables: {
+    id: { compared: 'identifier', operators: ['eq', 'in', 'gt', 'ge', 'lt', 'le'] },
+    name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike'] },
+    email: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike'] },
+    given_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
+    middle_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
+    family_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
+    created_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
+    updated_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
+  },
   summary: 'A user of the realm.',
   members: {
-    name: place(text(255), { folded: true }),
+    name: place(text(255).meta({ examples: ['Jane Doe'] }), { folded: true }),
     email: place(email(), { folded: true }),
-    given_name: text(255).nullable().default(null),
-    middle_name: text(255).nullable().default(null),
-    family_name: text(255).nullable().default(null),
-    creation_status: place(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), { within: 'meta' }),
+    given_name: place(
+      text(255)
+        .nullable()
+        .default(null)
+        .meta({ examples: ['Jane'] }),
+      { folded: true },
+    ),
+    middle_name: place(
+      text(255)
+        .nullable()
+        .default(null)
+        .meta({ examples: ['Mary'] }),
+      { folded: true },
+    ),
+    family_name: place(
+      text(255)
+        .nullable()
+        .default(null)
+        .meta({ examples: ['Doe'] }),
+      { folded: true },
+    ),
+    creation_status: place(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
+      within: 'meta',
+      saidBy: 'nobody',
+    }),
   },
   unique: [],
 });
@@ -96,10 +170,19 @@ export const oidcProfileInfo = resource({
   parent: user,
   selfPrefix: '/v2',
   scope: 'oidc-profile-infos',
+  bodyId: 'own_or_parent',
+  finding: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq', 'in'] },
+      issuer: { compared: 'exact', operators: ['eq'] },
+      subject: { compared: 'exact', operators: ['eq'] },
+    },
+    by: [['issuer', 'subject'], ['id']],
+  },
   summary: 'The link between a user and a subject at an issuer.',
   members: {
-    subject: text(255),
-    issuer: issuerUrl(),
+    subject: text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }),
+    issuer: place(issuerUrl(), { sameAs: { reference: 'oidc_profile_id', member: 'issuer' } }),
     oidc_profile_id: reference('oidc-profile'),
   },
   unique: [['issuer', 'subject']],
@@ -114,24 +197,45 @@ export const passwordProfileInfo = resource({
   // The self link of a single record of this kind lacks the version segment (seed 4.2).
   selfPrefix: '',
   scope: 'password-profile-infos',
+  bodyId: 'own',
+  finding: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq', 'in'] },
+      username: { compared: 'folded', operators: ['eq'] },
+      password_profile_id: { compared: 'identifier', operators: ['eq'] },
+    },
+    by: [['username'], ['username', 'password_profile_id'], ['id']],
+  },
+  inputs: {
+    password: { schema: password(), hash: 'password_hash', isNormalised: 'password_normalised' },
+  },
   summary: 'The link between a user and a username with a password.',
   members: {
-    username: place(username(), {
+    username: place(username().meta({ examples: ['jane'] }), {
       folded: true,
       emailWhere: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
     }),
     password_profile_id: reference('password-profile'),
-    password_hash: place(passwordHash().optional(), { secret: 'hashed' }),
+    password_hash: place(passwordHash().optional(), { secret: 'kept', saidBy: 'nobody' }),
+    // Not known of a hash that was brought along.
+    password_normalised: place(z.boolean().optional(), { secret: 'kept', saidBy: 'nobody' }),
   },
   unique: [['password_profile_id', 'username']],
 });
 
-/** Parents before children: the order in which records can be written. */
-export const RESOURCES: readonly Resource[] = [
-  realm,
-  oidcProfile,
-  passwordProfile,
-  user,
-  oidcProfileInfo,
-  passwordProfileInfo,
-];
+/**
+ * All of them, parents before children: the order in which records can be written. The client library calls their
+ * collections by these names.
+ */
+export const DESCRIPTIONS = {
+  realms: realm,
+  oidcProfiles: oidcProfile,
+  passwordProfiles: passwordProfile,
+  users: user,
+  oidcProfileInfos: oidcProfileInfo,
+  passwordProfileInfos: passwordProfileInfo,
+} as const satisfies Readonly<Record<string, Resource>>;
+
+export type CollectionName = keyof typeof DESCRIPTIONS;
+
+export const RESOURCES: readonly Resource[] = Object.values(DESCRIPTIONS);

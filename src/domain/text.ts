@@ -31,10 +31,14 @@ const HTTP_URL = /^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/;
 export function httpUrl(max: number) {
   return z
     .string()
-    .refine((value) => value.length <= max && HTTP_URL.test(value) && URL.canParse(value), {
+    .refine((value) => isHttpUrl(value, max), {
       error: `must be an absolute http or https URL of at most ${max} ASCII characters`,
     })
     .meta({ format: 'uri', minLength: 1, maxLength: max });
+}
+
+function isHttpUrl(value: string, max: number): boolean {
+  return value.length <= max && HTTP_URL.test(value) && URL.canParse(value);
 }
 
 /**
@@ -45,6 +49,28 @@ export function issuerUrl() {
   return httpUrl(1024).refine((value) => !/[?#]/.test(value) && !authority(value).includes('@'), {
     error: 'must have no userinfo, query or fragment',
   });
+}
+
+/** A well-formed address that is refused for what it is: 422, not 400 (contract 8, row 14). */
+export const IMPOSSIBLE = Object.freeze({ isImpossible: true });
+
+const LOCAL_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1']);
+
+/** Where a browser is sent back to: https, or http on this machine, and no fragment (contract 8, row 35). */
+export function redirectUri(max: number) {
+  return z
+    .string()
+    .refine((value) => isHttpUrl(value, max) && isRedirectUri(new URL(value)), {
+      error:
+        'must be an absolute https URL, or http with the host localhost or 127.0.0.1, without fragment, of at most ' +
+        `${max} ASCII characters`,
+      params: IMPOSSIBLE,
+    })
+    .meta({ format: 'uri', minLength: 1, maxLength: max });
+}
+
+function isRedirectUri({ protocol, hostname, href }: URL): boolean {
+  return !href.includes('#') && (protocol === 'https:' || LOCAL_HOSTS.has(hostname));
 }
 
 function authority(url: string): string {

@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { Principal } from '../domain/principal.ts';
-import type { AnyRecord, Key } from '../domain/resource.ts';
+import type { AnyRecord, Key, Scope } from '../domain/resource.ts';
 import type { Reply } from './reply.ts';
 
 /** One request on its way. Each stage fills a field, and reads only what an earlier one has filled. */
@@ -11,6 +11,10 @@ export interface Call {
   readonly requestId: string;
   principal: Principal | undefined;
   key: Key | undefined;
+  /** The records above a collection. */
+  scope: Scope | undefined;
+  /** The text of the body. */
+  body: string | undefined;
   record: AnyRecord | undefined;
   etag: string | undefined;
 }
@@ -23,6 +27,8 @@ export function openCall(request: Request, params: Call['params'], requestId: st
     requestId,
     principal: undefined,
     key: undefined,
+    scope: undefined,
+    body: undefined,
     record: undefined,
     etag: undefined,
   };

@@ -4,6 +4,7 @@ import type { Method } from './router.ts';
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
+  'Idempotency-Key',
   'If-Match',
   'If-None-Match',
   'X-Request-Id',

@@ -1,4 +1,4 @@
-import { type Key, lineage, type Resource } from '../domain/resource.ts';
+import { type Key, lineage, type Resource, type Scope } from '../domain/resource.ts';
 
 /** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
 export function itemPattern(resource: Resource): string {
@@ -10,6 +10,22 @@ export function itemPattern(resource: Resource): string {
 /** The names of a route's parameters, in the order of the key they make. */
 export function paramNames(resource: Resource): readonly string[] {
   return lineage(resource).map((ancestor) => paramName(ancestor, resource));
+}
+
+/** The names of a collection's parameters: those of the records above. */
+export function scopeParamNames(resource: Resource): readonly string[] {
+  return paramNames(resource).slice(0, -1);
+}
+
+/** Where the collection of a resource answers. */
+export function collectionPattern(resource: Resource): string {
+  return `/v2${itemPattern(resource)}`.replace(/\/:id$/, '');
+}
+
+/** Where the records of a whole realm are found by what they say. */
+export function findingPattern(resource: Resource): string {
+  const [realm] = lineage(resource);
+  return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
 function paramName(ancestor: Resource, resource: Resource): string {
@@ -35,4 +51,11 @@ export function selfLinkTexts(resource: Resource, baseUrl: string): readonly str
 export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => string {
   const texts = selfLinkTexts(resource, baseUrl);
   return (key) => texts.map((text, depth) => `${text}${key[depth]}`).join('');
+}
+
+/** Builds the absolute address of a collection, below as many records as its scope names; without a query. */
+export function collectionLinks(line: readonly Resource[], baseUrl: string): (scope: Scope) => string {
+  const [first = '', ...below] = line.map(({ collection }) => `/${collection}`);
+  return (scope) =>
+    below.reduce((url, text, depth) => `${url}/${scope[depth]}${text}`, `${baseUrl}/v2${first}`);
 }

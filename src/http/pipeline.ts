@@ -5,7 +5,7 @@ import { mayTouch, type Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
-import { paramNames } from './links.ts';
+import { paramNames, scopeParamNames } from './links.ts';
 import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
@@ -14,48 +14,67 @@ export interface Rooms {
   readonly store: Pick<Store, 'get'>;
   readonly tokens: Tokens;
   readonly baseUrl: string;
+  /** The identifier of this installation (STORE in contract 8, row 31). */
+  readonly installation: string;
 }
 
 /** One answer for everything that is not there for this caller, whatever the reason. */
 const NOT_FOUND = faultReply('not_found');
-const RECORD_CACHING = 'private, no-cache';
+export const RECORD_CACHING = 'private, no-cache';
 
 /**
  * The path of a lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
  * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
  * (404), preconditions (304), the body.
  */
-export function lookup(resource: Resource, { store, tokens, baseUrl }: Rooms): Answer {
+export function lookup(resource: Resource, { store, tokens, baseUrl, installation }: Rooms): Answer {
   return walk([
     authenticate(tokens),
     permit(`${resource.scope}:read`),
     locate(resource),
     read(resource, store),
     compare(etags(baseUrl)),
-    present(presenterOf(resource, baseUrl)),
+    present(presenterOf(resource, baseUrl, installation)),
   ]);
 }
 
 /** Decided by token and operation alone, so that it tells nothing about what exists. */
-function permit(scope: string): Stage {
+export function permit(scope: string): Stage {
   const refusal = insufficientScope(scope);
   return (call) => ((call.principal as Principal).scopes.has(scope) ? undefined : refusal);
 }
 
 /** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
-function locate(resource: Resource): Stage {
+export function locate(resource: Resource): Stage {
   const names = paramNames(resource);
   return (call) => {
-    const key: Uuid[] = [];
-    for (const name of names) {
-      const id = parseUuid(call.params[name] ?? '');
-      if (id === undefined) return NOT_FOUND;
-      key.push(id);
-    }
-    if (!mayTouch(call.principal as Principal, key[0] as Uuid)) return NOT_FOUND;
-    call.key = key as unknown as Key;
+    const ids = idsOf(call, names);
+    if (ids === undefined) return NOT_FOUND;
+    call.key = ids as unknown as Key;
     return undefined;
   };
+}
+
+/** The same for the records above a collection, as many as its path names. */
+export function locateScope(resource: Resource): Stage {
+  const names = scopeParamNames(resource);
+  return (call) => {
+    const ids = idsOf(call, names);
+    if (ids === undefined) return NOT_FOUND;
+    call.scope = ids;
+    return undefined;
+  };
+}
+
+function idsOf({ params, principal }: Call, names: readonly string[]): Uuid[] | undefined {
+  const ids: Uuid[] = [];
+  for (const name of names) {
+    const id = parseUuid(params[name] ?? '');
+    if (id === undefined) return undefined;
+    ids.push(id);
+  }
+  const [realm] = ids;
+  return realm === undefined || mayTouch(principal as Principal, realm) ? ids : undefined;
 }
 
 function read(resource: Resource, store: Pick<Store, 'get'>): Stage {

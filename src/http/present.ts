@@ -1,5 +1,12 @@
 import type { Uuid } from '../domain/id.ts';
-import { type AnyRecord, type Key, type Member, membersOf, type Resource } from '../domain/resource.ts';
+import {
+  type AnyRecord,
+  isVisible,
+  type Key,
+  type Member,
+  membersOf,
+  type Resource,
+} from '../domain/resource.ts';
 import { selfLinkTexts } from './links.ts';
 
 /** Moves when the bytes of an unchanged record would: part of every ETag. */
@@ -12,28 +19,75 @@ export type Presenter = (record: AnyRecord, key: Key) => string;
 type Piece = string | Presenter;
 
 /**
- * The body of one record: `data` with exactly the members of its description, secrets left out, and `links.self`
- * (contract 2; the seed's tables for the two profile infos).
+ * The body of one record: `data` with exactly the members of its description that callers may see, and `links` beside it
+ * (contract 2; the seed's tables for the two profile infos). `installation` is STORE of contract 8, row 31.
  */
-export function presenterOf(resource: Resource, baseUrl: string): Presenter {
-  const visible = membersOf(resource).filter(({ placement }) => !placement.secret);
-  const within = (place: Member['placement']['within']) =>
-    members(visible.filter(({ placement }) => placement.within === place));
+export function presenterOf(resource: Resource, baseUrl: string, installation: string): Presenter {
   return joining([
     '{"data":',
-    ...object([
-      ['"id":"', ({ id }) => id, `","type":${JSON.stringify(resource.type)}`],
-      ...within(undefined),
-      ...nested('relationships', within('relationships')),
-      ...nested('meta', [...within('meta'), ['"created_at":"', stamps, '"']]),
-    ]),
-    ',"links":{"self":"',
-    ...selfLinkTexts(resource, baseUrl).flatMap((text, depth) => [
-      text,
-      (_: AnyRecord, key: Key) => key[depth] ?? '',
-    ]),
-    '"}}',
+    ...object(dataOf(resource, [])),
+    ',"links":',
+    ...object(linksOf(resource, baseUrl, installation)),
+    '}',
   ]);
+}
+
+/** What decides how the items of a list are written, beside their resource. */
+export interface ItemPlace {
+  readonly baseUrl: string;
+  readonly installation: string;
+  /** Items of a whole realm say whose they are. */
+  readonly saysParent: boolean;
+}
+
+/** An item of a list: the members of the single record with its links among them, each versioned (contract 3.2). */
+export function itemPresenterOf(
+  resource: Resource,
+  { baseUrl, installation, saysParent }: ItemPlace,
+): Presenter {
+  const relationships = saysParent && resource.parent ? [parentOf(resource.parent)] : [];
+  const links = linksOf({ ...resource, selfPrefix: '/v2' }, baseUrl, installation);
+  return joining(object([...dataOf(resource, relationships), ...nested('links', links)]));
+}
+
+function dataOf(resource: Resource, relationships: readonly Piece[][]): Piece[][] {
+  const visible = membersOf(resource).filter(isVisible);
+  const within = (place: Member['placement']['within']) =>
+    members(visible.filter(({ placement }) => placement.within === place));
+  return [
+    ['"id":"', ({ id }) => id, `","type":${JSON.stringify(resource.type)}`],
+    ...within(undefined),
+    ...nested('relationships', [...within('relationships'), ...relationships]),
+    ...nested('meta', [...within('meta'), ['"created_at":"', stamps, '"']]),
+  ];
+}
+
+/** The record right above, as a relationship named after its type. */
+function parentOf({ type }: Resource): Piece[] {
+  return [`"${type}":{"data":{"id":"`, (_, key) => key.at(-2) ?? '', `","type":"${type}"}}`];
+}
+
+function linksOf(resource: Resource, baseUrl: string, installation: string): Piece[][] {
+  const self = selfLinkTexts(resource, baseUrl).flatMap((text, depth): Piece[] => [
+    text,
+    (_, key) => key[depth] ?? '',
+  ]);
+  const more = Object.entries(resource.moreLinks ?? {}).map(([name, link]) => [
+    `"${name}":"`,
+    ...moreLinkPieces(baseUrl + link, installation),
+    '"',
+  ]);
+  return [['"self":"', ...self, '"'], ...more];
+}
+
+/** The pieces of a further link: what stands in braces is said by the record, or by this installation. */
+function moreLinkPieces(link: string, installation: string): Piece[] {
+  const said: Readonly<Record<string, Piece>> = {
+    '{store}': installation,
+    '{realm}': (_, key) => key[0],
+    '{id}': ({ id }) => id,
+  };
+  return link.split(/(\{\w+\})/).map((text) => said[text] ?? text);
 }
 
 /** Joins what is always the same once and for all. */
@@ -83,11 +137,13 @@ export function instant(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
+type Revised = Pick<AnyRecord, 'revision'> & Readonly<Record<string, unknown>>;
+
 /**
  * Makes strong ETags: the record's stored random revision, joined with a digest of what else decides the bytes. No
  * value of the record takes part.
  */
-export function etags(baseUrl: string): (record: AnyRecord) => string {
+export function etags(baseUrl: string): (record: Revised) => string {
   const digest = new Bun.CryptoHasher('sha256')
     .update(`${baseUrl}\n${REPRESENTATION_VERSION}`)
     .digest('base64url')

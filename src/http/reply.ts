@@ -1,4 +1,5 @@
-import { FAULTS, type FaultCode } from '../domain/fault.ts';
+import { type Complaint, FAULTS, type Fault, type FaultCode } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
 
 /** Every answer carries it; a reply that serves many calls gets it when it is written. */
 export const REQUEST_ID = 'X-Request-Id';
@@ -13,29 +14,78 @@ export interface Reply {
 
 export const JSON_TYPE = 'application/json';
 
+/** One error of the family's error body (contract 3.5). */
+interface ErrorEntry {
+  readonly status: string;
+  readonly title: string;
+  readonly detail: string;
+  /** What the error is about: a JSON pointer into the body, or a parameter of the query. */
+  readonly source?: { readonly pointer: string } | { readonly parameter: string };
+}
+
 /** The one function that knows the error body (contract 3.5). */
-export function errorBody(status: number, title: string, detail: string) {
+export function errorBody(status: number, title: string, detail: string): { errors: readonly ErrorEntry[] } {
   return { errors: [{ status: String(status), title, detail }] };
 }
 
-/** The answer of a fault. The same bytes every time: nothing of the request is in it. */
-function replyOf(code: FaultCode): Reply {
+const RETRYABLE: ReadonlySet<FaultCode> = new Set(['key_in_flight', 'overloaded', 'unavailable']);
+/** Whose complaints are told, and what they are about. */
+const TOLD: Readonly<Partial<Record<FaultCode, 'pointer' | 'parameter'>>> = {
+  malformed: 'pointer',
+  invalid: 'pointer',
+  conflict: 'pointer',
+  filter_malformed: 'parameter',
+  query_invalid: 'parameter',
+};
+
+function headersOf(code: FaultCode): Readonly<Record<string, string>> {
+  const retry: Record<string, string> = RETRYABLE.has(code) ? { 'Retry-After': '1' } : {};
+  return Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
+}
+
+/** The answer of a fault without complaints. The same bytes every time: nothing of the request is in it. */
+function plainReply(code: FaultCode): Reply {
   const { status, title, detail } = FAULTS[code];
-  const retry: Record<string, string> = status === 503 ? { 'Retry-After': '1' } : {};
   return Object.freeze({
     status,
-    headers: Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry }),
+    headers: headersOf(code),
     body: JSON.stringify(errorBody(status, title, detail)),
   });
 }
 
 const REPLIES = new Map<FaultCode, Reply>(
-  (Object.keys(FAULTS) as FaultCode[]).map((code) => [code, replyOf(code)]),
+  (Object.keys(FAULTS) as FaultCode[]).map((code) => [code, plainReply(code)]),
 );
 
 export function faultReply(code: FaultCode, headers?: Readonly<Record<string, string>>): Reply {
-  const reply = REPLIES.get(code) ?? replyOf('internal');
+  const reply = REPLIES.get(code) ?? plainReply('internal');
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
+}
+
+/** The answer of a fault: one error for each complaint, with the member or parameter it is about. */
+export function replyOf({ code, complaints }: Fault): Reply {
+  const about = TOLD[code];
+  if (about === undefined || complaints.length === 0) return faultReply(code);
+  const { status, title } = FAULTS[code];
+  const errors = complaints.slice(0, LIMITS.complaintsMax).map(
+    (complaint): ErrorEntry => ({
+      status: String(status),
+      title,
+      detail: detailOf(code, complaint),
+      source: about === 'pointer' ? { pointer: pointerTo(complaint.field) } : { parameter: complaint.field },
+    }),
+  );
+  return { status, headers: headersOf(code), body: JSON.stringify({ errors }) };
+}
+
+/** Clients of the family know how a filter is refused (contract 3.4). */
+function detailOf(code: FaultCode, { field, rule }: Complaint): string {
+  return code === 'filter_malformed' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
+}
+
+/** A pointer into the body (RFC 6901); the empty one is the whole of it. */
+function pointerTo(field: string): string {
+  return field === 'body' ? '' : `/${field.replaceAll('.', '/')}`;
 }
 
 /** A document of ours, the same for everyone. */

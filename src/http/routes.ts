@@ -4,20 +4,14 @@ import type { AccessCache } from '../access/table.ts';
 import type { Store } from '../directory/store.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
-import type { Resource } from '../domain/resource.ts';
-import { oidcProfileInfo, passwordProfileInfo } from '../domain/resources.ts';
 import type { Answer } from './call.ts';
-import { itemPatterns } from './links.ts';
 import { tokenEndpoint } from './oauth.ts';
 import { openApiDocument } from './openapi.ts';
-import { lookup, type Rooms } from './pipeline.ts';
 import { documentReply, type Reply } from './reply.ts';
+import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
 
-/** The resources whose records are read by ID. */
-export const LOOKUPS: readonly Resource[] = [oidcProfileInfo, passwordProfileInfo];
-
-export interface House extends Rooms {
+export interface House extends ResourceRooms {
   readonly store: Store;
   readonly access: AccessCache;
   readonly grant: GrantToken;
@@ -42,12 +36,9 @@ export function prefixOf(baseUrl: string): string {
 
 function ownRoutes(house: House): Route[] {
   const token = tokenEndpoint(house.grant);
-  const document = () => documentReply(openApiDocument(house.baseUrl, house.version, LOOKUPS), REVALIDATED);
+  const document = () => documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
   return [
-    ...LOOKUPS.flatMap((resource) => {
-      const answer = lookup(resource, house);
-      return itemPatterns(resource).map((pattern) => ({ pattern, answers: { GET: answer } }));
-    }),
+    ...resourceRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },
     { pattern: '/.well-known/jwks.json', answers: { GET: keySet(house.access) } },

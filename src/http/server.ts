@@ -3,7 +3,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import { type Answer, type Call, openCall } from './call.ts';
 import { openCors } from './cors.ts';
-import { faultReply, REQUEST_ID, type Reply } from './reply.ts';
+import { faultReply, REQUEST_ID, type Reply, replyOf } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
 export interface ServerSettings {
@@ -167,7 +167,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 function openNotes({ requestLogging }: ServerSettings, log: Log) {
   function failed(error: unknown, requestId: string, route: Route): Reply {
     const fault = error instanceof Fault ? error : new Fault('internal', [], error);
-    const reply = faultReply(fault.code);
+    const reply = replyOf(fault);
     if (reply.status >= 500) {
       const trace = traceOf(fault.cause ?? fault);
       log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });

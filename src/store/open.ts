@@ -3,8 +3,10 @@ import { refusalOf } from './advice.ts';
 import { inspectSqlite, type SqliteInspection } from './sqlite/inspection.ts';
 import type { MigrateMode } from './sqlite/migrate.ts';
 import { type Engine, knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
+import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
 export { refusalOf } from './advice.ts';
+export type { AskReader, ListQuestion } from './sqlite/lists.ts';
 export type { MigrateMode } from './sqlite/migrate.ts';
 export type { Engine } from './sqlite/open.ts';
 
@@ -47,6 +49,15 @@ export function inspectEngine({ path }: DatabaseAddress): SqliteInspection {
 export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
   try {
     return await reopenSqlite(address.path);
+  } catch (error) {
+    throw refusalOf(error, address.path);
+  }
+}
+
+/** Opens a database that the parent process has ready, to answer lists and nothing else. */
+export async function openReader(address: DatabaseAddress): Promise<Reader> {
+  try {
+    return await openSqliteReader(address.path);
   } catch (error) {
     throw refusalOf(error, address.path);
   }

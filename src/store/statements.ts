@@ -1,19 +1,31 @@
 import { z } from 'zod';
-import type { Stored } from '../directory/store.ts';
+import type { Patch, Placed } from '../directory/store.ts';
 import { foldedKey, UNICODE_VERSION } from '../domain/folding.ts';
 import {
   type AnyRecord,
+  isVisible,
   type Key,
   keyColumns,
   type Member,
   membersOf,
   type Resource,
+  referenced,
 } from '../domain/resource.ts';
+import { dependentsOf } from './cascade.ts';
 
 /** A value as an engine takes it. */
 export type SqlValue = string | number | Uint8Array | null;
 
 type Row = Record<string, unknown>;
+
+/** What becomes of some members of a record, as SQL. */
+export interface Patching {
+  /** Parameters: `values`, then the key. Answers the members a caller may see, as they are now. */
+  readonly update: string;
+  /** Parameters: `values`, the key, then the revision that must still be there. */
+  readonly updateSeen: string;
+  readonly values: (patch: Patch) => SqlValue[];
+}
 
 /** Every SQL text about one resource, and the two ways across: record to row, row to record. */
 export interface Statements {
@@ -21,14 +33,18 @@ export interface Statements {
   readonly select: string;
   /** Parameters: the key. Answers every column, secrets as they are stored. */
   readonly selectStored: string;
+  /** The identifier and the members a caller may see, as a select names them; `decode` reads such rows. */
+  readonly visible: string;
+  /** What holds of a row of this table unless it is being purged, to be put behind another condition. */
+  readonly unlessPurged: string;
   /** Every column of the table that says something about the record, in the order of `insertValues`. */
   readonly columns: readonly string[];
-  /** Parameters: `updateValues`, then the key. */
-  readonly update: string;
-  /** Parameters: `updateValues`, the key, then the revision that must still be there. */
-  readonly updateSeen: string;
+  /** Parameters: `replaceValues`, then the key. */
+  readonly replace: string;
   /** Parameters: the key. */
   readonly remove: string;
+  /** Parameters: the key. Answers the revision and whether the record is kept, also while it is being purged. */
+  readonly selectHeld: string;
   /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
   readonly holder: string;
   /** Parameters: realm, identifier, limit. Answers every column of the records behind them, in that order. */
@@ -38,26 +54,30 @@ export interface Statements {
   readonly count: string;
   /** Parameters: realm. */
   readonly countRealm: string;
-  readonly decodePlaced: (row: Row) => Stored;
+  readonly decodePlaced: (row: Row) => Placed;
   readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
-  readonly updateValues: (record: AnyRecord) => SqlValue[];
+  readonly replaceValues: (record: AnyRecord) => SqlValue[];
   readonly decode: (row: Row) => AnyRecord;
+  /** Made once for each set of members. Throws where the resource has no such member. */
+  readonly patching: (members: Patch['members']) => Patching;
+  /** The column that holds a member itself, and its value as the engine takes it. */
+  readonly columnOf: (member: string) => {
+    readonly name: string;
+    readonly encode: (value: unknown) => SqlValue;
+  };
   /** The set of members whose index has exactly these columns, realm aside. */
   readonly uniqueMembers: (columns: readonly string[]) => readonly string[] | undefined;
-  /** The members that name another record, with its table. */
-  readonly references: readonly {
-    readonly member: string;
-    readonly column: string;
-    readonly table: string;
-  }[];
+  /** The members that name another record. */
+  readonly references: readonly { readonly member: string; readonly target: Resource }[];
 }
 
 interface Column {
   readonly name: string;
-  readonly isSecret: boolean;
-  readonly encode: (record: AnyRecord) => SqlValue;
+  readonly isVisible: boolean;
+  readonly encode: (record: Patch['members']) => SqlValue;
   /** Absent where the stored value is the member's value. */
   readonly decode?: (stored: unknown) => unknown;
+  /** The member whose value it is; undefined for what is derived from one. */
   readonly member: string | undefined;
 }
 
@@ -65,39 +85,104 @@ interface Column {
 export function statementsFor(resource: Resource, all: readonly Resource[]): Statements {
   const keys = keyColumns(resource);
   const columns = [...membersOf(resource).flatMap(memberColumns), ...foldingColumns(resource), ...stamps];
-  const visible = columns.filter((column) => column.member !== undefined && !column.isSecret);
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
   const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
   const id = `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
+  const visible = `${id}, ${names(stored.filter((column) => column.isVisible))}`;
   const decoders = stored.filter((column) => column.decode || column.name !== column.member);
+  const unlessPurged = presence(resource, all);
+  const { table } = resource;
 
   return Object.freeze({
-    select: `select ${id}, ${names(visible)} from ${resource.table} where ${where}`,
-    selectStored: `select ${id}, ${names(stored)} from ${resource.table} where ${where}`,
+    select: `select ${visible} from ${table} where ${where}${unlessPurged}`,
+    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${unlessPurged}`,
+    visible,
+    unlessPurged,
     columns: [...keys, ...columns.map(({ name }) => name)],
-    update: `update ${resource.table} set ${assignments} where ${where}`,
-    updateSeen: `update ${resource.table} set ${assignments} where ${where} and revision = ?`,
-    remove: `delete from ${resource.table} where ${where}`,
-    holder: `select 1 from ${resource.table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
+    replace: `update ${table} set ${assignments} where ${where}`,
+    remove: `delete from ${table} where ${where}`,
+    selectHeld: `select revision, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
+    holder: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [
       ...key,
       ...columns.map((column) => column.encode(record)),
     ],
-    updateValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
+    replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodePlaced: (row: Row) => decodePlaced(row, decoders),
+    patching: patchings(resource, columns, { where: where + unlessPurged, visible }),
+    columnOf: (member: string) => {
+      const column = columns.find((each) => each.member === member);
+      if (!column) throw new Error(`${resource.name} has no member ${member}`);
+      return { name: column.name, encode: (value: unknown) => column.encode({ [member]: value }) };
+    },
     uniqueMembers: (found: readonly string[]) =>
       resource.unique.find(
-        (members) => members.map((member) => uniqueColumn(resource, member)).join() === found.join(),
+        (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
       ),
-    references: membersOf(resource).flatMap(({ name, placement }) => {
-      const target = all.find((other) => other.name === placement.references);
-      return target ? [{ member: name, column: name, table: target.table }] : [];
-    }),
+    references: membersOf(resource).flatMap(({ name, placement }) =>
+      placement.references ? [{ member: name, target: referenced(resource, name, all) }] : [],
+    ),
   });
+}
+
+/** Only what others hang on can be purged; what nothing hangs on is removed at once, and never asks. */
+function presence(resource: Resource, all: readonly Resource[]): string {
+  if (dependentsOf(resource, all).length === 0) return '';
+  const { name, table } = resource;
+  const id = keyColumns(resource).at(-1);
+  return ` and not exists (select 1 from purge where purge.realm_id = ${table}.realm_id
+    and purge.id = ${table}.${id} and purge.resource = '${name}')`;
+}
+
+/** What every patch of a resource has in its text. */
+interface PatchParts {
+  readonly where: string;
+  readonly visible: string;
+}
+
+/** Texts for each set of members that is patched: no more than the description has. */
+function patchings(
+  resource: Resource,
+  columns: readonly Column[],
+  parts: PatchParts,
+): Statements['patching'] {
+  const made = new Map<string, Patching>();
+  return (members) => {
+    const names = Object.keys(members).sort();
+    const named = names.join(' ');
+    const known = made.get(named);
+    if (known) return known;
+    const patching = patchingOf(resource, movedColumns(resource, columns, new Set(names)), parts);
+    made.set(named, patching);
+    return patching;
+  };
+}
+
+/** The columns of these members, with all that is derived from them. */
+function movedColumns(
+  resource: Resource,
+  columns: readonly Column[],
+  names: ReadonlySet<string>,
+): readonly Column[] {
+  const members = membersOf(resource).filter(({ name }) => names.has(name));
+  if (members.length < names.size) throw new Error(`${resource.name} has no member of that name`);
+  const folded = members.filter(({ placement }) => placement.folded).map(({ name }) => `${name}_key`);
+  const derived = new Set(folded.length > 0 ? [...folded, FOLDED_WITH] : []);
+  return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
+}
+
+function patchingOf({ table }: Resource, moved: readonly Column[], { where, visible }: PatchParts): Patching {
+  const assignments = moved.map(({ name }) => `${name} = ?`);
+  const stamped = [...assignments, 'updated_at = max(updated_at, ?)', 'revision = ?'].join(', ');
+  return {
+    update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
+    updateSeen: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
+    values: (patch) => [...moved.map((column) => column.encode(patch.members)), patch.at, patch.revision],
+  };
 }
 
 /** The index of the key is in the order of realm and identifier: a scan walks it, wherever it begins. */
@@ -127,7 +212,7 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
 }
 
 /** A row of a scan: the columns above its own identifier are its address, the rest its record. */
-function decodePlaced({ realm_id, user_id, ...rest }: Row, decoders: readonly Column[]): Stored {
+function decodePlaced({ realm_id, user_id, ...rest }: Row, decoders: readonly Column[]): Placed {
   const record = decodeRow(rest, decoders);
   const above = [realm_id, user_id].filter((id) => id !== undefined);
   return { key: [...above, record.id] as unknown as Key, record };
@@ -136,53 +221,79 @@ function decodePlaced({ realm_id, user_id, ...rest }: Row, decoders: readonly Co
 const stamps: readonly Column[] = (['created_at', 'updated_at', 'revision'] as const).map((name) => ({
   name,
   member: name,
-  isSecret: false,
-  encode: (record: AnyRecord) => record[name],
+  isVisible: true,
+  encode: (record) => record[name] as SqlValue,
 }));
 
 /** The column of a member. Booleans are kept as 0 and 1, lists and objects as JSON, the rest as it is. */
-function memberColumns({ name, schema, placement }: Member): Column[] {
-  const isSecret = placement.secret !== undefined;
-  const base = { name: placement.secret === 'sealed' ? `${name}_sealed` : name, member: name, isSecret };
-  const absent = (value: unknown) => (value === null ? undefined : value);
-  if (isSecret) return [{ ...base, encode: (record) => (record[name] ?? null) as SqlValue, decode: absent }];
-  switch (jsonType(schema)) {
-    case 'boolean':
-      return [{ ...base, encode: (record) => (record[name] ? 1 : 0), decode: (stored) => stored === 1 }];
-    case 'array':
-    case 'object':
-      return [
-        {
-          ...base,
-          encode: (record) => (record[name] === undefined ? null : JSON.stringify(record[name])),
-          decode: (stored) => (stored === null ? undefined : JSON.parse(stored as string)),
-        },
-      ];
-    default:
-      return [{ ...base, encode: (record) => (record[name] ?? null) as SqlValue }];
-  }
+function memberColumns(member: Member): readonly Column[] {
+  const { name, schema, placement } = member;
+  const isSealed = placement.secret === 'sealed';
+  const base = { name: isSealed ? `${name}_sealed` : name, member: name, isVisible: isVisible(member) };
+  const isOptional = mayBeMissing(schema);
+  const form = isSealed ? PLAIN : (FORMS[String(jsonType(schema))] ?? PLAIN);
+  const encode = (record: Patch['members']): SqlValue => {
+    const value = record[name];
+    return value === undefined && isOptional ? null : form.encode(value);
+  };
+  if (!isOptional) return [{ ...base, encode, ...(form.decode ? { decode: form.decode } : {}) }];
+  const decode = (stored: unknown): unknown => {
+    if (stored === null) return undefined;
+    return form.decode ? form.decode(stored) : stored;
+  };
+  return [{ ...base, encode, decode }];
 }
+
+interface Form {
+  readonly encode: (value: unknown) => SqlValue;
+  readonly decode?: (stored: unknown) => unknown;
+}
+
+const PLAIN: Form = { encode: (value) => (value ?? null) as SqlValue };
+const JSON_TEXT: Form = {
+  encode: (value) => JSON.stringify(value) ?? null,
+  decode: (stored) => JSON.parse(stored as string),
+};
+
+/** By the JSON type of a member. */
+const FORMS: Readonly<Record<string, Form>> = {
+  boolean: { encode: (value) => (value ? 1 : 0), decode: (stored) => stored === 1 },
+  array: JSON_TEXT,
+  object: JSON_TEXT,
+};
 
 function jsonType(schema: z.ZodType): unknown {
   return z.toJSONSchema(schema, { io: 'output' }).type;
 }
 
-function foldingColumns(resource: Resource): Column[] {
-  const folded = membersOf(resource).filter(({ placement }) => placement.folded);
-  if (folded.length === 0) return [];
-  const keys = folded.map(({ name }) => ({
-    name: `${name}_key`,
-    member: undefined,
-    isSecret: false,
-    encode: (record: AnyRecord) => foldedKey(record[name] as string),
-  }));
-  return [
-    ...keys,
-    { name: 'unicode_version', member: undefined, isSecret: false, encode: () => UNICODE_VERSION },
-  ];
+/** Whether a record can be without the member: it has no default either. */
+function mayBeMissing(schema: z.ZodType): boolean {
+  const parsed = schema.safeParse(undefined);
+  return parsed.success && parsed.data === undefined;
 }
 
-function uniqueColumn(resource: Resource, member: string): string {
+/** The Unicode version that the keys of a row were made with. */
+const FOLDED_WITH = 'unicode_version';
+
+function foldingColumns(resource: Resource): readonly Column[] {
+  const folded = membersOf(resource).filter(({ placement }) => placement.folded);
+  if (folded.length === 0) return [];
+  const keys = folded.map(
+    ({ name }): Column => ({
+      name: `${name}_key`,
+      member: undefined,
+      isVisible: false,
+      encode: (record) => {
+        const text = record[name] ?? null;
+        return text === null ? null : foldedKey(text as string);
+      },
+    }),
+  );
+  return [...keys, { name: FOLDED_WITH, member: undefined, isVisible: false, encode: () => UNICODE_VERSION }];
+}
+
+/** The column that decides whether two members are the same: the folded key where there is one. */
+export function comparedColumn(resource: Resource, member: string): string {
   const found = membersOf(resource).find(({ name }) => name === member);
   return found?.placement.folded ? `${member}_key` : member;
 }

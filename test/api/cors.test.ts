@@ -86,8 +86,9 @@ describe('where origins are listed', () => {
 
   test('a preflight is answered without a token and without a body', async () => {
     for (const [path, methods] of [
-      [LOOKUPS[0].path(planted), 'GET'],
-      [`${LOOKUPS[1].path(planted)}/`, 'GET'],
+      [LOOKUPS[0].path(planted), 'GET, PUT, DELETE'],
+      [`${LOOKUPS[1].path(planted)}/`, 'GET, PUT, DELETE'],
+      [LOOKUPS[0].path(planted).replace(/\/[^/]*$/, ''), 'GET, POST'],
       ['/oauth/access_token', 'POST'],
     ] as const) {
       const answer = await preflight(on, path, { Origin: SHOP, ...ASKED });
@@ -101,7 +102,7 @@ describe('where origins are listed', () => {
 
   /** Contract 3.6: what clients of the family send. */
   const SENT = [
-    ...['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'],
+    ...['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Idempotency-Key', 'X-Request-Id'],
     ...['X-MOLTIN-SDK-LANGUAGE', 'X-MOLTIN-SDK-VERSION', 'X-MOLTIN-APPLICATION', 'X-MOLTIN-AUTH-STORE'],
     ...['X-MOLTIN-CURRENCY', 'X-MOLTIN-LANGUAGE', 'X-Moltin-Customer-Token'],
     ...['EP-Account-Management-Authentication-Token', 'EP-Beta-Features', 'EP-Org-ID', 'EP-Store-ID'],
@@ -113,7 +114,7 @@ describe('where origins are listed', () => {
 
   test('OPTIONS that is no preflight is 405', async () => {
     const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP });
-    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
   });
 
   test('a preflight of what is not ours is 404', async () => {

@@ -36,6 +36,18 @@ function fail(error: unknown): never {
   throw error;
 }
 
+/** Faults that say what they are about: a member of the body, or a parameter. */
+const TOLD: Partial<Record<FaultCode, object>> = {
+  malformed: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  invalid: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  conflict: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  query_invalid: { detail: 'subject: unique', source: { parameter: 'subject' } },
+  filter_malformed: {
+    detail: 'Could not parse the supplied filter: unique',
+    source: { parameter: 'subject' },
+  },
+};
+
 describe('every fault', () => {
   const rows = [
     ...(Object.keys(FAULTS) as FaultCode[]).map((code) => [code, code] as const),
@@ -48,10 +60,12 @@ describe('every fault', () => {
     for (const when of ['now', 'later']) {
       const answer = await fetch(`${server.url}/${when}/${path}`);
       expect(answer.status).toBe(status);
-      expect(await answer.json()).toEqual({ errors: [{ status: String(status), title, detail }] });
+      expect(await answer.json()).toEqual({
+        errors: [{ status: String(status), title, detail, ...TOLD[code] }],
+      });
       expect(answer.headers.get('content-type')).toBe('application/json');
       expect(answer.headers.get('cache-control')).toBe('no-store');
-      expect(answer.headers.get('retry-after')).toBe(status === 503 ? '1' : null);
+      expect(answer.headers.get('retry-after')).toBe(status === 503 || code === 'key_in_flight' ? '1' : null);
       expect(JSON.stringify([...answer.headers])).not.toContain(SECRET);
     }
     expect(JSON.stringify(log)).not.toContain(SECRET);
@@ -66,6 +80,6 @@ test('a table of faults says nothing that could be a value: each sentence is sho
   for (const { status, title, detail } of Object.values(FAULTS)) {
     expect(status).toBeWithin(400, 600);
     expect(title).toMatch(/^[A-Z][A-Za-z ]+$/);
-    expect(detail).toMatch(/^[\w ;,/.]{1,80}$/);
+    expect(detail).toMatch(/^[\w ;,/.-]{1,80}$/);
   }
 });

@@ -2,9 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../src/domain/resources.ts';
-import { ground, land, type OpenStore, oidcLink } from './store.contract.ts';
-
-const LANDED = { kind: 'landed' } as const;
+import { ground, LANDED, land, type OpenStore, oidcLink, removing } from './ground.ts';
 
 /** What a Store promises of identifiers that are nearly the same: an engine may place records by a part of theirs. */
 export function alikeContract(name: string, open: () => Promise<OpenStore>): void {
@@ -32,13 +30,13 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
       for (const [index, { key, resource, record }] of alike.entries()) {
         expect(
           await land(store, {
-            op: 'update',
+            op: 'replace',
             resource,
             key,
             record: { ...record, updated_at: record.updated_at + 1 },
           }),
         ).toEqual(LANDED);
-        expect(await land(store, { op: 'delete', resource, key })).toEqual(LANDED);
+        expect(await store.remove(removing(resource, key))).toEqual({ kind: 'removed' });
         subjects[index] = undefined;
         expect(await found()).toEqual(subjects);
       }
@@ -54,7 +52,7 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await land(store, here, beyond)).toEqual(LANDED);
       for (const { key, record } of [here, beyond])
         expect(await store.get(oidcProfileInfo, key)).toEqual(record as never);
-      expect(await land(store, { op: 'delete', resource: here.resource, key: here.key })).toEqual(LANDED);
+      expect(await store.remove(removing(here.resource, here.key))).toEqual({ kind: 'removed' });
       expect(await store.get(oidcProfileInfo, here.key)).toBeUndefined();
       expect(await store.get(oidcProfileInfo, beyond.key)).toEqual(beyond.record as never);
     });

@@ -92,7 +92,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       const late = await plantAt(store, user, [id, mint()], { ...userMembers, name: 'late' });
       const first = inOrder(planted)[0] as Stored;
       const record = { ...first.record, name: 'renamed', revision: systemAmbient.mintRevision() };
-      await store.commit([{ op: 'update', resource: user, key: first.key, record }], []);
+      await store.commit([{ op: 'replace', resource: user, key: first.key, record }], []);
       expect(await all(before, user, 4)).toEqual([...inOrder(planted)]);
       expect(await before.count(user, id)).toBe(5);
       before.close();
@@ -121,11 +121,14 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
         username: 'Jane',
         password_profile_id: passwords.record.id,
         password_hash: PASSWORD_HASH,
+        password_normalised: true,
       });
+      const preset = await plantAt(store, realm, [mint()], { ...realmMembers, preset: true });
       const picture = await store.picture();
       expect(await all(picture, passwordProfile, 5)).toEqual([passwords]);
       expect(await all(picture, oidcProfile, 5)).toEqual([login]);
       expect(await all(picture, passwordProfileInfo, 5)).toEqual([link]);
+      expect(await all(picture, realm, 5, preset.record.id)).toEqual([preset]);
       picture.close();
     });
   });

@@ -1,10 +1,17 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import type { AccessStore, SealedStore } from '../../access/port.ts';
-import type { Inspection, KeyedText, MigrationState, RealmOrder } from '../../directory/inspection.ts';
+import type {
+  Inspection,
+  KeyedText,
+  MigrationState,
+  RealmOrder,
+  UnendedPurge,
+} from '../../directory/inspection.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { membersOf, type Resource } from '../../domain/resource.ts';
+import { membersOf } from '../../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES } from '../../domain/resources.ts';
+import { comparedColumn } from '../statements.ts';
 import { openAccess } from './access.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import type { Migration } from './migrate.ts';
@@ -46,6 +53,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
     schema: () => schemaDifferences(db, known),
     integrity: () => complaintsOf(rows),
     orphans: () => orphansOf(rows),
+    purges: () => purgesOf(rows),
     twins: () => twinsOf(rows),
     keyedTexts: (unicodeVersion) => keyedTextsOf(rows, unicodeVersion),
     issuers: () => rows(ISSUERS),
@@ -171,10 +179,15 @@ function* orphansOf(rows: Rows) {
   }
 }
 
-/** The column that decides whether two members are the same. */
-function comparedColumn(resource: Resource, name: string): string {
-  const member = membersOf(resource).find((each) => each.name === name);
-  return member?.placement.folded ? `${name}_key` : name;
+/** The marks that a purge leaves until it is done. */
+function* purgesOf(rows: Rows): Iterable<UnendedPurge> {
+  for (const resource of RESOURCES) {
+    yield* rows<UnendedPurge>(
+      `select '${resource.table}' as "table", realm_id as realm, id, '${resource.name}' as resource
+       from purge where resource = ? order by realm_id, id`,
+      resource.name,
+    );
+  }
 }
 
 /** Every row is read, never through the index that should have kept twins out. */
@@ -210,7 +223,8 @@ function* keyedTextsOf(rows: Rows, unicodeVersion: string): Iterable<KeyedText> 
         `select '${resource.table}' as "table", realm_id as realm, id, '${name}' as "column", ${name} as text,
            ${name}_key as "key", unicode_version as unicodeVersion
          from ${resource.table} not indexed
-         where ${name}_key <> lower(${name}) or unicode_version <> ? or ${name} glob ${PLAIN_NOT}`,
+         where ${name}_key is not lower(${name})
+           or (${name} is not null and (unicode_version <> ? or ${name} glob ${PLAIN_NOT}))`,
         unicodeVersion,
       );
     }

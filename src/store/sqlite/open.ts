@@ -9,6 +9,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from './access.ts';
 import { connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
+import { type AskReader, openLists } from './lists.ts';
 import { judgeSchema, type MigrateMode, type Migration, migrate, noSchema } from './migrate.ts';
 import { inPlace, openPlace, proveNoOrphan } from './place.ts';
 import { openRecords } from './records.ts';
@@ -21,6 +22,8 @@ export interface Engine {
   readonly records: Store & Loader & Scanner;
   readonly access: AccessStore;
   readonly sealed: SealedStore;
+  /** `records.list` for a process that must not stop for it: what could touch many rows is asked of another one. */
+  listBeside(ask: AskReader): Store['list'];
   /** Copies everything into a new file, complete and consistent, while the service runs. */
   copyTo(path: string): Promise<void>;
   close(): void;
@@ -120,6 +123,7 @@ function engineOver(db: Database): Engine {
       },
     },
     sealed: openSealed(db, snapshot, writer),
+    listBeside: openLists(db, snapshot).beside,
     copyTo: (path) =>
       retryWhileBusy(() => {
         snapshot.end();

@@ -17,7 +17,8 @@ export async function takePicture(db: Database, of: (resource: Resource) => Stat
   }
 }
 
-function secondConnection(db: Database): Database {
+/** A read transaction on a connection of its own. */
+export function secondConnection(db: Database): Database {
   // Nothing but its own connection reaches a database in memory: its picture is a copy.
   if (db.filename === '' || db.filename === ':memory:') return Database.deserialize(db.serialize());
   const own = new Database(db.filename, { readonly: true });

@@ -1,16 +1,23 @@
 import type { Database } from 'bun:sqlite';
-import type { Load, Loader, LoadOutcome, Scanner, Store, Write } from '../../directory/store.ts';
+import type { Loader, Memory, Scanner, Store, Verdict, Write } from '../../directory/store.ts';
 import type { Change, SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { AnyRecord, Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { readFrom } from './connection.ts';
+import { openCounting } from './counting.ts';
+import { openGuards } from './guards.ts';
+import { openLists } from './lists.ts';
+import { openLoading } from './loading.ts';
+import { openMemories } from './memories.ts';
 import { takePicture } from './picture.ts';
 import { type Prepared, prepare } from './prepared.ts';
+import { openPurges } from './purges.ts';
+import { openRemovals } from './removal.ts';
 import { openSealGuard } from './sealed.ts';
 import { slotOf } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
-import { applyWrite, ID_TAKEN, LANDED } from './verdicts.ts';
+import { applyWrite, LANDED } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
 
 /** Records and their changes in one SQLite file. */
@@ -27,47 +34,12 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
     return found;
   }
 
-  const guard = openSealGuard(db);
-  const apply = (write: Write) => {
-    guard(write);
-    return applyWrite(write, of);
-  };
-
-  /** Writes one record, unless it is there. Where it is likely to be, looking first spares a failing insert. */
-  function loadOne(load: Load, isLikelyThere: boolean): Loaded {
-    const known = isLikelyThere ? compare(load) : undefined;
-    if (known) return known;
-    const verdict = apply(load.write);
-    // An identifier can also be taken by a record under another user: then there is nothing to compare.
-    return (verdict === ID_TAKEN ? compare(load) : undefined) ?? { outcome: verdict };
-  }
-
-  function compare({ write, judge }: Load): Loaded | undefined {
-    const statements = of(write.resource);
-    const row = statements.selectStored.get(...write.key);
-    if (!row) return undefined;
-    const { judgement, change, record = write.record } = judge(statements.texts.decode(row));
-    if (judgement === 'same') return { outcome: { kind: 'same' } };
-    if (judgement === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
-    const replaced = apply({ ...write, record, op: 'update' });
-    return replaced.kind === 'landed' ? { outcome: { kind: 'replaced' }, change } : { outcome: replaced };
-  }
-
-  function loadAll(loads: readonly Load[], stopAtFirst: boolean): Outcome<LoadOutcome[]> {
-    const value: LoadOutcome[] = [];
-    const changes: Change[] = [];
-    let isLikelyThere = false;
-    for (const load of loads) {
-      const { outcome, change } = loadOne(load, isLikelyThere);
-      value.push(outcome);
-      // A file that is read again goes on as it began.
-      isLikelyThere = outcome.kind === 'same';
-      if (outcome.kind === 'landed') changes.push(load.change);
-      else if (change) changes.push(change);
-      else if (stopAtFirst && (outcome.kind === 'taken' || outcome.kind === 'differs')) break;
-    }
-    return { value, keep: true, changes };
-  }
+  const purges = openPurges(db, of);
+  const memories = openMemories(db);
+  const removals = openRemovals(db, { of, purges, memories });
+  const count = openCounting(db, snapshot);
+  const { commit, applier } = openCommits(db, { of, purges, memories });
+  const load = openLoading(of, applier);
 
   return {
     get<R extends Resource>(resource: R, key: Key) {
@@ -78,16 +50,14 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         return row ? (texts.decode(row) as unknown as RecordOf<R>) : undefined;
       });
     },
-    commit: (writes, changes) =>
-      writer.write(() => {
-        for (const write of writes) {
-          const verdict = apply(write);
-          if (verdict.kind !== 'landed') return { value: verdict, keep: false };
-        }
-        return { value: LANDED, keep: true, changes };
-      }),
+    list: openLists(db, snapshot).here,
+    commit: (writes, changes, memory) => writer.write(() => commit(writes, changes, memory)),
+    recall: (place, now) => readFrom(snapshot, () => memories.recall(place, now)),
+    remove: (removal) => writer.write(() => removals.remove(removal)),
+    purge: (removal) => writer.write(() => removals.purge(removal)),
+    countBelow: (resource, key) => count(removals.dependents(resource), key),
     picture: () => takePicture(db, (resource) => of(resource).texts),
-    load: (loads, stopAtFirst) => writer.write(() => loadAll(loads, stopAtFirst)),
+    load: (loads, stopAtFirst) => writer.write(() => load(loads, stopAtFirst)),
     changes: (realm, after, limit) =>
       readFrom(snapshot, () => selectChanges.all(realm, after, limit).map(changeOfRow)),
     ready: () =>
@@ -97,10 +67,58 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
   };
 }
 
-interface Loaded {
-  readonly outcome: LoadOutcome;
-  /** What a replacement leaves behind. */
-  readonly change?: Change;
+interface Rooms {
+  readonly of: (resource: Resource) => Prepared;
+  readonly purges: ReturnType<typeof openPurges>;
+  readonly memories: ReturnType<typeof openMemories>;
+}
+
+const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
+
+/** The work of a commit, and of single writes without guards. */
+function openCommits(db: Database, { of, purges, memories }: Rooms) {
+  const sealGuard = openSealGuard(db);
+  const guards = openGuards(of);
+
+  /** What applies the writes of one transaction: whether anything is being purged is asked once for all of them. */
+  function applier(): (write: Write) => Verdict {
+    const isPurging = purges.areUnderWay();
+    return (write) => {
+      sealGuard.ofWrite(write);
+      return (isPurging ? purges.hindrance(write) : undefined) ?? applyWrite(write, of);
+    };
+  }
+
+  function applyGuarded(write: Write, apply: (write: Write) => Verdict): Verdict {
+    const before = guards.before(write);
+    const verdict = apply(write);
+    if (verdict.kind !== 'landed') return verdict;
+    const broken = before ?? guards.after(write);
+    return broken ? { kind: 'refused', guard: broken } : verdict;
+  }
+
+  function commit(
+    writes: readonly Write[],
+    changes: readonly Change[],
+    memory: Memory | undefined,
+  ): Outcome<Verdict> {
+    if (memory) {
+      sealGuard.ofMemory(memory);
+      // Looked at first: a repetition of the same request would break the rules that the first one kept.
+      if (!memories.keep(memory)) return { value: REMEMBERED, keep: false };
+    }
+    const patched: AnyRecord[] = [];
+    const apply = applier();
+    for (const write of writes) {
+      const verdict = applyGuarded(write, apply);
+      if (verdict.kind !== 'landed') return { value: verdict, keep: false };
+      if (verdict.patched) patched.push(...verdict.patched);
+    }
+    const value: Verdict = patched.length === 0 ? LANDED : { kind: 'landed', patched };
+    return { value, keep: true, changes };
+  }
+
+  return { applier, commit };
 }
 
 interface ChangeRow {

@@ -1,13 +1,14 @@
 import type { Database } from 'bun:sqlite';
 import type { Place } from '../../access/keyring.ts';
 import type { SealedStore, SealedValue } from '../../access/port.ts';
-import type { Write } from '../../directory/store.ts';
+import type { Memory, Write } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { readFrom } from './connection.ts';
 import type { Snapshot } from './snapshot.ts';
+import { writtenOf } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
 
 /** The identifier of the key that a ciphertext names, as SQL: eight bytes behind its version. */
@@ -76,6 +77,7 @@ export function openSealed(db: Database, snapshot: Snapshot, writer: Writer): Se
   );
   const isProven = db.prepare<unknown, [string]>('select 1 from keyring where key_id = ?');
   const retire = db.prepare('delete from keyring where key_id <> ?');
+  const forgetAnswers = db.prepare(`delete from idempotency where ${sealedBy('answer_sealed')} <> ?`);
 
   function change(work: () => boolean): Promise<boolean> {
     return writer.write((): Outcome<boolean> => {
@@ -118,30 +120,42 @@ export function openSealed(db: Database, snapshot: Snapshot, writer: Writer): Se
     retireOtherKeys: (keyId) =>
       change(() => {
         if (!isProven.get(keyId) || columns.some(({ hasOther }) => hasOther.get(keyId))) return false;
+        // A repetition would not find its answer again: the place is a digest under the key that ends.
+        forgetAnswers.run(keyId);
         retire.run(keyId);
         return true;
       }),
   };
 }
 
+/** What is looked at before it is stored. */
+export interface SealGuard {
+  ofWrite(write: Write): void;
+  ofMemory(memory: Memory): void;
+}
+
 /**
  * Refuses, inside the transaction of a write, a secret that was sealed by a key without proof: a process that missed
  * the end of a change of the master key would store what nobody opens.
  */
-export function openSealGuard(db: Database): (write: Write) => void {
+export function openSealGuard(db: Database): SealGuard {
   const members = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
   // A database without any proof was given no master key yet, and cannot say.
   const isProven = db.prepare<unknown, [Uint8Array]>(
     `select 1 where not exists (select 1 from keyring)
        or exists (select 1 from keyring where key_id = ${sealedBy('?')})`,
   );
-  return (write) => {
-    if (write.op === 'delete') return;
-    for (const name of members.get(write.resource) ?? []) {
-      const sealed = write.record[name];
-      if (sealed instanceof Uint8Array && !isProven.get(sealed)) {
-        throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
-      }
+
+  function prove(sealed: unknown): void {
+    if (sealed instanceof Uint8Array && !isProven.get(sealed)) {
+      throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
     }
+  }
+
+  return {
+    ofWrite(write) {
+      for (const name of members.get(write.resource) ?? []) prove(writtenOf(write, name));
+    },
+    ofMemory: ({ sealed }) => prove(sealed),
   };
 }

@@ -50,10 +50,13 @@ create table realm (
   redirect_uris text not null,
   duplicate_email_policy text not null,
   origin text,
+  preset integer not null,
   created_at integer not null,
   updated_at integer not null,
   revision text not null
 ) strict;
+
+create index realm_created on realm (created_at, realm_id);
 
 create table oidc_profile (
   slot integer not null primary key,
@@ -70,6 +73,8 @@ create table oidc_profile (
   unique (realm_id, id)
 ) strict;
 
+create index oidc_profile_created on oidc_profile (realm_id, created_at, id);
+
 create table password_profile (
   slot integer not null primary key,
   realm_id text not null references realm (realm_id),
@@ -83,6 +88,8 @@ create table password_profile (
   unique (realm_id, id)
 ) strict;
 
+create index password_profile_created on password_profile (realm_id, created_at, id);
+
 create table user_info (
   slot integer not null primary key,
   realm_id text not null references realm (realm_id),
@@ -95,12 +102,20 @@ create table user_info (
   creation_status text not null,
   name_key text not null,
   email_key text not null,
+  given_name_key text,
+  middle_name_key text,
+  family_name_key text,
   unicode_version text not null,
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
   unique (realm_id, id)
 ) strict;
+
+create index user_info_created on user_info (realm_id, created_at, id);
+create index user_info_updated on user_info (realm_id, updated_at, id);
+create index user_info_name on user_info (realm_id, name_key);
+create index user_info_email on user_info (realm_id, email_key);
 
 create table oidc_profile_info (
   slot integer not null primary key,
@@ -130,6 +145,7 @@ create table password_profile_info (
   username text not null,
   password_profile_id text not null,
   password_hash text,
+  password_normalised integer,
   username_key text not null,
   unicode_version text not null,
   created_at integer not null,
@@ -143,6 +159,40 @@ create table password_profile_info (
 create unique index password_profile_info_username
   on password_profile_info (realm_id, password_profile_id, username_key);
 create index password_profile_info_of_user on password_profile_info (realm_id, user_id, created_at, id);
+create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
+
+-- Records that are being removed by many commits: absent for everybody, and nothing lands below them.
+
+create table purge (
+  realm_id text not null,
+  id text not null,
+  resource text not null,
+  since integer not null,
+  primary key (realm_id, id, resource)
+) strict, without rowid;
+
+-- Answers that are kept for a repetition of their request. They hold what a caller was told, so they are encrypted,
+-- and go with the user they tell about. `ordinal` counts what a client had remembered, so that its oldest is found.
+
+create table idempotency (
+  realm_id text not null,
+  client_id text not null,
+  key text not null,
+  ordinal integer not null,
+  body text not null,
+  status integer not null,
+  record_id text,
+  user_id text,
+  answer_sealed blob not null,
+  at integer not null,
+  expires_at integer not null,
+  primary key (realm_id, client_id, key)
+) strict;
+
+create unique index idempotency_ordinal on idempotency (client_id, ordinal);
+create index idempotency_expiry on idempotency (expires_at);
+create index idempotency_of_user on idempotency (realm_id, user_id) where user_id is not null;
+create index idempotency_of_record on idempotency (realm_id, record_id) where record_id is not null;
 
 -- The feed: no foreign key, it outlives the realm. `seq` is taken from the realm's clock as the last statements of a
 -- transaction, so that order of `seq` is order of commit.

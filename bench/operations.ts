@@ -1,0 +1,150 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { bareCreates } from './bare_creates.ts';
+import { type Company, loadInCompany } from './company.ts';
+import { type Load, type LoadPlan, load, median, medianOf } from './load.ts';
+import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
+
+/** What everything beside the lookups came to. */
+export interface Operations {
+  /** Of the by-ID lookup in the same rounds: how much more a reverse lookup costs. */
+  readonly find: Load;
+  readonly findCost: number;
+  /** Milliseconds, one caller: the first page of 100 users by key, and the 10,000th or the last. */
+  readonly firstPageMs: number;
+  readonly deepPageMs: number;
+  readonly deepPage: number;
+  /** Milliseconds, one caller: a page of 25 users with the exact total. */
+  readonly totalledPageMs: number;
+  /** Durable creates a second. */
+  readonly createAlone: Load;
+  readonly createTogether: Load;
+  readonly bareCreatesPerSecond: number;
+  /** Lookups in company, each beside the quiet figure of the same rounds. */
+  readonly company: Readonly<Record<Company['kind'], Accompanied>>;
+}
+
+export interface Accompanied {
+  readonly quiet: Load;
+  readonly accompanied: Load;
+}
+
+export interface OperationsPlan extends LoadPlan {
+  readonly users: number;
+  readonly rounds: number;
+  readonly folder: string;
+}
+
+const PATHS = 20_000;
+const PAGE = 100;
+const DEEP_PAGE = 10_000;
+const ASKED = 200;
+const TOGETHER = 64;
+
+const LINK = JSON.stringify({
+  data: {
+    type: 'user_authentication_oidc_profile_info',
+    subject: 'bench|{n}',
+    issuer: ISSUER,
+    oidc_profile_id: OIDC_PROFILE,
+  },
+});
+
+const COMPANIES: readonly Company[] = [
+  { kind: 'writes', perSecond: 500 },
+  { kind: 'lists', perSecond: 20 },
+  { kind: 'searches', callers: 64 },
+];
+
+/** Measures everything beside the lookups, on a service that is running. */
+export async function measureOperations(url: string, plan: OperationsPlan): Promise<Operations> {
+  const { users, folder } = plan;
+  const finds = { ...plan, paths: keep(folder, 'finds', findPaths(users, Math.min(PATHS, users))) };
+  const creates = {
+    ...plan,
+    body: LINK,
+    paths: keep(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
+  };
+  const [find, lookup] = await inTurn(plan.rounds, [() => load(url, finds), () => load(url, plan)]);
+  const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE) - 1);
+  const pages = await comparePages(url, plan, deepPage);
+  const bare: number[] = [];
+  const [createAlone, createTogether] = await inTurn(plan.rounds, [
+    () => {
+      bare.push(bareCreates(join(folder, `bare-creates-${bare.length}.db`), plan.seconds));
+      return load(url, { ...creates, connections: 1 });
+    },
+    () => load(url, { ...creates, connections: TOGETHER }),
+  ]);
+  return {
+    find: find as Load,
+    findCost: (lookup as Load).requestsPerSecond / (find as Load).requestsPerSecond,
+    ...pages,
+    deepPage,
+    createAlone: createAlone as Load,
+    createTogether: createTogether as Load,
+    bareCreatesPerSecond: median(bare),
+    company: await inCompany(url, plan),
+  };
+}
+
+function keep(folder: string, name: string, paths: readonly string[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, paths.join('\n'));
+  return file;
+}
+
+/** Each measurement in turn, round by round; the medians. */
+async function inTurn(rounds: number, measurements: readonly (() => Promise<Load>)[]): Promise<Load[]> {
+  const loads: Load[][] = measurements.map(() => []);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, measure] of measurements.entries()) loads[index]?.push(await measure());
+  }
+  return loads.map(medianOf);
+}
+
+async function inCompany(url: string, plan: OperationsPlan): Promise<Operations['company']> {
+  const all: [Company['kind'], Accompanied][] = [];
+  for (const company of COMPANIES) {
+    const [quiet, accompanied] = await inTurn(plan.rounds, [
+      () => load(url, plan),
+      async () => (await loadInCompany(url, plan, company)).lookup,
+    ]);
+    all.push([company.kind, { quiet: quiet as Load, accompanied: accompanied as Load }]);
+  }
+  return Object.fromEntries(all) as Operations['company'];
+}
+
+/** A lone caller asks for pages in turn; the median of each. */
+async function comparePages(url: string, { token }: LoadPlan, deepPage: number) {
+  const headers = { Authorization: `Bearer ${token}` };
+  const ask = async (path: string): Promise<number> => {
+    const start = performance.now();
+    const answer = await fetch(path, { headers });
+    await answer.arrayBuffer();
+    if (!answer.ok) throw new Error(`a list was answered ${answer.status}`);
+    return performance.now() - start;
+  };
+  const first = `${url}${USERS_PATH}?page%5Blimit%5D=${PAGE}&page%5Bafter%5D=`;
+  const second = await nextOf(first, headers);
+  let deep = second;
+  for (let page = 2; page < deepPage; page += 1) deep = await nextOf(deep, headers);
+  const times: [number[], number[], number[]] = [[], [], []];
+  for (let round = 0; round < ASKED; round += 1) {
+    times[0].push(await ask(second));
+    times[1].push(await ask(deep));
+  }
+  for (let round = 0; round < ASKED / 10; round += 1) {
+    times[2].push(await ask(`${url}${USERS_PATH}?page%5Blimit%5D=25`));
+    // A total is told again for a second; then it is counted anew.
+    await Bun.sleep(1_050);
+  }
+  const [firstPageMs, deepPageMs, totalledPageMs] = times.map(median) as [number, number, number];
+  return { firstPageMs, deepPageMs, totalledPageMs };
+}
+
+async function nextOf(url: string, headers: Record<string, string>): Promise<string> {
+  const answer = (await (await fetch(url, { headers })).json()) as { links: { next: string | null } };
+  if (answer.links.next === null) throw new Error('the list ended early');
+  return answer.links.next;
+}

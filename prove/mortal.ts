@@ -1,0 +1,100 @@
+import { openSync, readFileSync } from 'node:fs';
+import { AUTHREALM } from '../test/processes.ts';
+
+/** A service that is killed and comes back, on the same database and the same address. */
+export interface Mortal {
+  readonly url: string;
+  /** Resolves once it serves. */
+  up(): Promise<void>;
+  /** Kills all of its processes, or one of those that share the port; it is up again afterwards. */
+  kill(whom: 'all' | 'one'): Promise<void>;
+  /** Ends it as an operator does; resolves with the exit code. */
+  stop(): Promise<number>;
+  /** Ends whatever is still there. */
+  end(): Promise<void>;
+}
+
+const PATIENCE_MS = 20_000;
+
+/** Serves a database at a port, and writes what it says beside the database. */
+export async function startMortal(path: string, port: number, processes: number): Promise<Mortal> {
+  const url = `http://127.0.0.1:${port}`;
+  const words = ['serve', '--port', String(port), '--processes', String(processes), '--offline'];
+  const command = [AUTHREALM, ...words, '--database', `sqlite:${path}`];
+  const log = openSync(`${path}.log`, 'a');
+  const env = { PATH: process.env.PATH ?? '' };
+  const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
+  let child = spawn();
+
+  async function up(): Promise<void> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (performance.now() < deadline) {
+      const answer = await fetch(`${url}/readyz`, { headers: { Connection: 'close' } }).catch(
+        () => undefined,
+      );
+      if (answer?.status === 200) return;
+      if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}: ${path}.log`);
+      await Bun.sleep(10);
+    }
+    throw new Error(`the service does not come back: ${path}.log`);
+  }
+
+  /** The one that starts the others goes first, so that it starts no more. */
+  async function end(): Promise<void> {
+    const tree = [child.pid, ...below(child.pid)];
+    for (const pid of tree) killed(pid);
+    await child.exited;
+    while (tree.some(isAlive)) await Bun.sleep(1);
+  }
+
+  await up();
+  return {
+    url,
+    up,
+    end,
+    async kill(whom) {
+      const [worker] = whom === 'one' ? childrenOf(child.pid) : [];
+      if (worker !== undefined) killed(worker);
+      else {
+        await end();
+        child = spawn();
+      }
+      await up();
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      return child.exited;
+    },
+  };
+}
+
+function killed(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+function below(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...below(child)]);
+}
+
+function childrenOf(pid: number): readonly number[] {
+  const listed = read(`/proc/${pid}/task/${pid}/children`).trim();
+  return listed === '' ? [] : listed.split(' ').map(Number);
+}
+
+/** One that has ended and that nobody has asked about yet holds nothing any more. */
+function isAlive(pid: number): boolean {
+  const state = read(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
+  return state !== undefined && state !== 'Z';
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,54 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { BunPlugin } from 'bun';
+import { WIRES } from '../src/client/wires.ts';
+
+/**
+ * Builds the client library into dist/: one file of JavaScript that runs in Node.js, Bun and browsers, and its types.
+ * `npm run build` runs it, and so does the packing of a release.
+ */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const DIST = join(ROOT, 'dist');
+
+rmSync(DIST, { recursive: true, force: true });
+await writeTypes();
+await writeProgram();
+
+/** The descriptions as plain data: what makes and validates them stays behind. */
+function wiresAsData(): BunPlugin {
+  return {
+    name: 'wires',
+    setup(build) {
+      build.onLoad({ filter: /\/client\/wires\.ts$/ }, () => ({
+        loader: 'js',
+        contents: `export const WIRES = Object.freeze(${JSON.stringify(WIRES)});`,
+      }));
+    },
+  };
+}
+
+async function writeProgram(): Promise<void> {
+  await Bun.build({
+    entrypoints: [join(ROOT, 'src/client/client.ts')],
+    outdir: DIST,
+    target: 'browser',
+    format: 'esm',
+    plugins: [wiresAsData()],
+  });
+}
+
+async function writeTypes(): Promise<void> {
+  const tsc = Bun.spawn([join(ROOT, 'node_modules/.bin/tsc'), '-p', join(ROOT, 'tsconfig.client.json')], {
+    stdout: 'inherit',
+    stderr: 'inherit',
+  });
+  if ((await tsc.exited) !== 0) throw new Error('the types of the client library could not be written');
+  // The compiler leaves the names of the sources in declarations; resolvers look for those of programs.
+  for (const path of new Bun.Glob('types/**/*.d.ts').scanSync(DIST)) {
+    const file = join(DIST, path);
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/(['"]\.{1,2}\/[^'"]+)\.ts(?=['"])/g, '$1.js'));
+  }
+  writeFileSync(join(DIST, 'client.d.ts'), "export * from './types/client/client.js';\n");
+}

@@ -1,0 +1,89 @@
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { openDatabase } from '../app.ts';
+import type { Settings } from '../config.ts';
+import type { Store } from '../directory/store.ts';
+import { Fault, Refusal } from '../domain/fault.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { type Key, lineage, type Resource } from '../domain/resource.ts';
+import { addDatabaseSettings, type Desk } from './cli.ts';
+import { openProgress } from './progress.ts';
+import { resourceNamed, resourceWords } from './resource_word.ts';
+
+/** `purge`: removes a record with everything below it, however much that is. */
+export function addPurge(program: Command, desk: Desk): void {
+  addDatabaseSettings(program.command('purge'))
+    .argument('<resource>', `one of ${resourceWords().join(', ')}`)
+    .argument('<id...>', 'the identifiers down its path, realm first')
+    .description('remove a record and all it takes along, by the thousand; interrupted, it is run again')
+    .action(async (word: string, ids: readonly string[], _options, command: Command) => {
+      const resource = resourceNamed(word);
+      const key = keyOf(resource, ids);
+      const settings = desk.settingsOf(command);
+      proveDatabase(settings);
+      const engine = await openDatabase(settings, systemAmbient);
+      try {
+        const records = await purge(engine.records, resource, key);
+        console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);
+      } finally {
+        engine.close();
+      }
+    });
+}
+
+/** Opening one that is not there would make it. */
+function proveDatabase({ database: { path } }: Settings): void {
+  if (path === ':memory:') throw new Refusal('a database in memory holds nothing to purge');
+  if (!existsSync(path)) throw new Refusal(`there is no database ${path} to purge`);
+}
+
+/** Removes step by step until the record itself is gone; answers how many records went. */
+async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
+  const total = process.stderr.isTTY ? await countAll(store, resource, key) : undefined;
+  const progress = openProgress(total, systemAmbient, process.stderr);
+  const { mintRevision } = systemAmbient;
+  let records = 0;
+  try {
+    for (;;) {
+      const origin = { actor: 'purge', requestId: undefined, at: systemAmbient.now() };
+      const step = await store.purge({ resource, key, origin, mintRevision });
+      if (step.kind !== 'purged') {
+        // Somebody else may have done the rest.
+        if (records > 0) return records;
+        throw new Refusal(REFUSALS[step.kind]);
+      }
+      records += step.records;
+      progress.show(records, records);
+      if (step.isDone) return records;
+    }
+  } finally {
+    progress.stop();
+  }
+}
+
+/** How many records will go; undefined where they are too many to be counted in time, which hinders nothing. */
+async function countAll(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
+  try {
+    return 1 + (await store.countBelow(resource, key));
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'overloaded') return undefined;
+    throw error;
+  }
+}
+
+const REFUSALS = { absent: 'there is no such record', kept: 'this record is kept and cannot be removed' };
+
+function keyOf(resource: Resource, ids: readonly string[]): Key {
+  const names = lineage(resource).map(({ name }) => name);
+  if (ids.length !== names.length) {
+    throw new Refusal(`after the resource come the identifiers of: ${names.join(', ')}`, { isUsage: true });
+  }
+  return ids.map((raw, index): Uuid => {
+    const id = parseUuid(raw);
+    if (id === undefined) {
+      throw new Refusal(`the identifier of the ${names[index]} must be a UUID`, { isUsage: true });
+    }
+    return id;
+  }) as unknown as Key;
+}

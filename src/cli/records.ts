@@ -1,0 +1,220 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { Collection, FindableCollection, RecordOf, SortKey, WriteOptions } from '../client/client.ts';
+import { written } from '../client/client.ts';
+import { Refusal } from '../domain/fault.ts';
+import { parseUuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
+import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
+import type { Desk } from './cli.ts';
+import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import { standardOutput } from './output.ts';
+import { resourceNamed, resourceWords, wordOf } from './resource_word.ts';
+import { inputReader, readCriteria, readSaid } from './said.ts';
+import { namesAndValues, openTable, printable, printableJson } from './table.ts';
+
+interface RecordOptions extends ConnectionOptions {
+  readonly json?: true;
+  readonly filter?: string;
+  readonly sort?: string;
+  readonly limit?: number;
+  readonly body?: string;
+  readonly ifMatch?: string;
+  readonly idempotencyKey?: string;
+  readonly id?: true;
+}
+
+/** What a command was told, and whom it speaks to. */
+interface Call {
+  readonly resource: Resource;
+  readonly records: Collection<Resource> & Partial<FindableCollection<Resource>>;
+  readonly words: readonly string[];
+  readonly options: RecordOptions;
+}
+
+type AnyEntry = RecordOf<Resource> & { readonly etag?: string };
+
+/** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, as any client has them. */
+export function addRecordCommands(program: Command, desk: Desk, secret: string | undefined): void {
+  const add = (verb: string, description: string, words: string, work: (call: Call) => Promise<void>) =>
+    addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
+      .description(description)
+      .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
+        // They are none of these commands' business, but a misspelled variable is.
+        desk.settingsOf(command);
+        const resource = resourceNamed(word);
+        const records = connectBy(options, secret)[collectionOf(resource)] as unknown as Call['records'];
+        try {
+          await work({ resource, records, words: given, options });
+        } catch (error) {
+          throw refusalBy(error);
+        }
+      });
+
+  add('get', 'show a record', 'the identifiers down its path', get).option('--json', JSON_HELP);
+  add('list', 'show the records of a realm, or of a user', 'the identifiers down their path', list)
+    .option('--json', JSON_HELP)
+    .option('--filter <FILTER>', 'only those that it lets through: eq(name,Jane Doe)')
+    .option('--sort <KEY>', 'created_at, updated_at or id; with - before it the other way around')
+    .option('--limit <N>', 'at most so many; all of them unless given', count);
+  add(
+    'find',
+    'find links in a realm',
+    'the identifier of the realm; then what they say: name=value',
+    find,
+  ).option('--json', JSON_HELP);
+  add('create', 'make a record and show it', `the identifiers above it; then ${MEMBERS_HELP}`, create)
+    .option('--json', JSON_HELP)
+    .option('--id', 'write its identifier alone')
+    .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
+    .option('--idempotency-key <KEY>', 'the same key and members make one record, however often', visible);
+  add('update', 'change members of a record and show it', `its identifiers; then ${MEMBERS_HELP}`, update)
+    .option('--json', JSON_HELP)
+    .option('--body <FILE>', 'file with a JSON object of members; - for standard input')
+    .option('--if-match <ETAG>', 'only while the record has this ETag', visible);
+  add('delete', 'remove a record and all below it', 'the identifiers down its path', remove).option(
+    '--if-match <ETAG>',
+    'only while the record has this ETag',
+    visible,
+  );
+}
+
+const JSON_HELP = 'write JSON, one record in a line';
+const MEMBERS_HELP = 'members as name=value, name=@FILE for what a file holds, name=@- for standard input';
+
+const RESOURCE_HELP = `one of ${resourceWords().join(', ')}`;
+
+/** Where the client library keeps the records of a resource. */
+function collectionOf(resource: Resource): CollectionName {
+  const found = Object.entries(DESCRIPTIONS).find(([, described]) => described === resource);
+  if (!found) throw new Error(`the client library has no ${resource.name}`);
+  return found[0] as CollectionName;
+}
+
+async function get({ resource, records, words, options }: Call): Promise<void> {
+  const key = idsOf(resource, words, keyColumns(resource).length);
+  await show(resource, await records.get(key), options);
+}
+
+async function list({ resource, records, words, options }: Call): Promise<void> {
+  const { filter, sort, limit = Number.POSITIVE_INFINITY } = options;
+  if (!resource.filterables && (filter !== undefined || sort !== undefined)) {
+    throw new Refusal('lists of this resource have no filter and no order but their own', { isUsage: true });
+  }
+  const scope = idsOf(resource, words, keyColumns(resource).length - 1);
+  const listed = records.list(scope, {
+    filter: filter === undefined ? undefined : written(filter),
+    sort: sort as SortKey | undefined,
+    pageSize: Math.min(limit, LIMITS.pageRecordsMax),
+  });
+  await showAll(resource, upTo(limit, listed), scope.length, options);
+}
+
+async function find({ resource, records, words, options }: Call): Promise<void> {
+  if (!records.find) {
+    const known = RESOURCES.filter(({ finding }) => finding !== undefined)
+      .map(wordOf)
+      .join(', ');
+    throw new Refusal(`find takes ${known}; list takes a filter`, { isUsage: true });
+  }
+  const [realm = ''] = idsOf(resource, words.slice(0, 1), 1);
+  const found = await records.find(realm, await readCriteria(resource, words.slice(1), inputReader()));
+  await showAll(resource, found, 1, options);
+}
+
+async function create({ resource, records, words, options }: Call): Promise<void> {
+  const depth = keyColumns(resource).length - 1;
+  const scope = idsOf(resource, words.slice(0, depth), depth);
+  const told = { words: words.slice(depth), body: options.body };
+  const said = await readSaid(resource, 'create', told, inputReader());
+  const { idempotencyKey } = options;
+  const created = await records.create(scope, said, { idempotencyKey });
+  if (options.id) await standardOutput().write(`${printable(created.id)}\n`);
+  else await show(resource, created, options);
+}
+
+async function update({ resource, records, words, options }: Call): Promise<void> {
+  const depth = keyColumns(resource).length;
+  const key = idsOf(resource, words.slice(0, depth), depth);
+  const told = { words: words.slice(depth), body: options.body };
+  const said = await readSaid(resource, 'update', told, inputReader());
+  await show(resource, await records.update(key, said, condition(options)), options);
+}
+
+async function remove({ resource, records, words, options }: Call): Promise<void> {
+  await records.delete(idsOf(resource, words, keyColumns(resource).length), condition(options));
+}
+
+function condition({ ifMatch }: RecordOptions): WriteOptions {
+  return { ifMatch };
+}
+
+/** The identifiers down a path, as many as it takes. */
+function idsOf(resource: Resource, words: readonly string[], depth: number): readonly string[] {
+  const names = keyColumns(resource).slice(0, depth);
+  const isRight = words.length === depth && words.every((word) => parseUuid(word) !== undefined);
+  if (isRight) return words;
+  const expected =
+    names.length === 0 ? 'no identifier' : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex`;
+  throw new Refusal(`after the resource come: ${expected}`, { isUsage: true });
+}
+
+async function* upTo<T>(limit: number, items: AsyncIterable<T>): AsyncIterable<T> {
+  let taken = 0;
+  for await (const item of items) {
+    yield item;
+    taken += 1;
+    if (taken >= limit) return;
+  }
+}
+
+/** A record with a name for each part of its address from `depth` on, members in the order of the description. */
+function entryOf(
+  resource: Resource,
+  { key, ...record }: AnyEntry,
+  depth: number,
+): Readonly<Record<string, unknown>> {
+  const names = keyColumns(resource).map((name, index): [string, unknown] => [name, key[index]]);
+  return { ...Object.fromEntries(names.slice(depth)), ...record };
+}
+
+async function show(resource: Resource, record: AnyEntry, { json }: RecordOptions): Promise<void> {
+  const { links, ...entry } = entryOf(resource, record, 0);
+  const addresses = Object.entries(links as object).map(([name, url]) => [`links.${name}`, url] as const);
+  const text = json
+    ? `${printableJson({ ...entry, links })}\n`
+    : namesAndValues([...Object.entries(entry), ...addresses]);
+  await standardOutput().write(text);
+}
+
+/** The address above `depth` is what the caller said, and is not told again in a table. */
+async function showAll(
+  resource: Resource,
+  records: AsyncIterable<AnyEntry> | Iterable<AnyEntry>,
+  depth: number,
+  { json }: RecordOptions,
+): Promise<void> {
+  const output = standardOutput();
+  const members = membersOf(resource).filter(isVisible);
+  const shown = members
+    .filter(({ placement }) => placement.within !== 'relationships')
+    .map(({ name }) => name);
+  const table = openTable([...keyColumns(resource).slice(depth), ...shown, 'created_at'], output);
+  for await (const record of records) {
+    if (json) await output.write(`${printableJson(entryOf(resource, record, 0))}\n`);
+    else await table.add(entryOf(resource, record, 0));
+  }
+  if (!json && (await table.end()) === 0) console.error('authrealm: no records');
+}
+
+function count(raw: string): number {
+  const value = /^[1-9]\d{0,8}$/.test(raw) ? Number(raw) : Number.NaN;
+  if (Number.isNaN(value)) throw new InvalidArgumentError('It is a whole number from 1 on.');
+  return value;
+}
+
+function visible(raw: string): string {
+  if (!/^[\x21-\x7e]{1,255}$/.test(raw))
+    throw new InvalidArgumentError('It is 1 to 255 visible ASCII characters.');
+  return raw;
+}

@@ -1,0 +1,94 @@
+import type { Resource } from '../domain/resource.ts';
+import { pathOf } from './address.ts';
+import { BOUNDS } from './bounds.ts';
+import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
+import { type FlatRecord, readSingle, writeSingle } from './envelope.ts';
+import { isAbsent, isStale } from './error.ts';
+import type { Answer, Request } from './exchange.ts';
+import { askPage, walk } from './lists.ts';
+import { growing, pause } from './patience.ts';
+import type { Wire } from './wires.ts';
+
+/** Sends a request as this caller. */
+export type Ask = (request: Request) => Promise<Answer>;
+
+type Key = readonly string[];
+type Said = Readonly<Record<string, unknown>>;
+type Tagged = FlatRecord & { readonly etag: string };
+
+const JSON_BODY = { 'Content-Type': 'application/json' } as const;
+
+/** The calls that every resource has. */
+export function callsOf(wire: Wire, ask: Ask): Collection<Resource> {
+  const depth = wire.collections.length;
+
+  const get = async (key: Key, { signal }: CallOptions = {}): Promise<Tagged> =>
+    tagged(wire, await ask({ method: 'GET', path: pathOf(wire, key, depth), signal }), key.slice(0, -1));
+
+  const update = async (key: Key, changes: Said, { ifMatch, signal }: WriteOptions = {}): Promise<Tagged> => {
+    const headers = { ...JSON_BODY, ...condition(ifMatch) };
+    const body = JSON.stringify(writeSingle(wire, changes));
+    const answer = await ask({ method: 'PUT', path: pathOf(wire, key, depth), headers, body, signal });
+    return tagged(wire, answer, key.slice(0, -1));
+  };
+
+  return {
+    get,
+    update,
+    list: (scope, options = {}) => walk(wire, ask, scope, options),
+    page: (scope, options = {}) => askPage(wire, ask, scope, options),
+    async create(scope, input, { idempotencyKey = crypto.randomUUID(), signal } = {}) {
+      const headers = { ...JSON_BODY, 'Idempotency-Key': visible('idempotencyKey', idempotencyKey) };
+      const body = JSON.stringify(writeSingle(wire, input));
+      const path = pathOf(wire, scope, depth - 1);
+      return tagged(wire, await ask({ method: 'POST', path, headers, body, signal }), scope);
+    },
+    modify: (key, revise, options) => modify({ get, update }, key, revise, options),
+    async delete(key, { ifMatch, signal } = {}) {
+      try {
+        await ask({ method: 'DELETE', path: pathOf(wire, key, depth), headers: condition(ifMatch), signal });
+      } catch (error) {
+        // An attempt before this one was lost on its way back: what was to go is gone.
+        if (!isAbsent(error) || !error.isUncertain) throw error;
+      }
+    },
+  };
+}
+
+async function modify(
+  { get, update }: Pick<Collection<Resource>, 'get' | 'update'>,
+  key: Key,
+  revise: Revise<Resource>,
+  { signal }: CallOptions = {},
+): Promise<Tagged> {
+  for (let done = 1; ; done += 1) {
+    const record = await get(key, { signal });
+    const changes = await revise(record);
+    if (changes === undefined) return record;
+    try {
+      return await update(key, changes, { ifMatch: record.etag, signal });
+    } catch (error) {
+      // Where a lost attempt may have made the change, asking again could make it twice.
+      if (!isStale(error) || error.isUncertain || done === BOUNDS.modifyAttemptsMax) throw error;
+      await pause(growing(done), signal);
+    }
+  }
+}
+
+function tagged(wire: Wire, { body, headers }: Answer, above: Key): Tagged {
+  // A proxy that compresses makes the ETag a weak one, which no write can name (RFC 9110, 13.1.1); the service's own
+  // are strong, so the mark is the proxy's.
+  const etag = (headers.get('etag') ?? '').replace(/^W\//, '');
+  return { ...readSingle(wire, body, above), etag };
+}
+
+function condition(ifMatch: string | undefined): Readonly<Record<string, string>> {
+  return ifMatch === undefined ? {} : { 'If-Match': visible('ifMatch', ifMatch) };
+}
+
+/** A value that a header can carry. Throws TypeError, without the value. */
+function visible(name: string, value: string): string {
+  if (!/^[\x21-\x7e]{1,255}$/.test(value))
+    throw new TypeError(`${name} must be 1 to 255 visible ASCII characters`);
+  return value;
+}

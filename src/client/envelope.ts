@@ -1,0 +1,97 @@
+import { AuthrealmError } from './error.ts';
+import type { Wire, WireMember } from './wires.ts';
+
+/** A record as this library hands it out, whichever resource it is of. */
+export interface FlatRecord {
+  readonly id: string;
+  readonly key: readonly string[];
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly links: Readonly<Record<string, string>>;
+  readonly [member: string]: unknown;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** What a list answers, or a search. */
+export interface Envelope {
+  readonly records: readonly FlatRecord[];
+  /** All that there are; undefined in an answer without a total. */
+  readonly total: number | undefined;
+  readonly next: string | undefined;
+}
+
+/** A record out of an answer that holds one. */
+export function readSingle(wire: Wire, body: unknown, above: readonly string[]): FlatRecord {
+  const { data, links } = objectOf(body);
+  return flatten(wire, { ...objectOf(data), links }, above);
+}
+
+/** The records of a list below `above`; each one of a realm's collection says itself which user it belongs to. */
+export function readMany(wire: Wire, body: unknown, above: readonly string[]): Envelope {
+  const { data, meta, links } = objectOf(body);
+  if (!Array.isArray(data)) throw foreign();
+  const total = objectOr(objectOr(meta).results).total;
+  const next = objectOr(links).next;
+  return {
+    records: data.map((item) => flatten(wire, objectOf(item), above)),
+    total: typeof total === 'number' ? total : undefined,
+    next: typeof next === 'string' ? next : undefined,
+  };
+}
+
+/** The body of a write: every member where the wire has it. */
+export function writeSingle(wire: Wire, said: JsonObject): JsonObject {
+  const direct = Object.entries(said).filter(([name]) => !wire.placed.some((each) => each.name === name));
+  const placed = wire.placed.filter(({ name }) => said[name] !== undefined);
+  const holders = Object.fromEntries(
+    placed.map(({ within = '' }) => [
+      within,
+      Object.fromEntries(
+        placed.filter((each) => each.within === within).map(({ name }) => [name, said[name]]),
+      ),
+    ]),
+  );
+  return { data: { ...Object.fromEntries(direct), ...holders, type: wire.type } };
+}
+
+function flatten(wire: Wire, data: JsonObject, above: readonly string[]): FlatRecord {
+  const { id, meta, links } = data;
+  const { created_at, updated_at } = objectOf(meta);
+  if (typeof id !== 'string' || typeof created_at !== 'string' || typeof updated_at !== 'string')
+    throw foreign();
+  const members = wire.members.map((member) => [member.name, memberOf(member, data)]);
+  return {
+    ...(Object.fromEntries(members) as JsonObject),
+    id,
+    key: [...above, ...ownersBetween(wire, data, above), id],
+    created_at,
+    updated_at,
+    links: objectOr(links) as Readonly<Record<string, string>>,
+  };
+}
+
+function memberOf({ name, within }: WireMember, data: JsonObject): unknown {
+  return (within === undefined ? data : objectOr(data[within]))[name] ?? null;
+}
+
+/** What stands between a realm and a record that was found in it: the identifier of its user. */
+function ownersBetween(wire: Wire, data: JsonObject, above: readonly string[]): readonly string[] {
+  if (above.length >= wire.keyNames.length - 1) return [];
+  const owner = objectOr(objectOr(objectOr(data.relationships)[wire.parentType ?? '']).data).id;
+  if (typeof owner !== 'string') throw foreign();
+  return [owner];
+}
+
+function objectOf(value: unknown): JsonObject {
+  if (typeof value !== 'object' || value === null) throw foreign();
+  return value as JsonObject;
+}
+
+function objectOr(value: unknown): JsonObject {
+  return typeof value === 'object' && value !== null ? (value as JsonObject) : {};
+}
+
+function foreign(): AuthrealmError {
+  return new AuthrealmError('the answer is none of authrealm: see that the URL is that of the service');
+}

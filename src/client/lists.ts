@@ -1,0 +1,106 @@
+import { LIMITS } from '../domain/limits.ts';
+import type { Resource } from '../domain/resource.ts';
+import { identifier, pathOf, searchPath } from './address.ts';
+import type { Ask } from './calls.ts';
+import type { CallOptions, FindableCollection, ListOptions, Page, PageOptions } from './collection.ts';
+import { type Envelope, type FlatRecord, readMany } from './envelope.ts';
+import { AuthrealmError } from './error.ts';
+import { allOf, eq, type Filter, oneOf } from './filter.ts';
+import type { Wire } from './wires.ts';
+
+type Scope = readonly string[];
+
+/** Every record of a list, by pages that begin behind a record: none is told twice, however long it takes. */
+export async function* walk(
+  wire: Wire,
+  ask: Ask,
+  scope: Scope,
+  options: ListOptions<Resource>,
+): AsyncGenerator<FlatRecord, void, undefined> {
+  const path = pathOf(wire, scope, wire.collections.length - 1);
+  const limit = options.pageSize ?? LIMITS.pageRecordsMax;
+  let query = queryOf({ 'page[limit]': String(limit), 'page[after]': '', ...narrowing(options) });
+  for (;;) {
+    const { body } = await ask({ method: 'GET', path: path + query, signal: options.signal });
+    const { records, next } = readMany(wire, body, scope);
+    yield* records;
+    if (next === undefined) return;
+    // Of the link its query alone: where the token goes is not for an answer to say.
+    const following = new URL(next).search;
+    if (following === query) throw new AuthrealmError('a page of the list names itself as the next one');
+    query = following;
+  }
+}
+
+/** One page of a list, counted from the start. */
+export async function askPage(
+  wire: Wire,
+  ask: Ask,
+  scope: Scope,
+  options: PageOptions<Resource>,
+): Promise<Page<Resource>> {
+  const path = pathOf(wire, scope, wire.collections.length - 1);
+  const query = queryOf({
+    ...(options.limit === undefined ? {} : { 'page[limit]': String(options.limit) }),
+    ...(options.offset === undefined ? {} : { 'page[offset]': String(options.offset) }),
+    ...narrowing(options),
+  });
+  const { body } = await ask({ method: 'GET', path: path + query, signal: options.signal });
+  return counted(readMany(wire, body, scope));
+}
+
+/** The calls that a resource has whose records are found in their realm. */
+export function findingOf(wire: Wire, ask: Ask): Pick<FindableCollection<Resource>, 'find' | 'getMany'> {
+  const find = async (
+    realm: string,
+    filter: Filter,
+    { signal }: CallOptions,
+  ): Promise<readonly FlatRecord[]> => {
+    const found: FlatRecord[] = [];
+    for (;;) {
+      const page = { limit: LIMITS.pageRecordsMax, offset: found.length };
+      const body = JSON.stringify({ filter: filter.text, page });
+      const request = {
+        method: 'POST',
+        path: searchPath(wire, realm),
+        headers: JSON_BODY,
+        body,
+        signal,
+      } as const;
+      const { records, total } = counted(readMany(wire, (await ask(request)).body, [realm]));
+      found.push(...records);
+      if (records.length === 0 || found.length >= total) return found;
+    }
+  };
+  return {
+    find: (realm, criteria, options = {}) =>
+      find(realm, allOf(...Object.entries(criteria).map(([name, value]) => eq(name, value))), options),
+    async getMany(realm, ids, options = {}) {
+      const wanted = [...new Set(ids.map((id) => identifier(id)))];
+      const found = new Map<string, FlatRecord>();
+      for (let from = 0; from < wanted.length; from += LIMITS.filterValuesMax) {
+        const batch = wanted.slice(from, from + LIMITS.filterValuesMax);
+        for (const record of await find(realm, oneOf('id', batch), options)) found.set(record.id, record);
+      }
+      return wanted.flatMap((id) => found.get(id) ?? []);
+    },
+  };
+}
+
+const JSON_BODY = { 'Content-Type': 'application/json' } as const;
+
+function counted({ records, total }: Envelope): Page<Resource> {
+  if (total === undefined) throw new AuthrealmError('the answer is a list without its total');
+  return { records, total };
+}
+
+function narrowing({ filter, sort }: ListOptions<Resource>): Readonly<Record<string, string>> {
+  return { ...(filter ? { filter: filter.text } : {}), ...(sort ? { sort } : {}) };
+}
+
+/** Percent-encoded throughout: `encodeURIComponent` leaves out what a filter is made of, and no server minds. */
+function queryOf(parameters: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(parameters);
+  if (pairs.length === 0) return '';
+  return `?${pairs.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join('&')}`;
+}

@@ -1,0 +1,38 @@
+/** Readers of what a setting may be: each answers undefined for what it cannot read. */
+
+/** A whole number within bounds. */
+export function integer(min: number, max: number): (raw: string) => number | undefined {
+  return (raw) => {
+    const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
+}
+
+/** One of a few words. */
+export function oneOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
+  return (raw) => values.find((value) => value === raw);
+}
+
+/** A switch. */
+export const isTrue = (raw: string): boolean | undefined =>
+  ({ true: true, '1': true, false: false, '0': false })[raw];
+/** Any text but the empty one. */
+export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
+
+/** Segments that mean the same to every router and proxy, whatever they decode. */
+const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
+
+/** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
+export function parseBaseUrl(raw: string): string | undefined {
+  const url = URL.parse(raw);
+  if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)
+    return undefined;
+  const path = url.pathname.replace(/\/$/, '');
+  return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
+}
+
+/** Origins as a browser spells them, separated by spaces or commas. */
+export function parseOrigins(raw: string): readonly string[] | undefined {
+  const origins = raw.split(/[\s,]+/).filter(Boolean);
+  return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined;
+}

@@ -1,0 +1,103 @@
+import { email } from '../domain/folding.ts';
+import { type Key, membersOf, type Resource } from '../domain/resource.ts';
+import { placeOf, type SealedPlace } from './format.ts';
+import type { Input, InputVerb } from './input.ts';
+import type { Guard } from './store.ts';
+import { conflict } from './verdict.ts';
+
+/** What is learned from an identity provider about itself; else why not, in one of a few fixed phrases. */
+export type Learned = { readonly issuer: string } | { readonly refusal: string };
+
+/** What others do for the directory before a record can be stored. */
+export interface Makers {
+  /** Encrypts a secret for the one place it belongs to. */
+  seal(place: SealedPlace, plain: string): Uint8Array;
+  /** Throws Fault `overloaded` where too many passwords wait. */
+  hash(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
+  /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked. */
+  learn(discoveryUrl: string): Promise<Learned>;
+}
+
+export interface DirectorySettings {
+  /** This installation: the origin of a realm that names none (contract 8, row 31). */
+  readonly installation: string;
+  /** A link must have the issuer of its profile. */
+  readonly issuersMatch: boolean;
+}
+
+type Members = Record<string, unknown>;
+
+/** Turns what was said about a record into what is stored of it. Throws Fault `conflict`, `overloaded`. */
+export type Finisher = (resource: Resource, key: Key, input: Input, verb: InputVerb) => Promise<Members>;
+
+export function openFinisher(makers: Makers, { installation }: DirectorySettings): Finisher {
+  async function hash(resource: Resource, passwords: Input['passwords'], members: Members): Promise<void> {
+    for (const [name, input] of Object.entries(resource.inputs ?? {})) {
+      const said = passwords[name];
+      if (said === undefined) continue;
+      const made = await makers.hash(said);
+      members[input.hash] = made.hash;
+      members[input.isNormalised] = made.isNormalised;
+    }
+  }
+
+  async function learn(resource: Resource, members: Members): Promise<void> {
+    for (const { name, placement } of membersOf(resource)) {
+      const url = placement.learnedFrom && members[placement.learnedFrom];
+      if (typeof url !== 'string') continue;
+      const learned = await makers.learn(url);
+      if ('refusal' in learned) throw conflict(`data.${placement.learnedFrom}`, learned.refusal);
+      members[name] = learned.issuer;
+    }
+  }
+
+  function seal(resource: Resource, key: Key, members: Members): void {
+    for (const { name, placement } of membersOf(resource)) {
+      const plain = members[name];
+      if (placement.secret === 'sealed' && typeof plain === 'string') {
+        members[name] = makers.seal(placeOf(resource, name, key), plain);
+      }
+    }
+  }
+
+  return async (resource, key, input, verb) => {
+    const members: Members = { ...input.members };
+    if (verb === 'create') fill(resource, members, installation);
+    await learn(resource, members);
+    await hash(resource, input.passwords, members);
+    seal(resource, key, members);
+    return members;
+  };
+}
+
+/** Gives a new record what nobody said of it: its origin, and the defaults of members that are nobody's to say. */
+function fill(resource: Resource, members: Members, id: string): void {
+  for (const { name, schema, placement } of membersOf(resource)) {
+    if (members[name] !== undefined) continue;
+    const standard = placement.installation
+      ? { data: { id, type: placement.installation } }
+      : schema.safeParse(undefined).data;
+    if (standard !== undefined) members[name] = standard;
+  }
+}
+
+const EMAIL = email();
+
+/** What the members that are written must hold together with other records. */
+export function guardsOf(
+  resource: Resource,
+  members: Readonly<Record<string, unknown>>,
+  { issuersMatch }: DirectorySettings,
+): readonly Guard[] {
+  return membersOf(resource).flatMap(
+    ({ name: member, placement: { emailWhere, sameAs, settled, learnedFrom = member } }): Guard[] => {
+      if (members[member] === undefined) return [];
+      if (emailWhere && !EMAIL.safeParse(members[member]).success) {
+        return [{ kind: 'unless', member, saying: emailWhere }];
+      }
+      if (sameAs && issuersMatch)
+        return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
+      return settled ? [{ kind: 'settled', member, saidAs: learnedFrom }] : [];
+    },
+  );
+}

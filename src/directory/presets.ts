@@ -1,0 +1,65 @@
+import type { Ambient, Uuid } from '../domain/id.ts';
+import { realm } from '../domain/resources.ts';
+import { type Draft, draftDescribed } from './draft.ts';
+import type { Store, Verdict } from './store.ts';
+
+/** The realms that clients of the family expect, in their documented order (contract 2.1). */
+const PRESETS = [
+  { name: 'Buyer Organization', origin: 'customer-authentication-settings' },
+  { name: 'Merchant Organization', origin: 'merchant-realm-mappings' },
+  { name: 'Account Management Realm', origin: 'account_authentication_settings' },
+] as const;
+
+export interface PresetRealm {
+  readonly id: Uuid;
+  readonly name: string;
+  /** Whether it was made now. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Makes the pre-set realms that are not there, a millisecond apart (contract 8, row 31). Each has an identifier of its
+ * own that follows from the installation, and those that are missing come in one commit: however many do this at once,
+ * each realm is there once, and in its place.
+ */
+export async function makePresetRealms(
+  store: Pick<Store, 'get' | 'commit'>,
+  installation: string,
+  from: { readonly ambient: Ambient; readonly actor: string },
+): Promise<readonly PresetRealm[]> {
+  const start = from.ambient.now();
+  const drafts = PRESETS.map(({ name, origin }, index) => {
+    const members = { name, origin: { data: { id: installation, type: origin } }, preset: true };
+    const at = { ...from, ambient: { ...from.ambient, now: () => start + index } };
+    return { name, ...draftDescribed(realm, [presetId(installation, origin)], members, at) };
+  });
+  for (let attempt = 1; ; attempt += 1) {
+    const stored = await Promise.all(drafts.map(({ write }) => store.get(realm, write.key)));
+    const missing = drafts.filter((_, index) => stored[index] === undefined);
+    const kind = missing.length === 0 ? 'landed' : await commit(store, missing);
+    // Whoever was faster made what was missing: the next look tells.
+    if (kind === 'taken' && attempt < ATTEMPTS_MAX) continue;
+    if (kind !== 'landed') throw new Error(`a pre-set realm was ${kind}`);
+    return drafts.map((draft) => ({
+      id: draft.write.key[0],
+      name: draft.name,
+      isNew: missing.includes(draft),
+    }));
+  }
+}
+
+/** Nobody makes them more than once, so that the second look finds them. */
+const ATTEMPTS_MAX = 3;
+
+async function commit(store: Pick<Store, 'commit'>, drafts: readonly Draft[]): Promise<Verdict['kind']> {
+  const writes = drafts.map(({ write }) => write);
+  const changes = drafts.map(({ change }) => change);
+  return (await store.commit(writes, changes)).kind;
+}
+
+/** A UUID of version 8 (RFC 9562, 5.8): its bits are a digest of what it names. */
+function presetId(installation: string, origin: string): Uuid {
+  const digest = new Bun.CryptoHasher('sha256').update(`${installation}\n${origin}`).digest('hex');
+  const [low, mid, high] = [digest.slice(0, 8), digest.slice(8, 12), digest.slice(13, 16)];
+  return `${low}-${mid}-8${high}-9${digest.slice(17, 20)}-${digest.slice(20, 32)}` as Uuid;
+}

@@ -1,0 +1,348 @@
+import { z } from 'zod';
+import type {
+  ZodOpenApiOperationObject,
+  ZodOpenApiPathsObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+import type { FaultCode } from '../domain/fault.ts';
+import { membersOf, type Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { IMPOSSIBLE } from '../domain/text.ts';
+import { collectionPattern, findingPattern, itemPatterns } from './links.ts';
+import { type Examples, filterExample, requestExample } from './openapi_examples.ts';
+import {
+  findingWords,
+  findParameters,
+  headersNamed,
+  linkParameters,
+  listParameters,
+  pathParameters,
+  type RequestHeader,
+} from './openapi_parameters.ts';
+import { ALWAYS, type Faults, HEADERS, header, OURS } from './openapi_responses.ts';
+import {
+  foundSchema,
+  itemSchema,
+  listSchema,
+  recordSchema,
+  requestSchema,
+  searchedSchema,
+  searchSchema,
+} from './openapi_schemas.ts';
+import type { Method } from './router.ts';
+
+/** What the operations of one document are written from. */
+export interface Writing {
+  readonly examples: Examples;
+  readonly faults: Faults;
+  readonly etag: z.ZodType;
+  /** One component a resource, whichever operation answers it. */
+  readonly records: ReadonlyMap<Resource, z.ZodType>;
+  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
+}
+
+/** One verb over every resource that has it. */
+interface Verb {
+  readonly name: string;
+  readonly method: Method;
+  readonly right: 'read' | 'write';
+  summary(resource: Resource): string;
+  patterns(resource: Resource): readonly string[];
+  /** The family does not have it. */
+  isOurs(resource: Resource): boolean;
+  query?(resource: Resource): z.ZodObject;
+  readonly headers?: readonly RequestHeader[];
+  body?(resource: Resource): { readonly schema: z.ZodType; readonly example: unknown };
+  success(resource: Resource, writing: Writing): ZodOpenApiResponsesObject;
+  faults(resource: Resource): readonly FaultCode[];
+}
+
+const ASKED: readonly FaultCode[] = ['unauthenticated', 'insufficient_scope', 'internal', 'unavailable'];
+/** What may be wrong with a body before anything is done with what it says. */
+const SENT: readonly FaultCode[] = [
+  'malformed',
+  'invalid',
+  'request_timeout',
+  'body_too_large',
+  'media_type_unknown',
+];
+
+const never = () => false;
+const always = () => true;
+const belowSomething = ({ parent }: Resource): readonly FaultCode[] => (parent ? ['not_found'] : []);
+
+const VERBS: readonly Verb[] = [
+  {
+    name: 'list',
+    method: 'GET',
+    right: 'read',
+    summary: ({ name }) => `List ${name} records, the newest first.`,
+    patterns: (resource) => [collectionPattern(resource)],
+    isOurs: never,
+    query: listParameters,
+    success: (resource, { examples }) => ({
+      '200': page(listSchema(resource), {
+        counted: { value: examples.page(resource, 'offset') },
+        followed: { value: examples.page(resource, 'after') },
+      }),
+    }),
+    faults: (resource) => [
+      'query_invalid',
+      ...(resource.filterables ? (['filter_malformed'] as const) : []),
+      ...belowSomething(resource),
+      'overloaded',
+    ],
+  },
+  {
+    name: 'create',
+    method: 'POST',
+    right: 'write',
+    summary: ({ name }) => `Create one ${name} record.`,
+    patterns: (resource) => [collectionPattern(resource)],
+    isOurs: ({ parent }) => parent === undefined,
+    headers: ['Idempotency-Key'],
+    body: (resource) => ({
+      schema: requestSchema(resource, 'create'),
+      example: requestExample(resource, 'create'),
+    }),
+    success: (resource, writing) => ({
+      '201': record('The new record, as a GET answers it.', resource, writing, {
+        Location: header('The absolute address of the new record.', writing.examples.location(resource)),
+      }),
+    }),
+    faults: (resource) => [
+      ...SENT,
+      'query_invalid',
+      ...belowSomething(resource),
+      'key_in_flight',
+      ...(isRefusable(resource) ? (['conflict'] as const) : []),
+      'key_reused',
+      'overloaded',
+    ],
+  },
+  {
+    name: 'get',
+    method: 'GET',
+    right: 'read',
+    summary: ({ name }) => `Get one ${name} record by its identifier.`,
+    patterns: itemPatterns,
+    isOurs: never,
+    headers: ['If-None-Match'],
+    success: (resource, writing) => ({
+      '200': record('The record.', resource, writing),
+      '304': {
+        ...OURS,
+        description: 'The record still carries an ETag of If-None-Match.',
+        headers: z.object({ ...ALWAYS, ETag: writing.etag, 'Cache-Control': HEADERS.cacheControl }),
+      },
+    }),
+    faults: () => ['not_found'],
+  },
+  {
+    name: 'update',
+    method: 'PUT',
+    right: 'write',
+    summary: ({ name }) => `Change one ${name} record: what the body does not say stays as it is.`,
+    patterns: itemPatterns,
+    isOurs: never,
+    headers: ['If-Match'],
+    body: (resource) => ({
+      schema: requestSchema(resource, 'update'),
+      example: requestExample(resource, 'update'),
+    }),
+    success: (resource, writing) => ({ '200': record('The record as it is now.', resource, writing) }),
+    faults: (resource) => [
+      ...SENT,
+      'not_found',
+      'precondition_failed',
+      ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
+      'overloaded',
+    ],
+  },
+  {
+    name: 'delete',
+    method: 'DELETE',
+    right: 'write',
+    summary: ({ name }) => `Delete one ${name} record, and all that hangs below it or names it.`,
+    patterns: itemPatterns,
+    isOurs: ({ parent }) => parent === undefined,
+    headers: ['If-Match'],
+    success: () => ({ '204': { description: 'It is gone.', headers: z.object(ALWAYS) } }),
+    faults: (resource) => [
+      'not_found',
+      'precondition_failed',
+      ...(isKept(resource) ? (['conflict'] as const) : []),
+    ],
+  },
+  {
+    name: 'find',
+    method: 'GET',
+    right: 'read',
+    summary: ({ name }) => `Find ${name} records of a whole realm by what they say.`,
+    patterns: (resource) => (resource.finding ? [findingPattern(resource)] : []),
+    isOurs: always,
+    query: findParameters,
+    success: (resource, writing) => ({
+      '200': page(foundSchema(resource, foundItem(resource, writing)), {
+        counted: { value: writing.examples.found(resource, 'offset') },
+        followed: { value: writing.examples.found(resource, 'after') },
+      }),
+    }),
+    faults: () => ['query_invalid', 'filter_malformed', 'not_found', 'overloaded'],
+  },
+  {
+    name: 'search',
+    method: 'POST',
+    right: 'read',
+    summary: ({ name }) => `Find ${name} records with the filter in the body: it stands in no log of URLs.`,
+    patterns: (resource) => (resource.finding ? [`${findingPattern(resource)}/search`] : []),
+    isOurs: always,
+    body: (resource) => ({
+      schema: searchSchema,
+      example: {
+        filter: filterExample(resource, resource.finding?.by[0] ?? []),
+        page: { limit: 25, offset: 0 },
+      },
+    }),
+    success: (resource, writing) => ({
+      '200': page(searchedSchema(resource, foundItem(resource, writing)), {
+        counted: { value: writing.examples.found(resource, 'search') },
+      }),
+    }),
+    faults: () => [...SENT, 'query_invalid', 'filter_malformed', 'not_found', 'overloaded'],
+  },
+];
+
+function foundItem(resource: Resource, { foundItems }: Writing): z.ZodType {
+  return foundItems.get(resource) ?? itemSchema(resource, true);
+}
+
+function page(schema: z.ZodType, examples: Record<string, { value: unknown }>): ZodOpenApiResponseObject {
+  return {
+    description: 'The records; none is no fault.',
+    headers: z.object({ ...ALWAYS, 'Cache-Control': HEADERS.cacheControl }),
+    content: { 'application/json': { schema, examples } },
+  };
+}
+
+function record(
+  description: string,
+  resource: Resource,
+  { examples, etag, records }: Writing,
+  more: Record<string, z.ZodType> = {},
+): ZodOpenApiResponseObject {
+  const schema = records.get(resource) ?? recordSchema(resource);
+  return {
+    description,
+    headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl, ...more }),
+    content: { 'application/json': { schema, example: examples.record(resource) } },
+  };
+}
+
+/** Whether a well-formed record can be refused for what it says: by what else is stored, or by itself. */
+function isRefusable(resource: Resource): boolean {
+  return (
+    resource.unique.length > 0 ||
+    membersOf(resource).some(({ schema, placement }) => {
+      const { references, emailWhere, sameAs, settled, learnedFrom } = placement;
+      return [references, emailWhere, sameAs, settled, learnedFrom].some(Boolean) || canBeImpossible(schema);
+    })
+  );
+}
+
+/** Whether a value of the right form can be refused for what it is (contract 8, row 14). */
+function canBeImpossible(schema: z.core.$ZodType): boolean {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
+    return canBeImpossible(schema.unwrap());
+  if (schema instanceof z.ZodArray) return canBeImpossible(schema.element);
+  const checks = schema._zod.def.checks ?? [];
+  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === IMPOSSIBLE);
+}
+
+/** Whether a removal can be refused: for the record itself, or for how much would go with it. */
+function isKept(resource: Resource): boolean {
+  const dependents = RESOURCES.filter(
+    (other) =>
+      other.parent === resource ||
+      membersOf(other).some(({ placement }) => placement.references === resource.name),
+  );
+  return resource.keptBy !== undefined || dependents.length > 0;
+}
+
+/** Every operation of every resource, by path. */
+export function resourcePaths(writing: Writing): ZodOpenApiPathsObject {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const resource of RESOURCES) {
+    for (const verb of VERBS) {
+      const operationAt = operationOf(verb, resource, writing);
+      for (const pattern of verb.patterns(resource)) {
+        const path = pattern.replace(/:(\w+)/g, '{$1}');
+        paths[path] = { ...paths[path], [verb.method.toLowerCase()]: operationAt(pattern) };
+      }
+    }
+    Object.assign(paths, unofferedPaths(resource, writing));
+  }
+  return paths;
+}
+
+/** One verb of one resource. It answers the same wherever it answers. */
+function operationOf(
+  verb: Verb,
+  resource: Resource,
+  writing: Writing,
+): (pattern: string) => ZodOpenApiOperationObject {
+  const body = verb.body?.(resource);
+  const query = verb.query?.(resource);
+  const operation = {
+    summary: verb.summary(resource),
+    description: describe(verb, resource),
+    tags: [resource.name],
+    security: [{ client_credentials: [`${resource.scope}:${verb.right}`] }],
+    ...(body ? { requestBody: { required: true, content: { 'application/json': body } } } : {}),
+    responses: {
+      ...verb.success(resource, writing),
+      ...writing.faults(...ASKED, ...verb.faults(resource)),
+    },
+  };
+  return (pattern) => {
+    const isUnversioned = !pattern.startsWith('/v2/');
+    const names = [...pattern.matchAll(/:(\w+)/g)].map(([, name]) => name ?? '');
+    return {
+      ...(verb.isOurs(resource) || isUnversioned ? OURS : {}),
+      operationId: `${verb.name}-${resource.name}${isUnversioned ? '-by-self-link' : ''}`,
+      requestParams: {
+        ...(names.length > 0 ? { path: pathParameters(resource, names) } : {}),
+        ...(query ? { query } : {}),
+        header: headersNamed([...(verb.headers ?? []), 'X-Request-Id']),
+      },
+      ...operation,
+    };
+  };
+}
+
+function describe(verb: Verb, resource: Resource): string {
+  const isForAll = !resource.parent && (verb.name === 'create' || verb.name === 'delete');
+  const filters = verb.name === 'search' ? ` The filter is ${findingWords(resource)}` : '';
+  return `${resource.summary}${isForAll ? ' Only clients of all realms may do this.' : ''}${filters}`;
+}
+
+/** Where further links of a record lead (contract 8, row 31). */
+function unofferedPaths(resource: Resource, { faults }: Writing): ZodOpenApiPathsObject {
+  const links = Object.entries(resource.moreLinks ?? {});
+  return Object.fromEntries(
+    links.map(([name, link]) => {
+      const path = link.split('?')[0] ?? '';
+      const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');
+      const get: ZodOpenApiOperationObject = {
+        operationId: `visit-${name}`,
+        summary: `Where the link ${name} of an ${resource.name} record leads: not offered yet.`,
+        tags: [resource.name],
+        security: [],
+        requestParams: { path: linkParameters(resource, names) },
+        responses: faults('not_offered', 'unavailable'),
+      };
+      return [path, { get }];
+    }),
+  );
+}

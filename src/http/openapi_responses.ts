@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import { FAULTS, type FaultCode } from '../domain/fault.ts';
+import { faultExample } from './openapi_examples.ts';
+import { errorsSchema } from './openapi_schemas.ts';
+import { faultReply, JSON_TYPE, REQUEST_ID } from './reply.ts';
+
+/** What the family does not have (contract 8, row 48). */
+export const OURS = { 'x-authrealm-extension': true } as const;
+
+/** Statuses that no operation of the family answers (contract 3.5). */
+const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 412, 413, 415, 501, 503]);
+
+/** A header of an answer; with a name, a component of it. */
+export function header(description: string, example: string, id?: string) {
+  return z.string().meta({ header: { ...OURS, ...(id ? { id } : {}), description, example } });
+}
+
+/** A header that always says the same. */
+export function fixedHeader(description: string, value: string, id?: string) {
+  return z.literal(value).meta({ header: { ...OURS, ...(id ? { id } : {}), description, example: value } });
+}
+
+export const HEADERS = {
+  requestId: header(
+    "The caller's own, if it sent a plain one, else minted.",
+    '5f0c6d7e8a9b4c3d2e1f-1a',
+    'request-id',
+  ),
+  cacheControl: fixedHeader('Ask again before you use it again.', 'private, no-cache', 'revalidated'),
+  noStore: fixedHeader('Keep nothing of it.', 'no-store', 'not-stored'),
+  retryAfter: fixedHeader('Seconds.', '1', 'retry-after'),
+} as const;
+
+const challenge = header(
+  'What the token lacks (RFC 6750, 3).',
+  'Bearer realm="authrealm", error="invalid_token"',
+  'challenge',
+);
+const allow = header('The methods of this path (RFC 9110, 10.2.1).', 'GET, HEAD, POST', 'allow');
+
+/** Every answer of the program has them. */
+export const ALWAYS = { [REQUEST_ID]: HEADERS.requestId };
+
+/** Headers of one fault beside those of all. */
+const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>>>> = {
+  unauthenticated: { 'WWW-Authenticate': challenge },
+  insufficient_scope: { 'WWW-Authenticate': challenge },
+  method_unknown: { Allow: allow },
+};
+
+/** The answers of faults by status. Operations that share a set of codes share the component. */
+export type Faults = (...codes: readonly FaultCode[]) => ZodOpenApiResponsesObject;
+
+export function openFaults(): Faults {
+  const known = new Map<string, ZodOpenApiResponseObject>();
+  return (...codes) => {
+    const byStatus = Object.entries(Object.groupBy(codes, (code) => String(FAULTS[code].status)));
+    const responses = byStatus.map(([status, same = []]) => {
+      const id = same.join('.');
+      const response = known.get(id) ?? { id, ...faultResponse(same) };
+      known.set(id, response);
+      return [status, response];
+    });
+    return Object.fromEntries(responses);
+  };
+}
+
+function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
+  const [first] = codes as [FaultCode];
+  const { status, title } = FAULTS[first];
+  const headers = Object.assign({}, ...codes.map(headersOf));
+  const examples = codes.map((code) => [code, { value: faultExample(code) }]);
+  return {
+    ...(OUR_STATUSES.has(status) ? OURS : {}),
+    description: `${title}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
+    headers: z.object({ ...ALWAYS, ...headers }),
+    content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
+  };
+}
+
+/** As the reply of the fault has them. */
+function headersOf(code: FaultCode): Record<string, z.ZodType> {
+  const { headers } = faultReply(code);
+  return {
+    'Cache-Control': HEADERS.noStore,
+    ...('Retry-After' in headers ? { 'Retry-After': HEADERS.retryAfter } : {}),
+    ...MORE_HEADERS[code],
+  };
+}
+
+/** The answers to what is no operation: kept as components, for every client meets them. */
+export function strayResponses(): Record<string, ZodOpenApiResponseObject> {
+  const codes = ['route_unknown', 'method_unknown'] as const;
+  return Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));
+}

@@ -1,0 +1,116 @@
+import type { Directory } from '../directory/directory.ts';
+import type { Placed, Store } from '../directory/store.ts';
+import type { Principal } from '../domain/principal.ts';
+import { type AnyRecord, type Key, lineage, type Resource, type Scope } from '../domain/resource.ts';
+import { authenticate, insufficientScope } from './bearer.ts';
+import { dataOf, readBody } from './body.ts';
+import { type Answer, type Call, type Stage, walk } from './call.ts';
+import { type Once, rememberBy } from './idempotency.ts';
+import { selfLinks } from './links.ts';
+import { locate, locateScope, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
+import { etags, presenterOf } from './present.ts';
+import { JSON_TYPE, type Reply } from './reply.ts';
+
+/** What the paths of the writing verbs are built from. */
+export interface WritingRooms extends Rooms {
+  readonly store: Pick<Store, 'get'>;
+  readonly directory: Directory;
+  readonly once: Once;
+}
+
+const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
+
+/**
+ * The path of a POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
+ * 408), then once for every idempotency key: what it says (400, 422), the record (404 for its parent, 422), the answer a
+ * GET would give.
+ */
+export function create(resource: Resource, rooms: WritingRooms): Answer {
+  const { directory, once } = rooms;
+  const replyTo = recordReplies(resource, rooms);
+  // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
+  const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, rooms.baseUrl);
+  const userPlace = lineage(resource).findIndex(({ foreignKey }) => foreignKey === 'user_id');
+  const userOf = (key: Key) => key[userPlace];
+  const answer: Stage = (call) =>
+    once(call, resource, async (keep) => {
+      const replyOf = ({ key, record }: Placed) => replyTo(201, key, record, { Location: locationOf(key) });
+      const remember = rememberBy(keep, (made) => ({ reply: replyOf(made), user: userOf(made.key) }));
+      const data = dataOf(call.body ?? '');
+      const by = { ...askedBy(call), remember };
+      const made = await directory.create(resource, call.scope as Scope, data, by);
+      return made.kind === 'remembered' ? undefined : replyOf(made);
+    });
+  return walk([...entrance(resource, rooms), locateScope(resource), readBody, answer]);
+}
+
+/** The path of a PUT: as a POST, with the record's full key, and `If-Match` (412). */
+export function update(resource: Resource, rooms: WritingRooms): Answer {
+  const replyTo = recordReplies(resource, rooms);
+  const seenBy = preconditions(resource, rooms);
+  const answer: Stage = async (call) => {
+    const key = call.key as Key;
+    const by = { ...askedBy(call), seen: await seenBy(call) };
+    const record = await rooms.directory.update(resource, key, dataOf(call.body ?? ''), by);
+    return replyTo(200, key, record);
+  };
+  const { authenticated, permitted } = stagesOf(resource, rooms);
+  return walk([authenticated, permitted, locate(resource), readBody, answer]);
+}
+
+/** The path of a DELETE. A body is not read: existing clients send one (contract 3.6). */
+export function remove(resource: Resource, rooms: WritingRooms): Answer {
+  const seenBy = preconditions(resource, rooms);
+  const answer: Stage = async (call) => {
+    const by = { ...askedBy(call), seen: await seenBy(call) };
+    await rooms.directory.remove(resource, call.key as Key, by);
+    return DONE;
+  };
+  return walk([...entrance(resource, rooms), locate(resource), answer]);
+}
+
+function stagesOf(resource: Resource, { tokens }: Rooms) {
+  return { authenticated: authenticate(tokens), permitted: permit(`${resource.scope}:write`) };
+}
+
+/** Who may make and remove: for what hangs under nothing, only those who may touch every realm. */
+function entrance(resource: Resource, rooms: Rooms): readonly Stage[] {
+  const { authenticated, permitted } = stagesOf(resource, rooms);
+  return resource.parent ? [authenticated, permitted] : [authenticated, permitted, everyRealm(resource)];
+}
+
+function everyRealm({ scope }: Resource): Stage {
+  const refusal = insufficientScope(`${scope}:write`);
+  return ({ principal }) => ((principal as Principal).realms === '*' ? undefined : refusal);
+}
+
+function askedBy({ principal, requestId }: Call) {
+  return { actor: (principal as Principal).clientId, requestId };
+}
+
+/** Reads If-Match into the one revision that a write may land on. */
+function preconditions(resource: Resource, { store, baseUrl }: WritingRooms) {
+  const revisionOf = revisionReader(etags(baseUrl));
+  return ({ request, key }: Call) =>
+    soleRevision(
+      namedRevisions(request.headers.get('if-match'), revisionOf),
+      async () => (await store.get(resource, key as Key))?.revision,
+    );
+}
+
+/** Makes the answer that shows one record: the body a GET would give. */
+function recordReplies(resource: Resource, { baseUrl, installation }: Rooms) {
+  const present = presenterOf(resource, baseUrl, installation);
+  const etagOf = etags(baseUrl);
+  return (
+    status: number,
+    key: Key,
+    record: AnyRecord,
+    more: Readonly<Record<string, string>> = {},
+  ): Reply => ({
+    status,
+    headers: { 'Content-Type': JSON_TYPE, ETag: etagOf(record), 'Cache-Control': RECORD_CACHING, ...more },
+    body: present(record, key),
+  });
+}

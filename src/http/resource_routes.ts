@@ -1,0 +1,54 @@
+import type { Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import type { Answer } from './call.ts';
+import { collectionPattern, findingPattern, itemPatterns } from './links.ts';
+import { find, type ListingRooms, list, search } from './lists.ts';
+import { create, remove, update, type WritingRooms } from './operations.ts';
+import { lookup } from './pipeline.ts';
+import { faultReply } from './reply.ts';
+import type { Route } from './router.ts';
+
+/** What every path of a resource is built from. */
+export type ResourceRooms = WritingRooms & ListingRooms;
+
+/** Every path of every resource: five verbs, and the reverse lookup of those that have one. */
+export function resourceRoutes(rooms: ResourceRooms): readonly Route[] {
+  return RESOURCES.flatMap((resource) => [
+    ...collectionRoutes(resource, rooms),
+    ...itemRoutes(resource, rooms),
+    ...findingRoutes(resource, rooms),
+    ...unofferedRoutes(resource),
+  ]);
+}
+
+function collectionRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
+  const answers = { GET: list(resource, rooms), POST: create(resource, rooms) };
+  return [{ pattern: collectionPattern(resource), answers }];
+}
+
+function itemRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
+  const answers = {
+    GET: lookup(resource, rooms),
+    PUT: update(resource, rooms),
+    DELETE: remove(resource, rooms),
+  };
+  return itemPatterns(resource).map((pattern) => ({ pattern, answers }));
+}
+
+function findingRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
+  if (!resource.finding) return [];
+  const pattern = findingPattern(resource);
+  return [
+    { pattern, answers: { GET: find(resource, rooms) } },
+    { pattern: `${pattern}/search`, answers: { POST: search(resource, rooms) } },
+  ];
+}
+
+/** Where further links of a record lead: there is nothing yet, and the answer says so (contract 8, row 31). */
+function unofferedRoutes(resource: Resource): readonly Route[] {
+  const notOffered: Answer = () => faultReply('not_offered');
+  return Object.values(resource.moreLinks ?? {}).map((link) => ({
+    pattern: (link.split('?')[0] ?? '').replace(/\{(\w+)\}/g, ':$1'),
+    answers: { GET: notOffered },
+  }));
+}

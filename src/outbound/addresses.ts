@@ -1,0 +1,78 @@
+import { BlockList, isIP } from 'node:net';
+
+/** An address that was judged, and found to be one that may be connected to. */
+export type CheckedAddress = string & { readonly CheckedAddress: unique symbol };
+
+/**
+ * The IANA IPv4 Special-Purpose Address Registry (RFC 6890), multicast and what is reserved. Whole blocks are refused,
+ * also where the registry calls one globally reachable (192.0.0.9, AS112, AMT): those are anycast services of the
+ * network, answered by whatever stands nearest, and no provider can live there.
+ */
+const SPECIAL_V4 = [
+  ['0.0.0.0', 8], // this network, RFC 791
+  ['10.0.0.0', 8], // private use, RFC 1918
+  ['100.64.0.0', 10], // shared address space, RFC 6598
+  ['127.0.0.0', 8], // loopback, RFC 1122
+  ['169.254.0.0', 16], // link-local, RFC 3927; metadata services of clouds
+  ['172.16.0.0', 12], // private use, RFC 1918
+  ['192.0.0.0', 24], // IETF protocol assignments, RFC 6890; .9 (PCP), .10 (TURN), .170 and .171 (NAT64) within
+  ['192.0.2.0', 24], // documentation, RFC 5737
+  ['192.31.196.0', 24], // AS112, RFC 7535
+  ['192.52.193.0', 24], // AMT, RFC 7450
+  ['192.88.99.0', 24], // 6to4 relays, RFC 7526
+  ['192.168.0.0', 16], // private use, RFC 1918
+  ['192.175.48.0', 24], // AS112, RFC 7534
+  ['198.18.0.0', 15], // benchmarking, RFC 2544
+  ['198.51.100.0', 24], // documentation, RFC 5737
+  ['203.0.113.0', 24], // documentation, RFC 5737
+  ['224.0.0.0', 4], // multicast, RFC 5771
+  ['240.0.0.0', 4], // reserved, RFC 1112; limited broadcast within
+] as const;
+
+/**
+ * Global unicast is allocated from this block alone (RFC 4291, 2.4, and IANA's IPv6 Address Space). Outside of it, and
+ * so refused without a row: ::, ::1, IPv4-compatible and IPv4-mapped addresses whatever they embed, NAT64 (64:ff9b::/96
+ * and 64:ff9b:1::/48), discard (100::/64 and 100:0:0:1::/64), SRv6 (5f00::/16), unique local (fc00::/7), link-local
+ * (fe80::/10), site-local (fec0::/10), multicast (ff00::/8).
+ */
+const UNICAST_V6 = [['2000::', 3]] as const;
+
+/** What the IANA IPv6 Special-Purpose Address Registry takes out of it, whole blocks again. */
+const SPECIAL_V6 = [
+  ['2001::', 23], // IETF protocol assignments, RFC 2928; Teredo, benchmarking, AMT, ORCHID, DETs, anycasts within
+  ['2001:db8::', 32], // documentation, RFC 3849
+  ['2002::', 16], // 6to4, RFC 3056: embeds an IPv4 address
+  ['2620:4f:8000::', 48], // AS112, RFC 7534
+  ['3fff::', 20], // documentation, RFC 9637
+] as const;
+
+const specialV4 = listOf(SPECIAL_V4, 'ipv4');
+const unicastV6 = listOf(UNICAST_V6, 'ipv6');
+const specialV6 = listOf(SPECIAL_V6, 'ipv6');
+const loopbackV4 = listOf([['127.0.0.0', 8]], 'ipv4');
+const loopbackV6 = listOf([['::1', 128]], 'ipv6');
+
+/** True where `address` is a plain IP address that anybody on the internet would reach the same host by. */
+export function isPublic(address: string): boolean {
+  const family = familyOf(address);
+  if (family === 4) return !specialV4.check(address, 'ipv4');
+  return family === 6 && unicastV6.check(address, 'ipv6') && !specialV6.check(address, 'ipv6');
+}
+
+/** True for 127.0.0.0/8 and ::1, in no other clothes. */
+export function isLoopback(address: string): boolean {
+  const family = familyOf(address);
+  if (family === 4) return loopbackV4.check(address, 'ipv4');
+  return family === 6 && loopbackV6.check(address, 'ipv6');
+}
+
+/** 4 or 6; 0 for what is no address in its usual form. A zone ID names a link of this host, so none is usual. */
+export function familyOf(address: string): 0 | 4 | 6 {
+  return address.includes('%') ? 0 : (isIP(address) as 0 | 4 | 6);
+}
+
+function listOf(rows: readonly (readonly [string, number])[], family: 'ipv4' | 'ipv6'): BlockList {
+  const list = new BlockList();
+  for (const [block, bits] of rows) list.addSubnet(block, bits, family);
+  return list;
+}

@@ -1,0 +1,117 @@
+import { request as askPlain, type ClientRequest, type IncomingMessage } from 'node:http';
+import { request as askTls } from 'node:https';
+import { checkServerIdentity } from 'node:tls';
+import { LIMITS } from '../domain/limits.ts';
+import { type CheckedAddress, familyOf } from './addresses.ts';
+import type { Target } from './target.ts';
+
+/** What came back, whole. */
+export interface Answered {
+  readonly kind: 'answered';
+  readonly status: number;
+  /** The `Content-Type`, as it came. */
+  readonly type: string;
+  readonly body: Uint8Array;
+}
+
+/** `unconnected`: nobody took the call, so another address may be tried. `broken`: everything else that went wrong. */
+export type Exchanged = Answered | { readonly kind: 'unconnected' } | { readonly kind: 'broken' };
+
+export interface ExchangeOptions {
+  /** Certificate authorities in PEM, in place of the runtime's own. */
+  readonly ca?: string;
+}
+
+/** One GET at one address. Ends with `signal` at the latest, and never rejects. */
+export type Exchange = (target: Target, address: CheckedAddress, signal: AbortSignal) => Promise<Exchanged>;
+
+const BROKEN = { kind: 'broken' } as const;
+const UNCONNECTED = { kind: 'unconnected' } as const;
+
+/** An answer that is encoded all the same is refused and never inflated: what it would grow to is not ours to find out. */
+const HEADERS = {
+  Accept: 'application/json',
+  'Accept-Encoding': 'identity',
+  'User-Agent': 'authrealm',
+};
+
+/**
+ * `node:https` and not `fetch`: fetch sends through the proxies that the environment names. A connection is made for
+ * each exchange and kept for none, so no session is resumed whose certificate was checked against another name.
+ */
+export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
+  return async (target, address, signal) => {
+    if (signal.aborted) return BROKEN;
+    const wanted = {
+      host: address,
+      port: target.port,
+      path: target.path,
+      headers: { Host: target.authority, ...HEADERS },
+      agent: false as const,
+    };
+    const ask = () =>
+      target.isTls ? askTls({ ...wanted, ...identity(target), ...(ca && { ca }) }) : askPlain(wanted);
+    return settle(ask, signal);
+  };
+}
+
+/**
+ * The certificate must be the host's, whatever address was dialled. A final dot of a name is no part of it on the wire,
+ * and an address is not sent as a server name at all (RFC 6066, 3). Said in full, so that
+ * NODE_TLS_REJECT_UNAUTHORIZED changes nothing.
+ */
+function identity({ host }: Target) {
+  const name = host.replace(/\.$/, '');
+  return {
+    servername: familyOf(name) === 0 ? name : '',
+    checkServerIdentity: (_dialled: string, certificate: Parameters<typeof checkServerIdentity>[1]) =>
+      checkServerIdentity(name, certificate),
+    rejectUnauthorized: true,
+  };
+}
+
+function settle(ask: () => ClientRequest, signal: AbortSignal): Promise<Exchanged> {
+  const { promise, resolve } = Promise.withResolvers<Exchanged>();
+  const request = ask();
+  const end = (result: Exchanged): void => {
+    signal.removeEventListener('abort', giveUp);
+    resolve(result);
+    request.destroy();
+  };
+  const giveUp = (): void => end(BROKEN);
+  signal.addEventListener('abort', giveUp);
+  request.on('error', (error: NodeJS.ErrnoException) =>
+    end(error.syscall === 'connect' ? UNCONNECTED : BROKEN),
+  );
+  // A switch of protocols ends the request without an error.
+  request.on('close', giveUp);
+  // Interim answers may come without end, and are part of no body.
+  request.on('information', () => {
+    if ((request.socket?.bytesRead ?? 0) > LIMITS.outboundBytesMax) giveUp();
+  });
+  request.on('response', (message: IncomingMessage) => {
+    request.off('close', giveUp);
+    take(message, end);
+  });
+  request.end();
+  return promise;
+}
+
+/** Collects the body up to its bound; what is longer, cut short or encoded is broken. */
+function take(message: IncomingMessage, end: (result: Exchanged) => void): void {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  message.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.length;
+    if (bytes > LIMITS.outboundBytesMax) end(BROKEN);
+    else chunks.push(chunk);
+  });
+  message.on('end', () => {
+    const { statusCode: status = 0, headers } = message;
+    const isPlain = (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
+    const type = headers['content-type'] ?? '';
+    end(isPlain ? { kind: 'answered', status, type, body: Buffer.concat(chunks) } : BROKEN);
+  });
+  // Comes after `end`, or alone where the body was cut short.
+  message.on('close', () => end(BROKEN));
+}

@@ -1,0 +1,89 @@
+import { LIMITS } from '../domain/limits.ts';
+import type { CheckedAddress } from './addresses.ts';
+import { type Exchange, type Exchanged, type ExchangeOptions, openExchange } from './exchange.ts';
+import {
+  addressesOf,
+  type Resolve,
+  readTarget,
+  resolveBySystem,
+  type Target,
+  type TargetRules,
+} from './target.ts';
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * `unreachable` is everything that goes wrong before a 200 has come whole, and never says what: a refused address and a
+ * silent host must look alike. `not_json`: a 200 came whole, and is no JSON object.
+ */
+export type Fetched =
+  | { readonly kind: 'document'; readonly document: JsonObject }
+  | { readonly kind: 'unreachable' | 'not_json' };
+
+/** Fetches the JSON object at a URL that a stranger named. Answers within `outboundMsMax`, and never rejects. */
+export type GuardedFetch = (url: string) => Promise<Fetched>;
+
+export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
+  /** Asked once a fetch; the system unless told otherwise. */
+  readonly resolve?: Resolve;
+  /** What dials the addresses that were checked. A test leads public ones to its own servers here. */
+  readonly exchange?: Exchange;
+}
+
+/** JSON by its own name or by suffix (RFC 6839, 3.1). */
+const JSON_TYPE = /^application\/(?:[\w!#$&^.+-]+\+)?json[\t ]*(?:;|$)/i;
+
+const UNREACHABLE = { kind: 'unreachable' } as const;
+const NOT_JSON = { kind: 'not_json' } as const;
+
+export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
+  const { resolve = resolveBySystem, exchange = openExchange(options) } = options;
+  return async (url) => {
+    const target = readTarget(url, options);
+    if (target === undefined) return UNREACHABLE;
+    const deadline = new AbortController();
+    const timer = setTimeout(() => deadline.abort(), LIMITS.outboundMsMax);
+    try {
+      // A resolver cannot be told to stop; it is no longer waited for.
+      const addresses = await Promise.race([addressesOf(target, resolve), nothingAfter(deadline.signal)]);
+      return read(await dial(exchange, target, addresses, deadline.signal));
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve([]), { once: true }));
+}
+
+/** Tries the addresses in turn until one takes the call. */
+async function dial(
+  exchange: Exchange,
+  target: Target,
+  addresses: readonly CheckedAddress[],
+  signal: AbortSignal,
+): Promise<Exchanged> {
+  for (const address of addresses) {
+    const exchanged = await exchange(target, address, signal);
+    if (exchanged.kind !== 'unconnected') return exchanged;
+  }
+  return { kind: 'unconnected' };
+}
+
+function read(exchanged: Exchanged): Fetched {
+  if (exchanged.kind !== 'answered' || exchanged.status !== 200) return UNREACHABLE;
+  const document = JSON_TYPE.test(exchanged.type) ? parseObject(exchanged.body) : undefined;
+  return document === undefined ? NOT_JSON : { kind: 'document', document };
+}
+
+function parseObject(body: Uint8Array): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

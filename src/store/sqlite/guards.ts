@@ -1,0 +1,78 @@
+import type { Guard, Write } from '../../directory/store.ts';
+import { keyColumns, type Resource, referenced } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { isReferredTo } from '../cascade.ts';
+import type { SqlValue } from '../statements.ts';
+import type { Prepared } from './prepared.ts';
+
+/** Looks, inside the transaction of a write, whether its guards hold. Answers the first that does not. */
+export interface Guards {
+  /** Those that compare with what was there: to be asked before the write. */
+  before(write: Write): Guard | undefined;
+  /** Those that look at the record as it now is, and at the one it refers to: to be asked once the write landed. */
+  after(write: Write): Guard | undefined;
+}
+
+/** A text that answers a row where the guard does not hold, and what it takes beside the key. */
+interface Question {
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+}
+
+export function openGuards(of: (resource: Resource) => Prepared): Guards {
+  function isBroken({ resource, key }: Write, { text, values }: Question): boolean {
+    return (
+      of(resource)
+        .lazily(text)
+        .get(...key, ...values) !== null
+    );
+  }
+
+  function columnOf(resource: Resource, member: string): string {
+    return of(resource).texts.columnOf(member).name;
+  }
+
+  /** Undefined where the guard is not looked at now. */
+  function earlier(write: Write, guard: Guard): Question | undefined {
+    if (guard.kind !== 'settled' || write.op !== 'patch') return undefined;
+    if (!(guard.member in write.patch.members)) return undefined;
+    const { name, encode } = of(write.resource).texts.columnOf(guard.member);
+    const text = `select 1 from ${write.resource.table} t where ${whereKey(write.resource)}
+      and ${isReferredTo(write.resource, RESOURCES)} and t.${name} is not ?`;
+    return { text, values: [encode(write.patch.members[guard.member])] };
+  }
+
+  function later({ resource }: Write, guard: Guard): Question | undefined {
+    if (guard.kind === 'settled') return undefined;
+    const name = guard.kind === 'unless' ? guard.saying.reference : guard.reference;
+    const target = referenced(resource, name, RESOURCES);
+    const joined = `select 1 from ${resource.table} t
+      join ${target.table} r on r.realm_id = t.realm_id and r.id = t.${columnOf(resource, name)}
+      where ${whereKey(resource)}`;
+    if (guard.kind === 'unless') {
+      const text = `${joined} and r.${columnOf(target, guard.saying.member)} = ?`;
+      return { text, values: [guard.saying.is] };
+    }
+    const text = `${joined} and r.${columnOf(target, guard.of)} is not t.${columnOf(resource, guard.member)}`;
+    return { text, values: [] };
+  }
+
+  function firstBroken(write: Write, ask: typeof later): Guard | undefined {
+    const guards = write.op === 'replace' ? undefined : write.guards;
+    return guards?.find((guard) => {
+      const question = ask(write, guard);
+      return question !== undefined && isBroken(write, question);
+    });
+  }
+
+  return {
+    before: (write) => firstBroken(write, earlier),
+    after: (write) => firstBroken(write, later),
+  };
+}
+
+function whereKey(resource: Resource): string {
+  return keyColumns(resource)
+    .map((column) => `t.${column} = ?`)
+    .join(' and ');
+}

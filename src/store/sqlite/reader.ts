@@ -1,0 +1,37 @@
+import { Database } from 'bun:sqlite';
+import { LIMITS } from '../../domain/limits.ts';
+import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
+import { type ListAnswer, type ListQuestion, openLists } from './lists.ts';
+import { openSnapshot } from './snapshot.ts';
+
+/** Answers what a serving process would not stop for. */
+export interface Reader {
+  answer(question: ListQuestion): Promise<ListAnswer>;
+  close(): void;
+}
+
+/** Opens a database that another process has made ready and has open. Nothing can be written through it. */
+export async function openReader(path: string): Promise<Reader> {
+  const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
+  const snapshot = openSnapshot(db);
+  const lists = openLists(db, snapshot);
+  return {
+    answer: lists.answer,
+    close() {
+      snapshot.close();
+      db.close(false);
+    },
+  };
+}
+
+function connectToRead(path: string): Database {
+  const db = new Database(path, { readonly: true, strict: true });
+  try {
+    db.run('pragma busy_timeout = 0');
+    db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+    return db;
+  } catch (error) {
+    db.close(false);
+    throw error;
+  }
+}

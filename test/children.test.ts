@@ -1,0 +1,292 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Children, type ChildrenSettings, openChildren } from '../src/children.ts';
+import { Fault } from '../src/domain/fault.ts';
+import { freshFolder } from './kit.ts';
+import { runCommand, start } from './processes.ts';
+
+const ANSWERS = [process.execPath, join(import.meta.dir, 'contract', 'answers.ts')];
+const PARENT = [process.execPath, join(import.meta.dir, 'contract', 'parent.ts')];
+
+interface State {
+  readonly pid: number;
+  readonly priority: number;
+  readonly environment: readonly string[];
+}
+
+const STATE = { act: 'state' };
+const work = (ms: number) => ({ act: 'work', ms });
+const echo = (value: unknown) => ({ act: 'echo', value });
+
+const opened: Children[] = [];
+
+function open(settings: Partial<ChildrenSettings> = {}): Children {
+  const children = openChildren({
+    command: ANSWERS,
+    atOnce: 1,
+    waitingMax: 64,
+    waitMsMax: 20_000,
+    ...settings,
+  });
+  opened.push(children);
+  return children;
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((children) => children.close()));
+});
+
+/** A shell that notes its start in a file before it goes on. */
+function noted(then: string) {
+  const file = join(freshFolder(), 'starts');
+  const command = ['/bin/sh', '-c', `echo started >> ${file}; ${then}`];
+  const starts = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0);
+  return { command, starts };
+}
+
+const BECOME = `exec ${ANSWERS.join(' ')}`;
+
+/** Whether a process is there and not just waiting to be reaped. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
+
+async function ends(pid: number, ms = 5_000): Promise<boolean> {
+  const deadline = performance.now() + ms;
+  while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
+  return !isAlive(pid);
+}
+
+async function faultOf(asked: Promise<unknown>): Promise<Fault> {
+  const error = await asked.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Fault)) throw new Error(`no Fault but ${error}`);
+  return error;
+}
+
+const causeOf = async (asked: Promise<unknown>) => {
+  const { code, cause } = await faultOf(asked);
+  return [code, (cause as { code?: string } | undefined)?.code];
+};
+
+describe('what is asked', () => {
+  test('is answered with what the handle makes of it, whatever can be cloned', async () => {
+    const children = open();
+    for (const value of [0, '', null, undefined, 'x\ud800y', new Map([[1n, new Uint8Array([1, 2])]]), [[]]]) {
+      expect(await children.ask<unknown>(echo(value))).toEqual(value);
+    }
+    const long = 'x'.repeat(5_000_000);
+    expect(await children.ask<string>(echo(long))).toBe(long);
+  });
+
+  test('is asked in order, of as many children as may be', async () => {
+    const children = open({ atOnce: 2 });
+    const pids = await Promise.all(Array.from({ length: 8 }, () => children.ask<number>(work(50))));
+    expect(new Set(pids).size).toBe(2);
+    const done: number[] = [];
+    const one = open();
+    await Promise.all([3, 1, 2].map((each) => one.ask<number>(echo(each)).then((got) => done.push(got))));
+    expect(done).toEqual([3, 1, 2]);
+  });
+
+  test('a Fault comes back by code and complaints, any other error as internal without words', async () => {
+    const children = open();
+    const act = (what: string) => children.ask({ act: 'throw', what, value: 'hunter2hunter2' });
+    const fault = await faultOf(act('fault'));
+    expect([fault.code, fault.complaints]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
+    const bug = await faultOf(act('bug'));
+    expect([bug.code, (bug.cause as { code?: string }).code]).toEqual(['internal', 'TypeError']);
+    expect((bug.cause as Error).stack).toContain('answers.ts');
+    expect(await causeOf(act('text'))).toEqual(['internal', 'string']);
+    expect((await faultOf(act('function'))).code).toBe('internal');
+    for (const told of [bug, await faultOf(act('text'))]) expect(Bun.inspect(told)).not.toContain('hunter2');
+  });
+
+  test('what cannot be cloned is refused, and what follows is answered', async () => {
+    const children = open();
+    await children.ask(STATE);
+    await expect(children.ask(echo(() => 1))).rejects.toThrow(/clone/);
+    expect(await children.ask<string>(echo('after'))).toBe('after');
+  });
+});
+
+describe('a child', () => {
+  test('starts with the first question, at the lowest priority, with an empty environment', async () => {
+    process.env.AUTHREALM_SECRET_OF_THE_PARENT = 'x';
+    const { command, starts } = noted(BECOME);
+    const children = open({ command });
+    await Bun.sleep(100);
+    expect(starts()).toBe(0);
+    const state = await children.ask<State>(STATE);
+    delete process.env.AUTHREALM_SECRET_OF_THE_PARENT;
+    expect(starts()).toBe(1);
+    expect(state.priority).toBe(19);
+    // A shell adds these two by itself.
+    expect(state.environment.filter((name) => !['PWD', '_', 'OLDPWD', 'SHLVL'].includes(name))).toEqual([]);
+    const bare = await open().ask<State>(STATE);
+    expect(bare.environment).toEqual([]);
+    expect(bare.pid).not.toBe(process.pid);
+  });
+
+  test('ends when it is idle, and another one starts with the next question', async () => {
+    const children = open({ idleMsMax: 300 });
+    const first = await children.ask<State>(STATE);
+    expect(isAlive(first.pid)).toBe(true);
+    // Work is not idleness, however long it takes.
+    expect(await children.ask<number>(work(600))).toBe(first.pid);
+    expect(await ends(first.pid)).toBe(true);
+    expect((await children.ask<State>(STATE)).pid).not.toBe(first.pid);
+  });
+
+  test('stays where its group is signalled: what is in flight is its parent’s to end', async () => {
+    const children = open();
+    const { pid } = await children.ask<State>(STATE);
+    const working = children.ask<number>(work(300));
+    process.kill(pid, 'SIGTERM');
+    process.kill(pid, 'SIGINT');
+    expect(await working).toBe(pid);
+    expect((await children.ask<State>(STATE)).pid).toBe(pid);
+  });
+
+  test('that dies is replaced, and its question asked once more', async () => {
+    const children = open();
+    const { pid } = await children.ask<State>(STATE);
+    const working = children.ask<number>(work(500));
+    const waiting = children.ask<State>(STATE);
+    await Bun.sleep(100);
+    process.kill(pid, 'SIGKILL');
+    const second = await working;
+    expect(second).not.toBe(pid);
+    expect((await waiting).pid).toBe(second);
+    const once = join(freshFolder(), 'died');
+    expect(await children.ask<number>({ act: 'die', once })).not.toBe(second);
+  });
+
+  test('that is killed while idle is replaced', async () => {
+    const children = open();
+    const { pid } = await children.ask<State>(STATE);
+    process.kill(pid, 'SIGKILL');
+    // At once, before the death is known here.
+    expect((await children.ask<State>(STATE)).pid).not.toBe(pid);
+  });
+
+  test('a question that two children died over is overloaded, the next one answered', async () => {
+    const { command, starts } = noted(BECOME);
+    const children = open({ command });
+    const [fatal, next] = [children.ask({ act: 'die' }), children.ask<string>(echo('next'))];
+    expect(await causeOf(fatal)).toEqual(['overloaded', 'CHILD_DIED']);
+    expect(await next).toBe('next');
+    expect(starts()).toBe(3);
+  });
+});
+
+describe('bounds', () => {
+  test('one more than may wait is refused at once; those that wait are answered', async () => {
+    const children = open({ waitingMax: 2 });
+    await children.ask(STATE);
+    const working = children.ask<number>(work(500));
+    const waiting = [1, 2].map((each) => children.ask<number>(echo(each)));
+    const asked = performance.now();
+    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'QUEUE_FULL']);
+    expect(performance.now() - asked).toBeLessThan(250);
+    expect(await Promise.all(waiting)).toEqual([1, 2]);
+    await working;
+  });
+
+  test('what is late at work is overloaded in time; its child is killed and replaced', async () => {
+    const children = open({ waitMsMax: 1_000 });
+    const { pid } = await children.ask<State>(STATE);
+    const asked = performance.now();
+    expect(await causeOf(children.ask(work(60_000)))).toEqual(['overloaded', 'CHILD_LATE']);
+    const took = performance.now() - asked;
+    expect(took).toBeGreaterThan(950);
+    expect(took).toBeLessThan(3_000);
+    expect(await ends(pid)).toBe(true);
+    expect((await children.ask<State>(STATE)).pid).not.toBe(pid);
+  });
+
+  test('what is late while it waits is never asked, and a slow start is not cut short by it', async () => {
+    const { command, starts } = noted(`sleep 1; ${BECOME}`);
+    const children = open({ command, waitMsMax: 400 });
+    const once = join(freshFolder(), 'asked');
+    expect((await faultOf(children.ask({ act: 'die', once }))).code).toBe('overloaded');
+    const answer = (): Promise<string> => children.ask<string>(echo('x')).catch(answer);
+    expect(await answer()).toBe('x');
+    expect(existsSync(once)).toBe(false);
+    expect(starts()).toBe(1);
+  });
+
+  test('children that die at their start are not started over and over', async () => {
+    const { command, starts } = noted('exit 3');
+    const children = open({ command, waitMsMax: 1_000 });
+    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    // At 0, 200 and 600 ms; the next is due at 1,400.
+    expect(starts()).toBeGreaterThan(1);
+    expect(starts()).toBeLessThanOrEqual(3);
+  });
+
+  test('once they can start again, questions are answered', async () => {
+    const sign = join(freshFolder(), 'mended');
+    const { command } = noted(`[ -f ${sign} ] || exit 3; ${BECOME}`);
+    const children = open({ command, waitMsMax: 5_000 });
+    const asked = children.ask<string>(echo('x'));
+    await Bun.sleep(300);
+    writeFileSync(sign, '');
+    expect(await asked).toBe('x');
+  });
+
+  test('a program that is not there is overloaded, not a crash', async () => {
+    const children = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
+    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+  });
+});
+
+describe('the end', () => {
+  test('closing kills what works, refuses what waits and what comes', async () => {
+    const children = open();
+    const { pid } = await children.ask<State>(STATE);
+    const pending = [work(60_000), STATE].map((question) => faultOf(children.ask(question)));
+    await children.close();
+    expect(isAlive(pid)).toBe(false);
+    for (const { code, cause } of await Promise.all(pending)) {
+      expect([code, (cause as { code?: string }).code]).toEqual(['overloaded', 'CLOSED']);
+    }
+    expect((await faultOf(children.ask(STATE))).code).toBe('overloaded');
+  });
+
+  const pidIn = (line: string) => Number(line.split(' ')[1]);
+
+  test('a process with nothing else to do ends, and its child with it', async () => {
+    const { stdout, code } = await runCommand([...PARENT, 'leave']);
+    expect(code).toBe(0);
+    expect(await ends(pidIn(stdout))).toBe(true);
+  });
+
+  test('closing is waited for', async () => {
+    const { stdout, code } = await runCommand([...PARENT, 'close']);
+    expect([stdout.split('\n')[1], code]).toEqual(['closed', 0]);
+    expect(isAlive(pidIn(stdout))).toBe(false);
+  });
+
+  test.each(['stay', 'stay-busy'])('%s: after kill -9 of its parent a child ends', async (deed) => {
+    const running = start([...PARENT, deed]);
+    const pid = pidIn(await running.line(/^child/));
+    expect(isAlive(pid)).toBe(true);
+    running.process.kill('SIGKILL');
+    await running.process.exited;
+    expect(await ends(pid, 15_000)).toBe(true);
+  });
+
+  test('without a parent the child’s command says whose it is', async () => {
+    const { stderr, code } = await runCommand(ANSWERS);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('this command is started by the service itself');
+  });
+});

@@ -1,0 +1,64 @@
+import { isObject, type Json, type Schema } from './json_schema.ts';
+
+/** What bodies can hold, and what they must not. */
+
+export interface MemberOf {
+  readonly at: readonly string[];
+  readonly schema: Schema;
+  readonly isRequired: boolean;
+}
+
+/** Every member that a body can have, at any depth. */
+export function membersOf(schema: Schema, above: readonly string[] = []): readonly MemberOf[] {
+  const choices = schema.anyOf?.flatMap((choice) => membersOf(choice, above)) ?? [];
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, each]) => {
+    const at = [...above, name];
+    return [
+      { at, schema: each, isRequired: schema.required?.includes(name) ?? false },
+      ...membersOf(each, at),
+    ];
+  });
+  return [...choices, ...own];
+}
+
+/** Values that a schema does not allow. */
+export function misfits(schema: Schema): readonly Json[] {
+  const { type, anyOf, format, minimum, maximum, maxLength } = schema;
+  const types: readonly (string | readonly string[] | undefined)[] = anyOf
+    ? anyOf.map((each) => each.type)
+    : [type];
+  const samples: Readonly<Record<string, Json>> = {
+    null: null,
+    boolean: true,
+    string: 'none',
+    array: [],
+    object: {},
+    integer: 1.5,
+  };
+  const others = Object.entries(samples).filter(([name]) => name === 'integer' || !types.includes(name));
+  return [
+    ...others.map(([, value]) => value),
+    ...('enum' in schema || 'const' in schema ? ['none'] : []),
+    ...(format === 'uri' || format === 'email' || format === 'uuid' ? ['none'] : []),
+    ...(type === 'string' ? [''] : []),
+    ...(maxLength === undefined ? [] : ['x'.repeat(maxLength + 1)]),
+    ...(minimum === undefined ? [] : [minimum - 1]),
+    ...(maximum === undefined ? [] : [maximum + 1]),
+  ];
+}
+
+/** A body with one member changed; without it where the value is undefined. */
+export function withMember(body: Json, [name, ...below]: readonly string[], value: Json | undefined): Json {
+  if (!isObject(body) || name === undefined) return body;
+  const { [name]: member = null, ...others } = body;
+  if (below.length > 0) return { ...others, [name]: withMember(member, below, value) };
+  return value === undefined ? others : { ...others, [name]: value };
+}
+
+/** Every address that stands under `links`, at any depth. */
+export function linksOf(value: Json, isLink = false): readonly string[] {
+  if (typeof value === 'string') return isLink ? [value] : [];
+  if (Array.isArray(value)) return value.flatMap((each: Json) => linksOf(each));
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, each]) => linksOf(each, isLink || name === 'links'));
+}

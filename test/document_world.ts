@@ -1,0 +1,215 @@
+import type { Caller, Operation, Received, Sent } from './document_caller.ts';
+import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
+
+/** Records that were made from the examples of an OpenAPI document, and from them the right way to ask anything. */
+
+export interface World {
+  /** A request that is right in everything, new at every call: what makes a record makes another one. */
+  right(operation: Operation): Promise<Sent>;
+  /** A token with every scope but these. */
+  tokenWithout(scopes: readonly string[]): Promise<string>;
+  /** What a search must say to find a record that exists, where the example finds the example. */
+  told(text: string): string;
+}
+
+interface Given {
+  readonly document: JsonObject;
+  readonly operations: readonly Operation[];
+  readonly caller: Caller;
+  /** A client that holds these scopes. */
+  readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
+}
+
+interface Made {
+  readonly creator: Operation;
+  readonly id: string;
+  /** Everything about it that is an address. */
+  readonly addresses: readonly string[];
+  readonly body: JsonObject;
+}
+
+export async function openWorld({ document, operations, caller, credentials }: Given): Promise<World> {
+  const [server] = document.servers as unknown as readonly { readonly url: string }[];
+  const creators = operations.filter(({ answers }) => '201' in answers);
+  const tokens = new Map<string, Promise<string>>();
+  const base = new Map<Operation, Made>();
+  const spare = new Map<Operation, Made>();
+  let count = 0;
+
+  /** From the token endpoint that the document names, with what the document says to send there. */
+  async function grant(scope: string): Promise<string> {
+    const at = operations.find(
+      ({ path, body }) => body?.type.endsWith('form-urlencoded') && tokenUrl() === path,
+    );
+    if (!at) throw new Error('no token endpoint is documented');
+    const { body } = await caller.send(at, { body: await form(scope) });
+    return (body as { access_token: string }).access_token;
+  }
+
+  function tokenUrl(): string {
+    const { flows } = follow<{ flows: { clientCredentials: { tokenUrl: string } } }>(
+      document,
+      '#/components/securitySchemes/client_credentials',
+    );
+    return flows.clientCredentials.tokenUrl.slice(server?.url.length);
+  }
+
+  async function form(scope: string): Promise<string> {
+    const { clientId, secret } = await credentials(scope);
+    const sent = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    return new URLSearchParams(sent).toString();
+  }
+
+  function token(scopes: readonly string[]): Promise<string> {
+    const scope = scopes.join(' ');
+    const known = tokens.get(scope) ?? grant(scope);
+    tokens.set(scope, known);
+    return known;
+  }
+
+  /** Makes a record, held to its example: whatever the document requires is in it. */
+  async function make(creator: Operation): Promise<Made> {
+    const received = await caller.send(creator, await right(creator));
+    if (received.status !== 201) throw new Error(`${creator.id}: its example is answered ${received.text}`);
+    return madeOf(creator, received);
+  }
+
+  function madeOf(creator: Operation, { headers, body }: Received): Made {
+    const answer = body as { data: { id: string }; links: Record<string, string> } & JsonObject;
+    const location = headers.get('location') ?? '';
+    return {
+      creator,
+      id: answer.data.id,
+      addresses: [location, ...Object.values(answer.links)],
+      body: answer,
+    };
+  }
+
+  /** The parameters of a path: read from an address that was handed out, else from the records above. */
+  function parametersOf(path: string, from: Iterable<Made>): Record<string, string> | undefined {
+    for (const made of from) {
+      for (const address of made.addresses) {
+        const found = matched(path, address.slice(server?.url.length));
+        if (found) return found;
+      }
+    }
+    const names = [...path.matchAll(/\/\{(\w+)\}/g)];
+    const ids = names.map(({ index, 1: name = '' }) => {
+      const above = [...base.values()].find(({ creator }) => creator.path === path.slice(0, index));
+      return [name, above?.id] as const;
+    });
+    return ids.every(([, id]) => id !== undefined)
+      ? Object.fromEntries(ids as [string, string][])
+      : undefined;
+  }
+
+  /** The record whose own address has this form. */
+  const at = (path: string): Made | undefined =>
+    [...base.values()].find((made) => parametersOf(path, [made]) && path.endsWith('}') && isAt(path, made));
+  const isAt = (path: string, { addresses }: Made): boolean =>
+    addresses.some((address) => matched(path, address.slice(server?.url.length)));
+
+  /** The identifier that a member must be which names another record. */
+  function referred(schema: Schema): string | undefined {
+    const read = operations.find(({ id }) => id === schema['x-authrealm-reads']);
+    return read && at(read.path)?.id;
+  }
+
+  const isMakeable = ({ path, body }: Operation): boolean =>
+    parametersOf(path, []) !== undefined &&
+    referencesOf(body?.media.schema ?? {}).every((schema) => referred(schema) !== undefined);
+
+  /** The example with names of its own, so that nothing of it is there already. */
+  function varied(schema: Schema, value: Json): Json {
+    const { anyOf, properties, type } = schema;
+    const own = referred(schema);
+    if (own !== undefined) return own;
+    if (anyOf) return varied(anyOf.find((each) => each.type !== 'null') ?? {}, value);
+    if (isObject(value) && properties) {
+      const members = Object.entries(value).map(([name, each]) => [
+        name,
+        varied(properties[name] ?? {}, each),
+      ]);
+      return Object.fromEntries(members);
+    }
+    const isFree =
+      type === 'string' && !['format', 'enum', 'const', 'pattern'].some((each) => each in schema);
+    return isFree ? `${value} ${count}` : value;
+  }
+
+  async function right(operation: Operation): Promise<Sent> {
+    const { path, scopes, parameters, body, method } = operation;
+    const owner = at(path);
+    const from = owner ? [await targetOf(method, owner)] : [];
+    const query = parameters
+      .filter((each) => each.in === 'query' && each.required)
+      .map(({ name, example }) => `${encodeURIComponent(name)}=${encodeURIComponent(told(String(example)))}`);
+    count += 1;
+    return {
+      path: parametersOf(path, [...from, ...base.values()]) ?? {},
+      query: query.join('&'),
+      ...(scopes ? { token: await token(scopes) } : {}),
+      ...(body ? { body: await bodyOf(operation) } : {}),
+    };
+  }
+
+  /** What is deleted was made for it, and what is changed is none of the records that others hang on. */
+  async function targetOf(method: Operation['method'], owner: Made): Promise<Made> {
+    if (method === 'delete') return make(owner.creator);
+    if (method !== 'put') return owner;
+    const made = spare.get(owner.creator) ?? (await make(owner.creator));
+    spare.set(owner.creator, made);
+    return made;
+  }
+
+  async function bodyOf({ body, method, answers }: Operation): Promise<Json> {
+    const { schema, example = null } = body?.media ?? { schema: {} };
+    if (body?.type !== 'application/json') return form('oidc-profile-infos:read');
+    if ('201' in answers || method === 'put') return varied(schema, example);
+    return JSON.parse(told(JSON.stringify(example)));
+  }
+
+  /** Puts what the records say in the place of what the examples say. */
+  function told(text: string): string {
+    let said = text;
+    for (const { creator, body } of base.values()) {
+      const example = creator.answers['201']?.content?.['application/json']?.example;
+      const pairs = isObject(example) ? leavesOf(example.data ?? null, body.data ?? null) : [];
+      for (const [old, now] of pairs)
+        if (said.includes(`,${old})`)) said = said.replace(`,${old})`, `,${now})`);
+    }
+    return said;
+  }
+
+  while (base.size < creators.length) {
+    const next = creators.filter((each) => !base.has(each) && isMakeable(each));
+    if (next.length === 0) throw new Error('some operations cannot be reached from the others');
+    for (const creator of next) base.set(creator, await make(creator));
+  }
+  const all = operations.flatMap(({ scopes = [] }) => scopes);
+  return {
+    right,
+    told,
+    tokenWithout: (scopes) => token([...new Set(all)].filter((scope) => !scopes.includes(scope))),
+  };
+}
+
+/** The parameters that make a template this path. */
+export function matched(template: string, path: string): Record<string, string> | undefined {
+  const pattern = template.replace(/[.]/g, '\\.').replace(/\{(\w+)\}/g, '(?<$1>[^/?]+)');
+  const match = new RegExp(`^${pattern}(?:\\?.*)?$`).exec(path);
+  return match ? { ...match.groups } : undefined;
+}
+
+/** The members of a schema that name other records. */
+function referencesOf(schema: Schema): readonly Schema[] {
+  const below = Object.values(schema.properties ?? {}).flatMap(referencesOf);
+  return schema['x-authrealm-reads'] === undefined ? below : [schema, ...below];
+}
+
+/** The texts of two values of one form, side by side. */
+function leavesOf(left: Json, right: Json): readonly (readonly [string, string])[] {
+  if (typeof left === 'string' && typeof right === 'string') return [[left, right]];
+  if (!isObject(left) || !isObject(right)) return [];
+  return Object.keys(left).flatMap((name) => leavesOf(left[name] ?? null, right[name] ?? null));
+}

@@ -1,0 +1,88 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { chanceOf, freshSeed } from '../prove/chance.ts';
+import { type Asked, complaintsOf } from '../prove/ledger.ts';
+import { runAtRandom } from '../prove/random_service.ts';
+import { freshFolder } from './kit.ts';
+
+/** A short run of `prove/model.ts`, and what its checks find in a database that was tampered with. */
+
+const folder = freshFolder();
+const path = join(folder, 'model.db');
+let ledger: readonly Asked[] = [];
+
+test('records, changes, acknowledgements and a model agree after random writes and crashes', async () => {
+  const seed = freshSeed();
+  const ran = await runAtRandom({
+    folder,
+    operations: 500,
+    kills: 3,
+    clients: 3,
+    processes: 2,
+    chance: chanceOf(seed),
+  });
+  expect([seed, ran.complaints]).toEqual([seed, []]);
+  const { acknowledged, refused, unknown } = ran.count;
+  expect(acknowledged).toBeGreaterThan(150);
+  expect(refused).toBeGreaterThan(10);
+  expect(unknown).toBeLessThan(100);
+  ({ ledger } = ran);
+  expect(complaintsOf(path, ledger)).toEqual([]);
+}, 60_000);
+
+/** What each change to the file makes the checks say. */
+const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
+  [
+    'a record that was never announced',
+    `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
+       where rowid in (select rowid from user_info limit 1)`,
+    /^user-authentication-info .* is not what its changes say$/,
+  ],
+  [
+    'a record that is gone without a change',
+    'delete from oidc_profile_info where rowid in (select rowid from oidc_profile_info limit 1)',
+    /^the changes of user-authentication-oidc-profile-info .* made no record$/,
+  ],
+  [
+    'a record that moved without a change',
+    `update user_info set revision = '0123456789abcdef' where rowid in (select rowid from user_info limit 1)`,
+    /^user-authentication-info .* is not what its changes say$/,
+  ],
+  [
+    'a change that nobody asked for',
+    `update change set request_id = 'somebody' where (realm_id, seq) in (select realm_id, seq from change limit 1)`,
+    /^nobody asked for the changes of somebody$/,
+  ],
+  [
+    'an acknowledged write whose change is lost',
+    `delete from change where request_id = (select request_id from change where event like '%-info.updated'
+       and members <> '["updated_at"]' limit 1)`,
+    /was acknowledged and left 0 commits$/,
+  ],
+  [
+    'a change of a record that was removed before',
+    `insert into change select realm_id, seq + 1000000, replace(event, 'deleted', 'updated'), user_id, record_id,
+       revision, members, actor, request_id, at from change where event like '%.deleted' limit 1`,
+    /is updated out of turn$/,
+  ],
+];
+
+test.each(TAMPERED)('%s is found', (what, sql, complaint) => {
+  const copy = join(folder, `${what.replaceAll(' ', '-')}.db`);
+  copyFileSync(path, copy);
+  const db = new Database(copy, { readwrite: true });
+  db.run('pragma foreign_keys = off');
+  expect(db.run(sql).changes).toBeGreaterThan(0);
+  db.close();
+  expect(complaintsOf(copy, ledger)).toContainEqual(expect.stringMatching(complaint));
+});
+
+test('a refused write that left a change is found', () => {
+  const landed = ledger.find(({ outcome, ids }) => outcome === 'done' && ids.length === 1) as Asked;
+  const claimed = ledger.map((asked) =>
+    asked === landed ? { ...asked, outcome: 'refused' as const } : asked,
+  );
+  expect(complaintsOf(path, claimed)).toEqual([`${landed.ids[0]} was refused and left a change`]);
+});

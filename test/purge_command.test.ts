@@ -1,0 +1,198 @@
+import { Database } from 'bun:sqlite';
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { lines } from '../bench/population.ts';
+import { disagreements } from '../prove/agreement.ts';
+import { chanceOf, freshSeed } from '../prove/chance.ts';
+import { RESOURCES, realm, user } from '../src/domain/resources.ts';
+import { family, mint } from './bringing.ts';
+import { doctor } from './checkup.ts';
+import { FULL_SCOPE } from './family.ts';
+import { freshFolder, judged } from './kit.ts';
+import { AUTHREALM, runCommand, start } from './processes.ts';
+import { type Served, startServed } from './served.ts';
+
+/** `authrealm purge` beside a running service: begun, killed, gone on with, ended. */
+
+const USERS = 4_000;
+const KILLS = 4;
+
+let path: string;
+let served: Served;
+let token: string;
+let crowded: string;
+const small = family();
+
+beforeAll(async () => {
+  path = join(freshFolder(), 'purged.db');
+  served = await startServed({ path, scope: FULL_SCOPE });
+  token = await served.token();
+  const file = join(freshFolder(), 'lines.ndjson');
+  const many = [...lines(USERS)].join('\n');
+  crowded = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
+  writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
+  const brought = await runCommand([AUTHREALM, 'import', file, ...database()]);
+  expect([brought.code, brought.stderr]).toEqual([0, '']);
+}, 60_000);
+afterAll(async () => {
+  expect(await served.running.stop()).toBe(0);
+});
+
+const database = () => ['--database', `sqlite:${path}`];
+const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database()]);
+
+async function call(method: string, below: string, data?: object): Promise<Response> {
+  const answer = await fetch(`${served.url}/v2/authentication-realms${below}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(data ? { body: JSON.stringify({ data }) } : {}),
+  });
+  return judged(answer, [token]);
+}
+
+/** How many records of a realm are there, itself among them. */
+function recordsOf(id: string): number {
+  const db = new Database(path, { readonly: true });
+  try {
+    const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
+    return db.query<{ n: number }, [string]>(`select ${counts.join(' + ')} as n`).get(id)?.n ?? 0;
+  } finally {
+    db.close();
+  }
+}
+
+describe('a realm with more below it than a removal takes along', () => {
+  const jane = { type: user.type, name: 'Jane Doe', email: 'jane@example.com' };
+
+  test('is not deleted over HTTP: 422 with the count and the way', async () => {
+    const refused = await call('DELETE', `/${crowded}`);
+    const { errors } = (await refused.json()) as { errors: { detail: string }[] };
+    const count = recordsOf(crowded) - 1;
+    expect(count).toBeGreaterThan(2 * USERS);
+    expect([refused.status, errors[0]?.detail]).toEqual([
+      422,
+      `data.id: ${count} records would go with this one, more than 1000: authrealm purge removes them`,
+    ]);
+    expect((await call('GET', `/${crowded}`)).status).toBe(200);
+    expect((await call('POST', `/${crowded}/user-authentication-info`, jane)).status).toBe(201);
+  });
+
+  test('is absent from the first step of a purge on, however often that is killed, until it is gone', async () => {
+    const seed = freshSeed();
+    console.log(`seed ${seed}`);
+    const chance = chanceOf(seed);
+    const whole = recordsOf(crowded);
+    const users = await call('GET', `/${crowded}/user-authentication-info`);
+    const [someone] = ((await users.json()) as { data: [{ id: string }] }).data;
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      const before = recordsOf(crowded);
+      await killedBelow(crowded, before - Math.ceil((chance() * before) / (2 * KILLS)));
+      const left = recordsOf(crowded);
+      expect(left).toBeGreaterThan(1);
+      expect(left).toBeLessThan(before);
+      // Each step is one commit of a thousand records.
+      expect((whole - left) % 1_000).toBe(0);
+      expect(disagreements(path)).toEqual([]);
+      await absent(someone.id);
+    }
+    const found = (await doctor(path)).report('orphans').findings;
+    expect(found).toEqual([
+      expect.objectContaining({
+        table: realm.table,
+        realm: crowded,
+        says: expect.stringContaining('authrealm purge'),
+      }),
+    ]);
+    const left = recordsOf(crowded);
+    expect(await purge('realm', crowded)).toEqual({
+      stdout: `${left} records are removed\n`,
+      stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
+      code: 0,
+    });
+    expect(recordsOf(crowded)).toBe(0);
+    await absent(someone.id);
+    expect(disagreements(path)).toEqual([]);
+    expect((await doctor(path)).report('orphans')).toMatchObject({ total: 0 });
+    const again = await purge('realm', crowded);
+    expect([again.code, again.stderr]).toEqual([1, 'authrealm: there is no such record\n']);
+  }, 60_000);
+
+  /** Runs a purge and kills it as soon as no more than so many records are left. */
+  async function killedBelow(id: string, most: number): Promise<void> {
+    const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database()]);
+    while (recordsOf(id) > most && child.exitCode === null) await Bun.sleep(1);
+    child.kill('SIGKILL');
+    await child.exited;
+    expect(child.signalCode).toBe('SIGKILL');
+  }
+
+  async function absent(userId: string): Promise<void> {
+    const below = `/${crowded}/user-authentication-info`;
+    for (const answer of [
+      await call('GET', `/${crowded}`),
+      await call('PUT', `/${crowded}`, { type: realm.type, name: 'Again' }),
+      await call('DELETE', `/${crowded}`),
+      await call('GET', below),
+      await call('POST', below, jane),
+      await call('POST', `/${crowded}/password-profiles`, { type: 'password_profile', name: 'P' }),
+      await call('GET', `${below}/${userId}/user-authentication-oidc-profile-info/${mint()}`),
+    ]) {
+      expect(answer.status).toBe(404);
+    }
+    const listed = (await (await call('GET', '')).json()) as { data: { id: string }[] };
+    expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
+    const line = { ...small.lines.user, id: mint(), realm_id: crowded };
+    const brought = await runCommand([AUTHREALM, 'import', '-', ...database()], {}, JSON.stringify(line));
+    expect([brought.code, brought.stderr]).toEqual([
+      3,
+      expect.stringContaining('its authentication-realm is not there'),
+    ]);
+  }
+});
+
+describe('a purge of less', () => {
+  test('takes what hangs on the record, and nothing else', async () => {
+    const { ids } = small;
+    const removed = async (...words: string[]) => (await purge(...words)).stdout;
+    expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
+      '1 record is removed\n',
+    );
+    expect(await removed('password-profile', ids.realm, ids.passwords.toUpperCase())).toBe(
+      '2 records are removed\n',
+    );
+    expect(recordsOf(ids.realm)).toBe(3);
+    expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
+    expect(disagreements(path)).toEqual([]);
+  });
+
+  const UUID = '00000000-0000-4000-8000-000000000001';
+  const WRONG: [words: string[], code: number, reason: string][] = [
+    [['phone', UUID], 2, 'the resource must be one of realm, oidc-profile, '],
+    [['realm'], 2, "missing required argument 'id'"],
+    [['realm', 'shop'], 2, 'the identifier of the authentication-realm must be a UUID'],
+    [['realm', UUID, UUID], 2, 'after the resource come the identifiers of: authentication-realm\n'],
+    [['user-info', UUID], 2, 'the identifiers of: authentication-realm, user-authentication-info\n'],
+    [['user-info', UUID, 'jane'], 2, 'the identifier of the user-authentication-info must be a UUID'],
+    [['realm', UUID], 1, 'there is no such record'],
+    [['user-info', UUID, small.ids.user], 1, 'there is no such record'],
+    [['oidc-profile', small.ids.realm, small.ids.user], 1, 'there is no such record'],
+  ];
+
+  test.each(WRONG)('%j', async (words, code, reason) => {
+    const before = recordsOf(small.ids.realm);
+    const ended = await purge(...words);
+    expect([ended.code, ended.stdout, ended.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
+    expect(ended.stderr).not.toMatch(/\bat \w+.*\.ts:/);
+    expect(recordsOf(small.ids.realm)).toBe(before);
+  });
+
+  test('makes no database', async () => {
+    const missing = join(freshFolder(), 'missing.db');
+    const ended = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
+    expect([ended.code, ended.stderr]).toEqual([1, `authrealm: there is no database ${missing} to purge\n`]);
+    expect(existsSync(missing)).toBe(false);
+    const memory = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', 'sqlite::memory:']);
+    expect(memory.code).toBe(1);
+  });
+});

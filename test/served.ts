@@ -1,0 +1,51 @@
+import { type Service, sendTo } from './kit.ts';
+import { AUTHREALM, clientCreate, type Running, start } from './processes.ts';
+
+/** The service as an operator runs it: `authrealm serve`, in processes of its own. */
+export interface Served extends Pick<Service, 'post' | 'put' | 'del'> {
+  readonly url: string;
+  readonly running: Running;
+  get(path: string, token: string): Promise<Response>;
+  /** A token of the client that was made with it. */
+  token(): Promise<string>;
+}
+
+export interface Serving {
+  /** The file of the database; made where there is none. */
+  readonly path: string;
+  readonly scope: string;
+  /** More of the command line. */
+  readonly flags?: readonly string[];
+}
+
+export async function startServed({ path, scope, flags = [] }: Serving): Promise<Served> {
+  const made = await clientCreate(path, scope, '--json');
+  if (made.code !== 0) throw new Error(made.stderr);
+  return serveFor(path, JSON.parse(made.stdout), flags);
+}
+
+/** Serves a database in which this client is. */
+export async function serveFor(
+  path: string,
+  client: { readonly client_id: string; readonly client_secret: string },
+  flags: readonly string[] = [],
+): Promise<Served> {
+  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, '--database', `sqlite:${path}`]);
+  const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  // A connection of its own for every request, so that every process gets some of them.
+  const alone = (token: string, headers = {}) => ({ token, headers: { Connection: 'close', ...headers } });
+  return {
+    url,
+    running,
+    get: (path, token) => sendTo(url, 'GET', path, { ...alone(token), body: undefined }),
+    post: (path, token, body, headers) => sendTo(url, 'POST', path, { ...alone(token, headers), body }),
+    put: (path, token, body, headers) => sendTo(url, 'PUT', path, { ...alone(token, headers), body }),
+    del: (path, token, headers, body) => sendTo(url, 'DELETE', path, { ...alone(token, headers), body }),
+    async token() {
+      const { client_id, client_secret } = client;
+      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+      const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
+      return ((await answer.json()) as { access_token: string }).access_token;
+    },
+  };
+}
