@@ -22,6 +22,7 @@ import { entered } from '../src/store/sqlite/list_reading.ts';
 import { listTable, planOf, type Reading, SQLITE } from '../src/store/sqlite/list_statements.ts';
 import type { ListQuestion } from '../src/store/sqlite/lists.ts';
 import { openReader } from '../src/store/sqlite/reader.ts';
+import { openTotals } from '../src/store/sqlite/totals.ts';
 import { statementsFor } from '../src/store/statements.ts';
 import {
   type Ground,
@@ -371,7 +372,15 @@ describe('totals', () => {
     reader.close();
   });
 
-  test('shapes and totals beyond their bounds are forgotten, and asked anew', async () => {
+  test('the oldest of too many is forgotten', async () => {
+    const totals = openTotals();
+    const questions = Array.from({ length: LIMITS.totalsKeptMax + 1 }, (_, number) => `question ${number}`);
+    for (const question of questions) totals.keep(question, Promise.resolve(5));
+    await Bun.sleep(1);
+    expect(questions.slice(0, 3).map(totals.known)).toEqual([undefined, 5, 5]);
+  });
+
+  test('shapes beyond their bound are forgotten, and made anew', async () => {
     const { list } = await counting();
     const shapes = LIMITS.listShapesKeptMax + 20;
     for (let round = 0; round < 2; round += 1) {
