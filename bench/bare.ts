@@ -1,6 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
 import { foldedKey, UNICODE_VERSION } from '../src/domain/folding.ts';
 import type { Uuid } from '../src/domain/id.ts';
+import { checksum } from '../src/store/checksum.ts';
 import { slotOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;
@@ -48,15 +49,22 @@ const TABLES: Readonly<Record<string, { columns: string; values: (line: Line) =>
     },
   },
   user_authentication_oidc_profile_info: {
-    columns: 'oidc_profile_info(realm_id, id, user_id, subject, issuer, oidc_profile_id',
-    values: (line) => [...head(line), ...owner(line), ...texts(line, 'subject', 'issuer', 'oidc_profile_id')],
+    columns: 'oidc_profile_info(realm_id, id, user_id, subject, issuer, oidc_profile_id, subject_crc',
+    values: (line) => [
+      ...head(line),
+      ...owner(line),
+      ...texts(line, 'subject', 'issuer', 'oidc_profile_id'),
+      checksum(line.subject as string),
+    ],
   },
   user_authentication_password_profile_info: {
     columns:
-      'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version',
+      'password_profile_info(realm_id, id, user_id, username, password_profile_id, username_key, unicode_version, ' +
+      'username_crc',
     values: (line) => {
       const [username = '', profile = ''] = texts(line, 'username', 'password_profile_id');
-      return [...head(line), ...owner(line), username, profile, foldedKey(username), UNICODE_VERSION];
+      const key = foldedKey(username);
+      return [...head(line), ...owner(line), username, profile, key, UNICODE_VERSION, checksum(key)];
     },
   },
 };
@@ -65,8 +73,9 @@ const head = (line: Line): string[] => [line.realm_id ?? '', line.id];
 const owner = (line: Line): string[] => [line.user_authentication_info_id ?? ''];
 const texts = (line: Line, ...names: string[]): string[] => names.map((name) => line[name] as string);
 
-/** Turns lines into prepared inserts: the row and its change record. No two records of this population share a slot. */
-export function prepareBare(db: Database): (line: string) => readonly BareInsert[] {
+/** Turns lines into prepared inserts: the row and its change record. No two records of this population share a
+ * slot. Changes are numbered behind `lastSeq`. */
+export function prepareBare(db: Database, lastSeq = 0): (line: string) => readonly BareInsert[] {
   const statements = new Map(
     Object.entries(TABLES).map(([type, { columns }]) => {
       const all = `${columns}, created_at, updated_at, revision, slot)`;
@@ -75,7 +84,7 @@ export function prepareBare(db: Database): (line: string) => readonly BareInsert
     }),
   );
   const change = db.prepare<unknown, Value[]>('insert into change values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
-  let seq = 0;
+  let seq = lastSeq;
   return (text) => {
     const line = JSON.parse(text) as Line;
     const table = TABLES[line.type];

@@ -1,56 +1,48 @@
 import { connect } from '../src/store/sqlite/connection.ts';
-import { knownMigrations } from '../src/store/sqlite/open.ts';
-import { prepareBare } from './bare.ts';
-import { lines, subjectAt, userAt } from './population.ts';
-
-const USERS = 1_000;
-/** Far from the numbers that stand in the database already. */
-const FIRST_NEW = 10_000_000;
+import { type BareInsert, prepareBare } from './bare.ts';
+import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from './population.ts';
 
 /**
- * Durable creates a second of the engine alone, for one caller: each commit is one link, its change, and its user's new
- * instant.
+ * Durable creates a second of the engine alone, one at a time: each commit is one link, its change, and its user's new
+ * instant. A script of its own, so that it runs on the core the service has; on a database that `fillBare` filled. What is
+ * written is made ready before the clock starts. Arguments: database, users in it, creates, number of the first one.
  */
-export function bareCreates(path: string, seconds: number): number {
-  const db = connect(path);
-  try {
-    db.run('pragma journal_mode = wal');
-    for (const { sql } of knownMigrations()) db.run(sql);
-    const prepare = prepareBare(db);
-    const run = (line: string) => {
-      for (const { statement, values } of prepare(line)) statement.run(...values);
-    };
-    db.transaction(() => {
-      for (const group of lines(USERS)) for (const line of group.split('\n')) run(line);
-    })();
-    const touch = db.prepare(
-      'update user_info set updated_at = ?, revision = ? where realm_id = ? and id = ?',
-    );
-    const begin = db.prepare('begin immediate');
-    const commit = db.prepare('commit');
-    const [, profile] = lines(0);
-    const { id: oidc_profile_id, realm_id } = JSON.parse(profile ?? '{}');
-    const end = performance.now() + seconds * 1_000;
-    let count = 0;
-    for (; performance.now() < end; count += 1) {
-      const { user } = userAt(count % USERS);
-      const line = JSON.stringify({
-        type: 'user_authentication_oidc_profile_info',
-        id: userAt(FIRST_NEW + count).oidcLink,
-        realm_id,
-        user_authentication_info_id: user,
-        subject: subjectAt(FIRST_NEW + count),
-        issuer: 'https://login.example.com/',
-        oidc_profile_id,
-        meta: { created_at: '2026-01-31T09:00:00.000Z', updated_at: '2026-01-31T09:00:00.000Z' },
-      });
-      begin.run();
-      run(line);
-      touch.run(count, 'fedcba9876543210', realm_id, user);
-      commit.run();
-    }
-    return count / seconds;
-  } finally {
-    db.close();
-  }
+const [path = '', users = '', creates = '', first = ''] = process.argv.slice(2);
+const AT = '2026-01-31T09:00:00.000Z';
+
+const db = connect(path);
+const prepare = prepareBare(db, Number(first) * 2);
+const touch = db.prepare('update user_info set updated_at = ?, revision = ? where realm_id = ? and id = ?');
+const begin = db.prepare('begin immediate');
+const commit = db.prepare('commit');
+
+interface Ready {
+  readonly user: string;
+  readonly inserts: readonly BareInsert[];
 }
+
+const ready = Array.from({ length: Number(creates) }, (_, index): Ready => {
+  const number = Number(first) + index;
+  const { user } = userAt((number * 7_919) % Number(users));
+  const line = {
+    type: 'user_authentication_oidc_profile_info',
+    id: userAt(number).oidcLink,
+    realm_id: REALM,
+    user_authentication_info_id: user,
+    subject: subjectAt(number),
+    issuer: ISSUER,
+    oidc_profile_id: OIDC_PROFILE,
+    meta: { created_at: AT, updated_at: AT },
+  };
+  return { user, inserts: prepare(JSON.stringify(line)) };
+});
+
+const start = performance.now();
+for (const { user, inserts } of ready) {
+  begin.run();
+  for (const { statement, values } of inserts) statement.run(...values);
+  touch.run(Date.parse(AT), 'fedcba9876543210', REALM, user);
+  commit.run();
+}
+console.log(ready.length / ((performance.now() - start) / 1_000));
+db.close();

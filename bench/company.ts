@@ -11,10 +11,29 @@ export type Company =
   /** So many callers that search for a part of an e-mail address, again as soon as they are answered. */
   | { readonly kind: 'searches'; readonly callers: number };
 
-/** What the company was answered: how often with success, and how often that it must come again. */
-export interface Treatment {
+/** How often one kind of work was answered with success, and how often that it must come again. */
+export interface Count {
   readonly done: number;
   readonly deferred: number;
+}
+
+/** How the company was treated, each kind of work by itself, and for how long. */
+export interface Treatment {
+  readonly seconds: number;
+  readonly counts: Readonly<Record<Work, Count>>;
+}
+
+export type Work = 'links' | 'passwords' | 'lists' | 'searches';
+
+/** What was promised must have been asked and answered: else the lookups had less company than the figure says. */
+const KEPT = 0.95;
+
+function assertKept(company: Company, { seconds, counts }: Treatment): void {
+  if (company.kind === 'searches') return;
+  const { done } = counts[company.kind === 'writes' ? 'links' : 'lists'];
+  if (done < company.perSecond * seconds * KEPT) {
+    throw new Error(`${company.kind}: ${done} in ${seconds.toFixed(1)} s, not ${company.perSecond} a second`);
+  }
 }
 
 /** Measures lookups while the service has company, from the core the service does not have. */
@@ -34,6 +53,6 @@ export async function loadInCompany(
   child.stdin.end();
   const treatment = JSON.parse(await output) as Treatment;
   await child.exited;
-  if (treatment.done === 0) throw new Error(`${company.kind}: nothing was done beside the lookups`);
+  assertKept(company, treatment);
   return { lookup, treatment };
 }

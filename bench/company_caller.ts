@@ -1,4 +1,4 @@
-import type { Company, Treatment } from './company.ts';
+import type { Company, Count, Treatment, Work } from './company.ts';
 import { ISSUER, OIDC_PROFILE, PASSWORD_PROFILE, USERS_PATH, userAt } from './population.ts';
 
 /** Keeps a service company until standard input ends; then tells on standard output how it was treated. */
@@ -12,25 +12,28 @@ const PASSWORDS_IN_FLIGHT = 80;
 const PAUSE_MS = 5;
 /** What a 503 asks for in Retry-After. */
 const RETRY_AFTER_MS = 1_000;
-const treatment: { -readonly [K in keyof Treatment]: number } = { done: 0, deferred: 0 };
+type Counted = { -readonly [K in keyof Count]: number };
+const none = (): Counted => ({ done: 0, deferred: 0 });
+const counts: Record<Work, Counted> = { links: none(), passwords: none(), lists: none(), searches: none() };
+const startedAt = performance.now();
 const SALT = `${process.pid}-${performance.timeOrigin}`;
 let count = 0;
 let isOver = false;
 
 /** Answers whether it was done; else it must come again later. */
-async function ask(path: string, body?: object): Promise<boolean> {
+async function ask(work: Work, path: string, body?: object): Promise<boolean> {
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const init = body ? { method: 'POST', headers, body: JSON.stringify({ data: body }) } : { headers };
   const answer = await fetch(url + path, init);
   await answer.arrayBuffer();
   if (!answer.ok && answer.status !== 503) throw new Error(`${path} was answered ${answer.status}`);
-  treatment[answer.ok ? 'done' : 'deferred'] += 1;
+  counts[work][answer.ok ? 'done' : 'deferred'] += 1;
   return answer.ok;
 }
 
 function createLink(): Promise<boolean> {
   count += 1;
-  return ask(`${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-oidc-profile-info`, {
+  return ask('links', `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-oidc-profile-info`, {
     type: 'user_authentication_oidc_profile_info',
     subject: `company|${SALT}-${count}`,
     issuer: ISSUER,
@@ -38,14 +41,27 @@ function createLink(): Promise<boolean> {
   });
 }
 
+/** Totals are kept a second for each filter: of five filters, each is counted once a second. */
+const LIST_FILTERS = 5;
+
+function list(): Promise<boolean> {
+  count += 1;
+  const since = `2026-01-01T00:00:00.00${count % LIST_FILTERS}Z`;
+  return ask('lists', `${USERS_PATH}?page%5Blimit%5D=25&page%5Boffset%5D=50&filter=ge(created_at,${since})`);
+}
+
 function createUsername(): Promise<boolean> {
   count += 1;
-  return ask(`${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-password-profile-info`, {
-    type: 'user_authentication_password_profile_info',
-    username: `company-${SALT}-${count}`,
-    password: 'correct horse battery staple',
-    password_profile_id: PASSWORD_PROFILE,
-  });
+  return ask(
+    'passwords',
+    `${USERS_PATH}/${userAt(count % 1_000).user}/user-authentication-password-profile-info`,
+    {
+      type: 'user_authentication_password_profile_info',
+      username: `company-${SALT}-${count}`,
+      password: 'correct horse battery staple',
+      password_profile_id: PASSWORD_PROFILE,
+    },
+  );
 }
 
 /** Begins one piece of work after the other at an even pace, without waiting for the one before. */
@@ -77,9 +93,9 @@ function keep(): Promise<unknown> {
     case 'writes':
       return Promise.all([paced(company.perSecond, createLink), busy(PASSWORDS_IN_FLIGHT, createUsername)]);
     case 'lists':
-      return paced(company.perSecond, () => ask(`${USERS_PATH}?page%5Blimit%5D=25&page%5Boffset%5D=50`));
+      return paced(company.perSecond, list);
     case 'searches':
-      return busy(company.callers, () => ask(`${USERS_PATH}?filter=ilike(email,*zz*)`));
+      return busy(company.callers, () => ask('searches', `${USERS_PATH}?filter=ilike(email,*zz*)`));
   }
 }
 
@@ -87,4 +103,5 @@ const kept = keep();
 for await (const _ of Bun.stdin.stream());
 isOver = true;
 await kept;
+const treatment: Treatment = { seconds: (performance.now() - startedAt) / 1_000, counts };
 console.log(JSON.stringify(treatment));

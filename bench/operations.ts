@@ -1,16 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bareCreates } from './bare_creates.ts';
-import { type Company, loadInCompany } from './company.ts';
+import { type Company, loadInCompany, type Treatment } from './company.ts';
 import { type Load, type LoadPlan, load, median, medianOf } from './load.ts';
 import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
+import { pinned, SERVER_CORE } from './server.ts';
 
 /** What everything beside the lookups came to. */
 export interface Operations {
   /** Of the by-ID lookup in the same rounds: how much more a reverse lookup costs. */
   readonly find: Load;
   readonly findCost: number;
-  /** Milliseconds, one caller: the first page of 100 users by key, and the 10,000th or the last. */
+  /** Milliseconds, one caller: the first page of 100 users by key, and a deep one. */
   readonly firstPageMs: number;
   readonly deepPageMs: number;
   readonly deepPage: number;
@@ -27,6 +27,8 @@ export interface Operations {
 export interface Accompanied {
   readonly quiet: Load;
   readonly accompanied: Load;
+  /** Of every round. */
+  readonly treatments: readonly Treatment[];
 }
 
 export interface OperationsPlan extends LoadPlan {
@@ -66,13 +68,14 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     paths: keep(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
   };
   const [find, lookup] = await inTurn(plan.rounds, [() => load(url, finds), () => load(url, plan)]);
-  const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE) - 1);
+  const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE));
   const pages = await comparePages(url, plan, deepPage);
   const bare: number[] = [];
   const [createAlone, createTogether] = await inTurn(plan.rounds, [
-    () => {
-      bare.push(bareCreates(join(folder, `bare-creates-${bare.length}.db`), plan.seconds));
-      return load(url, { ...creates, connections: 1 });
+    async () => {
+      const alone = await load(url, { ...creates, connections: 1 });
+      bare.push(await bareCreates(plan, bare.length));
+      return alone;
     },
     () => load(url, { ...creates, connections: TOGETHER }),
   ]);
@@ -87,6 +90,23 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     company: await inCompany(url, plan),
   };
 }
+
+/** On the core the service has, while it has nothing to do; more records each time. */
+async function bareCreates({ folder, users, seconds }: OperationsPlan, round: number): Promise<number> {
+  const creates = seconds * BARE_CREATES_EACH_SECOND;
+  const script = join(import.meta.dir, 'bare_creates.ts');
+  const words = [join(folder, 'bare.db'), users, creates, FIRST_NEW + round * creates].map(String);
+  const child = Bun.spawn(pinned(SERVER_CORE, [process.execPath, script, ...words]), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const output = await new Response(child.stdout).text();
+  if ((await child.exited) !== 0) throw new Error('the bare creates failed');
+  return Number(output);
+}
+
+/** Far from the numbers that stand in the database already. */
+const FIRST_NEW = 10_000_000;
+const BARE_CREATES_EACH_SECOND = 1_000;
 
 function keep(folder: string, name: string, paths: readonly string[]): string {
   const file = join(folder, name);
@@ -106,11 +126,16 @@ async function inTurn(rounds: number, measurements: readonly (() => Promise<Load
 async function inCompany(url: string, plan: OperationsPlan): Promise<Operations['company']> {
   const all: [Company['kind'], Accompanied][] = [];
   for (const company of COMPANIES) {
+    const treatments: Treatment[] = [];
     const [quiet, accompanied] = await inTurn(plan.rounds, [
       () => load(url, plan),
-      async () => (await loadInCompany(url, plan, company)).lookup,
+      async () => {
+        const { lookup, treatment } = await loadInCompany(url, plan, company);
+        treatments.push(treatment);
+        return lookup;
+      },
     ]);
-    all.push([company.kind, { quiet: quiet as Load, accompanied: accompanied as Load }]);
+    all.push([company.kind, { quiet: quiet as Load, accompanied: accompanied as Load, treatments }]);
   }
   return Object.fromEntries(all) as Operations['company'];
 }
@@ -126,12 +151,11 @@ async function comparePages(url: string, { token }: LoadPlan, deepPage: number) 
     return performance.now() - start;
   };
   const first = `${url}${USERS_PATH}?page%5Blimit%5D=${PAGE}&page%5Bafter%5D=`;
-  const second = await nextOf(first, headers);
-  let deep = second;
-  for (let page = 2; page < deepPage; page += 1) deep = await nextOf(deep, headers);
+  let deep = first;
+  for (let page = 1; page < deepPage; page += 1) deep = await nextOf(deep, headers);
   const times: [number[], number[], number[]] = [[], [], []];
   for (let round = 0; round < ASKED; round += 1) {
-    times[0].push(await ask(second));
+    times[0].push(await ask(first));
     times[1].push(await ask(deep));
   }
   for (let round = 0; round < ASKED / 10; round += 1) {

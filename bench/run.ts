@@ -22,7 +22,6 @@ const { values: given } = parseArgs({
     rounds: { type: 'string', default: '3' },
     connections: { type: 'string', default: '64' },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
-    'no-filling': { type: 'boolean', default: false },
   },
 });
 
@@ -89,7 +88,7 @@ async function measure(users: number): Promise<Result> {
   try {
     const database = `sqlite:${join(folder, 'bench.db')}`;
     const imported = await fillByImport(AUTHREALM, database, users);
-    const bare = given['no-filling'] ? undefined : fillBare(join(folder, 'bare.db'), users);
+    const bare = fillBare(join(folder, 'bare.db'), users);
     const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--database', database];
     const service = await startServer(serve, PORT);
     const token = await fetchToken(database, service.url);

@@ -42,9 +42,13 @@ function brokenClocks(db: Database): string[] {
 
 const idColumn = ({ parent }: Resource): string => (parent === undefined ? 'realm_id' : 'id');
 
-/** Of each record of a resource: its newest change, and how often it was created. Parameter: the resource's name. */
+/**
+ * Of each record of a resource: its newest change, and how often it was created and not deleted. Parameter: the
+ * resource's name.
+ */
 const NEWEST = `with newest as (
-  select realm_id, record_id, user_id, revision, event, max(seq), sum(event = ?1 || '.created') as births
+  select realm_id, record_id, user_id, revision, event, max(seq),
+    sum((event = ?1 || '.created') - (event = ?1 || '.deleted')) as births
   from change where substr(event, 1, length(?1) + 1) = ?1 || '.' group by realm_id, record_id)`;
 
 /** Records whose newest change is not the one that wrote their revision, or that nobody said were made. */

@@ -2,9 +2,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Accompanied } from '../bench/operations.ts';
 import type { Result, Run } from '../bench/report.ts';
 
-/** What the lookups and the import must reach, each measured in the same run as what it is measured by. */
+/** What must be reached, each measured in the same run as what it is measured by. */
 interface Threshold {
   readonly name: string;
   readonly unit: string;
@@ -13,7 +14,7 @@ interface Threshold {
 }
 
 const ofNginx = ({ lookup, nginx }: Result) => lookup.requestsPerSecond / nginx.requestsPerSecond;
-const ofBare = (result: Result) => result.importedPerSecond / (result.bareInsertsPerSecond ?? Number.NaN);
+const ofBare = (result: Result) => result.importedPerSecond / result.bareInsertsPerSecond;
 
 const ALWAYS: readonly Threshold[] = [
   { name: 'p99', unit: ' ms', of: ({ lookup }) => lookup.p99, holds: (figure) => figure < 4 },
@@ -21,16 +22,59 @@ const ALWAYS: readonly Threshold[] = [
   { name: 'first 200', unit: ' ms', of: (result) => result.firstAnswerMs, holds: (figure) => figure < 300 },
 ];
 
+const rateOf = ({ quiet, accompanied }: Accompanied) =>
+  accompanied.requestsPerSecond / quiet.requestsPerSecond;
+const delayOf = ({ quiet, accompanied }: Accompanied) => accompanied.p99 / quiet.p99;
+
+/** What must hold of everything beside the lookups, whatever the size. */
+const OPERATIONS: readonly Threshold[] = [
+  {
+    name: 'reverse lookup of lookup',
+    unit: '',
+    of: ({ operations }) => operations.findCost,
+    holds: (figure) => figure <= 1.2,
+  },
+  {
+    name: 'deep page of first page',
+    unit: '',
+    of: ({ operations }) => operations.deepPageMs / operations.firstPageMs,
+    holds: (figure) => figure <= 1.2,
+  },
+  {
+    name: 'rate beside writes and passwords',
+    unit: '',
+    of: ({ operations }) => rateOf(operations.company.writes),
+    holds: (figure) => figure >= 0.7,
+  },
+  {
+    name: 'p99 beside lists',
+    unit: '',
+    of: ({ operations }) => delayOf(operations.company.lists),
+    holds: (figure) => figure <= 2,
+  },
+  {
+    name: 'p99 beside searches',
+    unit: '',
+    of: ({ operations }) => delayOf(operations.company.searches),
+    holds: (figure) => figure <= 2,
+  },
+];
+
 const THRESHOLDS: readonly { readonly users: number; readonly all: readonly Threshold[] }[] = [
   {
     users: 10_000,
-    all: [{ name: 'of nginx', unit: '', of: ofNginx, holds: (figure) => figure >= 0.53 }, ...ALWAYS],
+    all: [
+      { name: 'of nginx', unit: '', of: ofNginx, holds: (figure) => figure >= 0.53 },
+      ...ALWAYS,
+      ...OPERATIONS,
+    ],
   },
   {
     users: 1_000_000,
     all: [
       { name: 'of nginx', unit: '', of: ofNginx, holds: (figure) => figure >= 0.42 },
       ...ALWAYS,
+      ...OPERATIONS,
       { name: 'import of bare inserts', unit: '', of: ofBare, holds: (figure) => figure >= 1 / 3 },
     ],
   },

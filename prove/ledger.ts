@@ -14,13 +14,14 @@ interface ChangeRow {
   readonly event: string;
   readonly record_id: string;
   readonly revision: string;
-  readonly request_id: string;
+  /** Null of what was done from the command line. */
+  readonly request_id: string | null;
 }
 
 /**
  * What is wrong with a database after these writes, in sentences. Its changes, replayed in their order, give exactly the
  * records that are there; every write that was acknowledged left changes, none that was refused did, and there is no
- * change that nobody asked for.
+ * change of the service that nobody asked for.
  */
 export function complaintsOf(path: string, ledger: readonly Asked[]): readonly string[] {
   const db = new Database(path, { readwrite: true });
@@ -63,7 +64,7 @@ function recordsOf(db: Database, { name, table, parent }: Resource): [place: str
 }
 
 function unasked(changes: readonly ChangeRow[], ledger: readonly Asked[]): string[] {
-  const left = new Set(changes.map(({ request_id }) => request_id));
+  const left = new Set(changes.flatMap(({ request_id }) => request_id ?? []));
   const complaints: string[] = [];
   for (const { ids, outcome } of ledger) {
     const landed = ids.filter((id) => left.has(id));

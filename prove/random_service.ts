@@ -6,6 +6,7 @@ import { freePort } from '../test/kit.ts';
 import { clientCreate } from '../test/processes.ts';
 import { type Asked, complaintsOf } from './ledger.ts';
 import { type Mortal, startMortal } from './mortal.ts';
+import { type Operator, operatorOf } from './operator.ts';
 import { bodyOf, type Kept, openSender, type Sender } from './random_client.ts';
 import { openPlayer, type Player } from './random_writes.ts';
 import { OIDC_PROFILES, REALMS, USERS } from './realm_model.ts';
@@ -41,8 +42,10 @@ export async function runAtRandom(run: Run): Promise<Ran> {
   try {
     const tokens = await Promise.all(secrets.map((secret) => tokenOf(mortal, secret)));
     const senders = tokens.map((token, index) => openSender(mortal, token, `client${index}`));
-    const players = await sitDown(run, senders, (what) => complaints.push(what));
+    const players = await sitDown(run, senders, operatorOf(path), (what) => complaints.push(what));
     await playAll(run, mortal, players);
+    // Such a removal is seldom; one at least is made in each run.
+    await players[0]?.move();
     for (const player of players) await player.verify();
     const code = await mortal.stop();
     if (code !== 0) complaints.push(`the service ended with ${code}`);
@@ -59,10 +62,15 @@ export async function runAtRandom(run: Run): Promise<Ran> {
 async function sitDown(
   { chance }: Run,
   senders: readonly Sender[],
+  operator: Operator,
   complain: (what: string) => void,
 ): Promise<readonly Player[]> {
   const commons = await settleCommons(senders[0] as Sender);
-  return Promise.all(senders.map((sender) => openPlayer({ chance, commons, complain, sender })));
+  const players = await Promise.all(
+    senders.map((sender) => openPlayer({ chance, commons, complain, sender, operator })),
+  );
+  await players[0]?.crowd();
+  return players;
 }
 
 interface Secret {

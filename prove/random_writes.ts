@@ -1,5 +1,7 @@
+import { LIMITS } from '../src/domain/limits.ts';
 import { type Data, type Home, type Kind, word } from '../test/family.ts';
 import { ISSUER } from '../test/kit.ts';
+import type { Operator } from './operator.ts';
 import { type Answered, bodyOf, type Kept, pathOf, type Sender, saidBy } from './random_client.ts';
 import {
   IDENTITIES,
@@ -16,6 +18,10 @@ import {
 export interface Player {
   /** One operation. Everything that is answered is held against the model. */
   play(): Promise<void>;
+  /** Fills the own realm past what a removal takes along. */
+  crowd(): Promise<void>;
+  /** Leaves the own realm for another one: it is removed, by the operator where it takes too much along. */
+  move(): Promise<void>;
   /** Holds all that the own realm should have against what it has. */
   verify(): Promise<void>;
   realm(): string;
@@ -29,6 +35,7 @@ export interface Table {
   readonly complain: (what: string) => void;
   /** Records of the shared realm, whoever made them. */
   readonly commons: Kept[];
+  readonly operator: Operator;
 }
 
 /** A player's place at the table. */
@@ -48,12 +55,35 @@ export async function openPlayer(table: Table): Promise<Player> {
   await settleDown(seat);
   return {
     play: () => play(seat),
+    crowd: () => crowd(seat),
+    move: () => remove(seat, ownRealm(seat)),
     realm: () => seat.realm,
     ids: () => [...seat.model.records.keys()],
     async verify() {
       for (const record of seat.model.records.values()) await read(seat, record);
     },
   };
+}
+
+function ownRealm({ model, realm }: Seat): Kept {
+  return model.records.get(realm) as Kept;
+}
+
+/** Users that nobody asked the service for. What they say is read once; later it must be the same. */
+async function crowd(seat: Seat): Promise<void> {
+  const { realm, model, operator, sender } = seat;
+  const ids = Array.from({ length: LIMITS.cascadeRecordsMax }, () => crypto.randomUUID());
+  const { type } = USERS.resource;
+  await operator.bring(
+    ids.map((id) => ({ type, realm_id: realm, id, name: `User ${id}`, email: `${id}@example.com` })),
+  );
+  for (const id of ids) {
+    const record = { kind: USERS, id, home: { ...NOWHERE, realm } };
+    const answer = await sender.get(pathOf(record));
+    if (isAnswered(seat, 'a read of a user that was imported', answer, 200)) {
+      model.put({ ...record, data: saidBy(bodyOf(answer)) });
+    }
+  }
 }
 
 async function play(seat: Seat): Promise<void> {
@@ -127,6 +157,7 @@ async function create(seat: Seat, kind: Kind): Promise<void> {
   const data = { ...kind.fresh(home), ...drawnName(seat, kind) };
   const expected = seat.model.ofCreate(kind, home, data);
   const answer = await seat.sender.untilAnswered({ method: 'POST', path: kind.collection(home), data });
+  seat.model.remember();
   const isKept = isAnswered(seat, `a create of a ${kind.name}`, answer, ...expected) && answer.status === 201;
   if (isKept) keep(seat, kind, home, answer);
 }
@@ -164,7 +195,11 @@ async function remove(seat: Seat, record: Kept): Promise<void> {
   const expected = seat.model.ofRemoval(record);
   const answer = await seat.sender.once({ method: 'DELETE', path: pathOf(record) });
   if (answer && !isAnswered(seat, `a removal of a ${record.kind.name}`, answer, expected)) return;
-  const isGone = answer ? expected === 204 : (await seat.sender.get(pathOf(record))).status === 404;
+  const isCrowded = expected === 422 && record.kind === REALMS;
+  if (isCrowded) await seat.operator.purgeRealm(record.id);
+  const isGone =
+    answer && !isCrowded ? expected === 204 : (await seat.sender.get(pathOf(record))).status === 404;
+  if (isCrowded && !isGone) seat.complain('a realm is there after its purge');
   if (!isGone) return;
   seat.model.remove(record);
   if (record.kind === REALMS) await settleDown(seat);

@@ -18,6 +18,8 @@ export interface RealmModel {
   ofUpdate(record: Kept, changes: Data): 200 | 422;
   ofRemoval(record: Kept): 204 | 422;
   put(record: Kept): void;
+  /** An answer is remembered in the realm: too many of them are as much in the way of its removal as records. */
+  remember(): void;
   /** Takes along what the contract says. */
   remove(record: Kept): void;
 }
@@ -43,6 +45,7 @@ const UNIQUE: ReadonlyMap<Kind, readonly string[]> = new Map([
 
 export function openRealmModel(): RealmModel {
   const records = new Map<string, Kept>();
+  let answers = 0;
 
   function isTaken(kind: Kind, data: Data, own: string | undefined): boolean {
     const members = UNIQUE.get(kind);
@@ -84,10 +87,15 @@ export function openRealmModel(): RealmModel {
       return isTaken(kind, after, id) || ('username' in changes && isUnfit(kind, after)) ? 422 : 200;
     },
     ofRemoval(record) {
-      return below(record).length > LIMITS.cascadeRecordsMax ? 422 : 204;
+      const most = LIMITS.cascadeRecordsMax;
+      const isCrowded = below(record).length > most || (record.kind === REALMS && answers > most);
+      return isCrowded ? 422 : 204;
     },
     put(record) {
       records.set(record.id, record);
+    },
+    remember() {
+      answers += 1;
     },
     remove(record) {
       for (const { id } of below(record)) records.delete(id);

@@ -20,6 +20,7 @@ import { masterKeySource, passwordCost, readTls, type Settings } from './config.
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
 import type { Store } from './directory/store.ts';
+import { startSweeping } from './directory/sweeping.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -30,7 +31,14 @@ import type { Log } from './observe/log.ts';
 import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery } from './outbound/discovery.ts';
 import { openGuardedFetch } from './outbound/guarded_fetch.ts';
 import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
-import { type Engine, inspectEngine, openEngine, refusalOf, reopenEngine } from './store/open.ts';
+import {
+  type CountQuestion,
+  type Engine,
+  inspectEngine,
+  openEngine,
+  refusalOf,
+  reopenEngine,
+} from './store/open.ts';
 
 export { openReader, refusalOf } from './store/open.ts';
 
@@ -138,30 +146,37 @@ export function serverSettings(settings: Settings): ServerSettings {
   return { host, port, tls: readTls(settings), isShared: processes > 1, corsOrigins, requestLogging };
 }
 
-/** The command line of a hidden command of this program, for a process that works beside it. */
-function besideCommand(...words: readonly string[]): readonly string[] {
-  // The settings are the parent's to read: a file of variables in the working folder is none of the child's business.
-  return [process.execPath, '--no-env-file', fileURLToPath(new URL('main.ts', import.meta.url)), ...words];
+/** As bin/authrealm has it: no file of the working folder says what the runtime does. */
+const RUNTIME_OPTIONS = ['--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null'];
+
+/** The command line of a hidden command of this program, for another process of it. */
+export function besideCommand(...words: readonly string[]): readonly string[] {
+  return [process.execPath, ...RUNTIME_OPTIONS, fileURLToPath(new URL('main.ts', import.meta.url)), ...words];
 }
 
-/** The hidden command of a process that reads lists beside a service. */
+/** The hidden command of a process that reads lists and counts beside a service. */
 export const READER_COMMAND = 'reader';
 
-interface Listing {
-  readonly list: Store['list'];
+interface Readings {
+  readonly store: Store;
   close(): Promise<void>;
 }
 
-/** Lists, the long ones read beside this process; of a database in memory here, for nobody else reaches it. */
-function openListing({ database: { path } }: Settings, engine: Engine): Listing {
-  if (path === ':memory:') return { list: engine.records.list, close: async () => undefined };
+/** Records, what takes long read beside this process; of a database in memory here, for nobody else reaches it. */
+function openReadings({ database: { path } }: Settings, engine: Engine): Readings {
+  if (path === ':memory:') return { store: engine.records, close: async () => undefined };
   const readers = openChildren({
     command: besideCommand(READER_COMMAND, '--database', `sqlite:${path}`),
     atOnce: LIMITS.readersMax,
     waitingMax: LIMITS.listsWaitingMax,
     waitMsMax: LIMITS.listMsMax,
   });
-  return { list: engine.listBeside(readers.ask), close: readers.close };
+  const list = engine.listBeside(readers.ask);
+  const countBelow: Store['countBelow'] = ({ name }, key) => {
+    const question: CountQuestion = { resource: name, key };
+    return readers.ask<number>(question);
+  };
+  return { store: { ...engine.records, list, countBelow }, close: readers.close };
 }
 
 /** Who is asked for the issuer of a new OIDC profile: the provider, or nobody but its URL. */
@@ -169,9 +184,10 @@ function learnerOf({ offline, allowLoopbackDiscovery }: Settings): Makers['learn
   const discover = offline
     ? deriveIssuer
     : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }));
-  return async (url) => {
-    const found = await discover(url);
-    return found.kind === 'found' ? found : { refusal: DISCOVERY_FAILURES[found.kind] };
+  return async (url, realm) => {
+    const found = await discover(url, realm);
+    if (found.kind === 'found') return found;
+    return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
   };
 }
 
@@ -190,10 +206,9 @@ export async function serve(
     learn: learnerOf(settings),
   };
   const rules = { installation, issuersMatch: settings.strictIssuers };
-  const directory = openDirectory(engine.records, makers, rules, ambient);
-  const listing = openListing(settings, engine);
-  const store: Store = { ...engine.records, list: listing.list };
-  const once = openOnce({ store: engine.records, keyring, ambient });
+  const { store, close: closeReadings } = openReadings(settings, engine);
+  const directory = openDirectory(store, makers, rules, ambient);
+  const once = openOnce({ store, keyring, ambient });
   const server = await startServer(serverSettings(settings), log, async (url) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
@@ -207,11 +222,12 @@ export async function serve(
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   });
+  const sweeping = startSweeping(store, ambient);
   return {
     url: server.url,
     async stop() {
       await server.stop();
-      await Promise.all([hasher.close(), listing.close()]);
+      await Promise.all([hasher.close(), closeReadings(), sweeping.stop()]);
     },
   };
 }

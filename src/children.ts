@@ -11,6 +11,11 @@ export interface ChildrenSettings {
   readonly waitingMax: number;
   /** From the question to its answer, in milliseconds. */
   readonly waitMsMax: number;
+  /**
+   * A child that works on one question for longer is killed, in milliseconds; `waitMsMax` unless given. Until then it
+   * works on where its answer is late: a start would cost more than the rest of the work.
+   */
+  readonly workMsMax?: number;
   /** A child without a question for this long is ended; `LIMITS.childIdleMsMax` unless given. */
   readonly idleMsMax?: number;
 }
@@ -23,9 +28,8 @@ export interface ChildrenSettings {
 export interface Children {
   /**
    * Answers what the child's `handle` makes of the question; both must be cloneable. Rejects with the Fault that
-   * `handle` threw, `internal` for any other error, and `overloaded` where too many wait, where the answer is late
-   * (its child is then killed: nothing else stops a long statement), or where two children died over the question. So
-   * a question can be asked twice.
+   * `handle` threw, `internal` for any other error, and `overloaded` where too many wait, where the answer is late or
+   * could not come in time any more, or where two children died over the question. So a question can be asked twice.
    */
   ask<T>(question: unknown): Promise<T>;
   /** Kills every child, whatever it does. A question without its answer rejects with `overloaded`. */
@@ -58,6 +62,7 @@ interface Trace {
 
 interface Question {
   readonly asked: unknown;
+  readonly dueAt: number;
   readonly resolve: (answer: never) => void;
   readonly reject: (error: unknown) => void;
   deaths: number;
@@ -77,6 +82,8 @@ interface Child {
 
 /** What the parent hears of a child. */
 interface Ear {
+  /** So long it worked on a question, whether it came to an answer or was given up. */
+  worked(ms: number): void;
   /** It has nothing to do, for the first time or again. */
   free(): void;
   /** It is gone. */
@@ -88,12 +95,13 @@ export function openChildren(settings: ChildrenSettings): Children {
   const children = new Set<Child>();
   const waiting: Question[] = [];
   const rest = openRest(proceed);
+  const pace = openPace(waitMsMax);
   let isClosed = false;
 
   /** Hands out what waits, and starts a child for each question that none will come to. */
   function proceed(): void {
     for (const child of children) {
-      const question = isFree(child) ? waiting.shift() : undefined;
+      const question = isFree(child) ? next() : undefined;
       if (question) child.take(question);
     }
     const starting = [...children].filter(({ isReady, isEnding }) => !isReady && !isEnding).length;
@@ -101,9 +109,22 @@ export function openChildren(settings: ChildrenSettings): Children {
     for (; missing > 0 && !rest.isResting(); missing -= 1) start();
   }
 
+  /**
+   * The first question that can be answered in time. Those before it cannot, and are refused unasked: else a queue that
+   * is full for once would have every child at work on what is late when it is done, and nothing would be answered.
+   */
+  function next(): Question | undefined {
+    const latest = performance.now() + pace.neededMs();
+    let question = waiting.shift();
+    for (; question && question.dueAt < latest; question = waiting.shift()) {
+      question.reject(overloaded('NO_TIME_LEFT'));
+    }
+    return question;
+  }
+
   function start(): void {
     try {
-      children.add(startChild(settings, { free: hasStarted, ended }));
+      children.add(startChild(settings, { worked: pace.add, free: hasStarted, ended }));
     } catch {
       // The program is not there, or the system has no room for one more process.
       rest.begin();
@@ -125,14 +146,13 @@ export function openChildren(settings: ChildrenSettings): Children {
   function askAgain(question: Question): void {
     question.deaths += 1;
     if (question.deaths >= DEATHS_MAX) question.reject(overloaded('CHILD_DIED'));
-    else waiting.unshift(question);
+    else if (performance.now() < question.dueAt) waiting.unshift(question);
   }
 
   /** Takes a question back that nobody waits for any more. */
   function dismiss(question: Question, code = rest.isResting() ? 'CHILD_NOT_STARTED' : 'CHILD_LATE'): void {
     const place = waiting.indexOf(question);
     if (place >= 0) waiting.splice(place, 1);
-    for (const child of children) if (child.question === question) child.end();
     question.reject(overloaded(code));
   }
 
@@ -140,7 +160,8 @@ export function openChildren(settings: ChildrenSettings): Children {
     ask<T>(asked: unknown): Promise<T> {
       if (isClosed || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const question: Question = { asked, resolve, reject, deaths: 0 };
+      const dueAt = performance.now() + waitMsMax;
+      const question: Question = { asked, dueAt, resolve, reject, deaths: 0 };
       // This timer alone keeps the process alive until the answer is there.
       const timer = setTimeout(dismiss, waitMsMax, question);
       waiting.push(question);
@@ -160,6 +181,28 @@ export function openChildren(settings: ChildrenSettings): Children {
 
 function isFree({ isReady, isEnding, question }: Child): boolean {
   return isReady && !isEnding && question === undefined;
+}
+
+interface Pace {
+  add(ms: number): void;
+  neededMs(): number;
+}
+
+/**
+ * How long an answer may well take: the estimate that TCP makes of a round trip, its mean and four mean deviations (RFC
+ * 6298, 2). Never more than three quarters of what a question has, so that one that comes in time is always asked, and
+ * an estimate that is too long mends itself.
+ */
+function openPace(waitMsMax: number): Pace {
+  let mean: number | undefined;
+  let deviation = 0;
+  return {
+    add(ms) {
+      deviation = mean === undefined ? ms / 2 : deviation + (Math.abs(ms - mean) - deviation) / 4;
+      mean = mean === undefined ? ms : mean + (ms - mean) / 8;
+    },
+    neededMs: () => Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
+  };
 }
 
 interface Rest {
@@ -191,26 +234,35 @@ function openRest(wake: () => void): Rest {
   };
 }
 
+/**
+ * Has its whole start, and each thread the runtime makes of it, at the lowest priority. It becomes the program, so
+ * process and channel are the child's. Undefined where the system has none.
+ */
+const NICE = Bun.which('nice', { PATH: '/usr/bin:/bin' });
+const LOWEST = String(constants.priority.PRIORITY_LOW);
+
 /** Starts one child. Throws where the program cannot be run. */
-function startChild({ command, idleMsMax = LIMITS.childIdleMsMax }: ChildrenSettings, ear: Ear): Child {
+function startChild(settings: ChildrenSettings, ear: Ear): Child {
+  const { command, waitMsMax, workMsMax = waitMsMax, idleMsMax = LIMITS.childIdleMsMax } = settings;
   let isReady = false;
   let isEnding = false;
   let question: Question | undefined;
-  const child = Bun.spawn([...command], {
+  let takenAt = 0;
+  const child = Bun.spawn(NICE ? [NICE, '-n', LOWEST, ...command] : [...command], {
     env: {},
     // Its standard error is ours, for what the runtime itself has to say. Faults come as reports.
     stdio: ['ignore', 'ignore', 'inherit'],
     serialization: 'advanced',
     ipc: hear,
     onExit() {
-      clearTimeout(idle);
+      clearTimeout(limit);
       ear.ended(self);
       isEnding = true;
     },
   });
   child.unref();
   // One that never gets ready ends here as well.
-  let idle = setTimeout(end, idleMsMax).unref();
+  let limit = setTimeout(end, idleMsMax).unref();
 
   function hear(report: Report): void {
     // The last words of one that is given up come too late.
@@ -218,10 +270,19 @@ function startChild({ command, idleMsMax = LIMITS.childIdleMsMax }: ChildrenSett
     isReady = true;
     const answered = question;
     question = undefined;
-    if (answered) settle(answered, report);
-    clearTimeout(idle);
-    idle = setTimeout(end, idleMsMax).unref();
+    if (answered) {
+      ear.worked(performance.now() - takenAt);
+      settle(answered, report);
+    }
+    clearTimeout(limit);
+    limit = setTimeout(end, idleMsMax).unref();
     ear.free();
+  }
+
+  function giveUp(): void {
+    ear.worked(workMsMax);
+    question?.reject(overloaded('CHILD_LATE'));
+    end();
   }
 
   function end(): void {
@@ -243,7 +304,9 @@ function startChild({ command, idleMsMax = LIMITS.childIdleMsMax }: ChildrenSett
       return question;
     },
     take(taken) {
-      clearTimeout(idle);
+      clearTimeout(limit);
+      limit = setTimeout(giveUp, workMsMax).unref();
+      takenAt = performance.now();
       question = taken;
       try {
         child.send({ question: taken.asked });
@@ -296,10 +359,7 @@ export async function serveParent(handle: (question: unknown) => unknown | Promi
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 
-/**
- * Only now, after the start: on a busy machine the start itself would take longer than a question may. A system that
- * forbids it gets its answers all the same.
- */
+/** Where the system has no `nice` to start with. One that forbids it gets its answers all the same. */
 function lowerPriority(): void {
   try {
     setPriority(constants.priority.PRIORITY_LOW);

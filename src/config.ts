@@ -3,6 +3,7 @@ import type { MasterKeySource } from './access/master_key.ts';
 import { integer, isNotEmpty, isTrue, oneOf, parseBaseUrl, parseOrigins } from './config_values.ts';
 import { Refusal } from './domain/fault.ts';
 import { LIMITS } from './domain/limits.ts';
+import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
 import type { RequestLogging } from './observe/log.ts';
 import { type DatabaseAddress, type MigrateMode, parseDatabase } from './store/open.ts';
@@ -303,8 +304,6 @@ function unknownNames(environment: Environment, otherNames: readonly string[]): 
     .map((name) => `${name} is no variable of authrealm; --help of the command lists them`);
 }
 
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
-
 /** Settings that do not go together; one that could not be read takes no part. */
 function contradictions(settings: Partial<Settings>): string[] {
   const found: string[] = [];
@@ -332,7 +331,7 @@ export function passwordCost({ passwordMemory, passwordPasses }: Settings): Pass
 function exposures(settings: Partial<Settings>): string[] {
   const found: string[] = [];
   const hasTls = settings.tlsCert !== undefined && settings.tlsKey !== undefined;
-  if (settings.host === undefined || LOOPBACK.test(settings.host)) return found;
+  if (settings.host === undefined || isLoopbackHost(settings.host)) return found;
   if (settings.baseUrl === undefined) {
     found.push(
       `--host ${settings.host} is not loopback: say by --base-url what callers reach the service by`,
@@ -342,6 +341,12 @@ function exposures(settings: Partial<Settings>): string[] {
     found.push(
       `--host ${settings.host} is not loopback: tokens would cross the network in clear text. Give --tls-cert and ` +
         '--tls-key, or --behind-proxy where a proxy ends TLS',
+    );
+  }
+  if (settings.allowLoopbackDiscovery) {
+    found.push(
+      `--host ${settings.host} is not loopback: with --allow-loopback-discovery whoever creates profiles could have ` +
+        'what listens on this machine alone be asked. Leave it out, or listen on loopback',
     );
   }
   return found;

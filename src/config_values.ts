@@ -14,8 +14,14 @@ export function oneOf<const V extends string>(...values: readonly V[]): (raw: st
 }
 
 /** A switch. */
-export const isTrue = (raw: string): boolean | undefined =>
-  ({ true: true, '1': true, false: false, '0': false })[raw];
+export const isTrue = (raw: string): boolean | undefined => SWITCHES.get(raw);
+
+const SWITCHES: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+]);
 /** Any text but the empty one. */
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 

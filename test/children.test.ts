@@ -135,6 +135,19 @@ describe('a child', () => {
     expect(bare.pid).not.toBe(process.pid);
   });
 
+  test('starts at the lowest priority already, and every thread of it has it', async () => {
+    const file = join(freshFolder(), 'nice');
+    const children = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${BECOME}`] });
+    const { pid } = await children.ask<State>(STATE);
+    expect(readFileSync(file, 'utf8').trim()).toBe('19');
+    const threads = [...new Bun.Glob('*/stat').scanSync(`/proc/${pid}/task`)];
+    expect(threads.length).toBeGreaterThan(1);
+    // The 19th value; the second is a name in parentheses (proc(5)).
+    const niceness = (stat: string) => stat.replace(/^.*\) /, '').split(' ')[16];
+    for (const stat of threads)
+      expect(niceness(readFileSync(`/proc/${pid}/task/${stat}`, 'utf8'))).toBe('19');
+  });
+
   test('ends when it is idle, and another one starts with the next question', async () => {
     const children = open({ idleMsMax: 300 });
     const first = await children.ask<State>(STATE);
@@ -212,6 +225,29 @@ describe('bounds', () => {
     expect((await children.ask<State>(STATE)).pid).not.toBe(pid);
   });
 
+  test('one that may work for longer is left alone by what is late, and takes the next question', async () => {
+    const children = open({ waitMsMax: 400, workMsMax: 5_000 });
+    const state = (): Promise<State> => children.ask<State>(STATE).catch(state);
+    const { pid } = await state();
+    const late = children.ask<number>(work(800));
+    const waiting = children.ask<number>(work(0));
+    expect(await causeOf(late)).toEqual(['overloaded', 'CHILD_LATE']);
+    expect((await faultOf(waiting)).code).toBe('overloaded');
+    expect((await state()).pid).toBe(pid);
+  });
+
+  test('what cannot be answered in time any more is refused unasked', async () => {
+    const children = open({ waitMsMax: 2_000 });
+    const { pid } = await children.ask<State>(STATE);
+    await children.ask(work(400));
+    const working = children.ask<number>(work(1_700));
+    const once = join(freshFolder(), 'asked');
+    expect(await causeOf(children.ask({ act: 'die', once }))).toEqual(['overloaded', 'NO_TIME_LEFT']);
+    expect(existsSync(once)).toBe(false);
+    expect(await working).toBe(pid);
+    expect(await children.ask<number>(work(0))).toBe(pid);
+  });
+
   test('what is late while it waits is never asked, and a slow start is not cut short by it', async () => {
     const { command, starts } = noted(`sleep 1; ${BECOME}`);
     const children = open({ command, waitMsMax: 400 });
@@ -246,6 +282,41 @@ describe('bounds', () => {
     const children = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
     expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
   });
+});
+
+describe('at twice what the children can do, for 5 s', () => {
+  test.each<[string, Partial<ChildrenSettings>, readonly number[]]>([
+    ['one that may finish late', { workMsMax: 60_000 }, [50]],
+    ['two that are killed when late', { atOnce: 2, waitingMax: 64 }, [100]],
+    ['two with long and short questions', { atOnce: 2, waitingMax: 16 }, [10, 500]],
+  ])(
+    '%s',
+    async (_, settings, mix) => {
+      const { command, starts } = noted(BECOME);
+      const children = open({ command, waitMsMax: 2_000, ...settings });
+      const atOnce = settings.atOnce ?? 1;
+      const state = (): Promise<State> => children.ask<State>(STATE).catch(state);
+      await Promise.all(Array.from({ length: atOnce }, state));
+      const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / atOnce / 2;
+      const began = performance.now();
+      let answeredMs = 0;
+      const asked: Promise<unknown>[] = [];
+      while (performance.now() - began < 5_000) {
+        const ms = mix[asked.length % mix.length] as number;
+        const count = () => {
+          answeredMs += ms;
+        };
+        asked.push(
+          children.ask(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
+        );
+        await Bun.sleep(Math.max(0, began + asked.length * everyMs - performance.now()));
+      }
+      expect(answeredMs / 5_000 / atOnce).toBeGreaterThan(0.8);
+      expect(starts()).toBeLessThanOrEqual(3);
+      await Promise.all(asked);
+    },
+    20_000,
+  );
 });
 
 describe('the end', () => {

@@ -319,6 +319,23 @@ describe('the command line', () => {
     ]);
   });
 
+  test('after -- every word is an argument, whatever the environment says', async () => {
+    const database = ['--database', freshDatabase()];
+    const client = (args: string[], environment = {}) =>
+      runCommand([AUTHREALM, 'client', ...args], environment);
+    const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...database]);
+    const { client_id: id } = JSON.parse(made.stdout) as ShownClient;
+    const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
+    const disabled = await client(['disable', ...database, '--', id], asJson);
+    expect([disabled.code, disabled.stderr]).toEqual([0, '']);
+    expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
+    // What looks like the option is the name of a file here, and the variable is heard.
+    const heard = await runCommand([AUTHREALM, 'import', ...database, '--', '--on-error'], {
+      AUTHREALM_IMPORT_ON_ERROR: 'maybe',
+    });
+    expect([heard.code, heard.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);
+  });
+
   test('the launcher works from a link, from any folder, without bun on the PATH', async () => {
     const folder = freshFolder();
     const link = join(folder, 'linked');

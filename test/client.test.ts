@@ -291,9 +291,20 @@ describe('what cannot be right is told before anything is sent', () => {
     ],
     [
       'a negative count',
-      () => connect({ url: 'http://b.example', retries: -1, token: async () => '' }),
+      () => connect({ url: 'https://b.example', retries: -1, token: async () => '' }),
       /^retries must/,
     ],
+    ...[
+      'http://b.example',
+      'http://localhost.example',
+      'http://128.0.0.1',
+      'http://[::2]',
+      'http://0.0.0.0',
+    ].map((url): [string, () => unknown, RegExp] => [
+      `a secret in clear to ${url}`,
+      () => connect({ url, clientId: 'a', clientSecret: secret }),
+      /^url must be https.*allowPlainHttp: true/,
+    ]),
     ['a key with a dot in it', () => directory.users.get([id, '..']), /^id must be an identifier/],
     ['a short key', () => directory.users.get([id] as never), /2 identifiers was expected: realm_id, id/],
     [
@@ -318,6 +329,28 @@ describe('what cannot be right is told before anything is sent', () => {
     expect((error as Error).message).toMatch(sentence);
     expect((error as Error).message).not.toContain(secret);
   });
+});
+
+test.each(['http://localhost', 'http://127.1.2.3:8080', 'http://[::1]:8080', 'https://b.example'])(
+  'what is sent to %s is in clear for nobody else',
+  (url) => {
+    expect(connect({ url, token: async () => '' })).toBeObject();
+  },
+);
+
+test('plain http to another machine is spoken where the caller allows it', async () => {
+  const asked: string[] = [];
+  const allowed = connect({
+    url: 'http://b.example',
+    allowPlainHttp: true,
+    token: async () => 'x',
+    fetch: async (url) => {
+      asked.push(url);
+      return Response.json({ data: [], meta: { results: { total: 0 } }, links: {} });
+    },
+  });
+  expect((await allowed.realms.page([])).total).toBe(0);
+  expect(asked).toEqual(['http://b.example/v2/authentication-realms']);
 });
 
 test('an error tells status, words and request, and nothing that was sent', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startEavesdropper } from './eavesdropper.ts';
 import { freshFolder, type Service, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
@@ -70,12 +71,25 @@ test('is one file that needs nothing of a runtime but what browsers have', () =>
   expect(existsSync(join(installed, 'node_modules'))).toBe(false);
 });
 
-test('the examples of docs/client.md run under Node.js', async () => {
-  writeFileSync(join(project, 'examples.js'), blocks('docs/client.md', 'js').join('\n'));
-  const { code, stdout, stderr } = await runCommand(['node', join(project, 'examples.js')], environment);
-  expect([code, stderr]).toEqual([0, '']);
-  expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
-}, 20_000);
+test.each([
+  ['Node.js', 'node'],
+  ['Bun', process.execPath],
+])(
+  'the examples of docs/client.md run under %s, and tell no proxy of the environment',
+  async (_, runtime) => {
+    const eavesdropper = startEavesdropper();
+    writeFileSync(join(project, 'examples.js'), blocks('docs/client.md', 'js').join('\n'));
+    const { code, stdout, stderr } = await runCommand([runtime, join(project, 'examples.js')], {
+      ...environment,
+      ...eavesdropper.environment,
+    });
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
+    expect(eavesdropper.seen).toEqual([]);
+    await eavesdropper.stop();
+  },
+  20_000,
+);
 
 test('the commands of docs/client.md run as they are written', async () => {
   const bin = join(freshFolder(), 'bin');

@@ -88,6 +88,7 @@ describe('values', () => {
     ['corsOrigins', 'shop.example'],
     ['requestLogging', 'yes'],
     ['behindProxy', 'maybe'],
+    ['offline', 'constructor'],
     ['host', ''],
   ];
   for (const [name, value] of refused) {
@@ -111,13 +112,26 @@ describe('an address that is not loopback', () => {
     ['with half of TLS', { ...base, tlsCert: 'c' }, 2],
     ['with TLS', { ...base, tlsCert: 'c', tlsKey: 'k' }, 0],
     ['behind a proxy', { ...base, behindProxy: 'true' }, 0],
+    ['with discovery on loopback', { ...base, behindProxy: 'true', allowLoopbackDiscovery: 'true' }, 1],
     ['behind a proxy without a base URL', { host: '10.0.0.1', behindProxy: 'true' }, 1],
   ];
   for (const [name, flags, count] of rows) {
     test(name, () => expect(complaints(flags)).toHaveLength(count));
   }
+  test('with discovery on loopback says what to do', () => {
+    const [complaint] = complaints(
+      { ...base, behindProxy: 'true' },
+      { AUTHREALM_ALLOW_LOOPBACK_DISCOVERY: '1' },
+    );
+    expect(complaint).toBe(
+      '--host 0.0.0.0 is not loopback: with --allow-loopback-discovery whoever creates profiles could have what ' +
+        'listens on this machine alone be asked. Leave it out, or listen on loopback',
+    );
+  });
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
-    test(`${host} is loopback`, () => expect(complaints({ host })).toEqual([]));
+    test(`${host} is loopback`, () => {
+      expect(complaints({ host, allowLoopbackDiscovery: 'true' })).toEqual([]);
+    });
   }
 });
 

@@ -8,6 +8,8 @@ import {
   openDiscovery,
 } from '../src/outbound/discovery.ts';
 import { type Fetched, type GuardedFetchOptions, openGuardedFetch } from '../src/outbound/guarded_fetch.ts';
+import { FULL_SCOPE, type Home, KINDS, type Kind, make } from './family.ts';
+import { type Service, startService } from './kit.ts';
 import {
   type Answer,
   http,
@@ -25,7 +27,16 @@ const ISSUER = `https://${PROVIDER_NAME}`;
 const UNREACHABLE = { kind: 'unreachable' } as const;
 const NOT_A_PROVIDER = { kind: 'not_a_provider' } as const;
 const ISSUER_DIFFERS = { kind: 'issuer_differs' } as const;
+/** Whoever the places are counted for. */
+const ASKER = 'a';
 const found = (issuer: string) => ({ kind: 'found', issuer }) as const;
+
+const [realms, profiles] = KINDS as readonly Kind[] as [Kind, Kind];
+
+async function realmOf(service: Service, token: string): Promise<Home> {
+  const home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  return { ...home, realm: (await make(service, token, { kind: realms, home })).id };
+}
 
 afterAll(stopAll);
 
@@ -34,7 +45,7 @@ async function discovered(url: string, answer: Answer, options: GuardedFetchOpti
   const server = await serveTls(answer);
   const { exchange } = leadTo(server.port);
   const discover = openDiscovery(openGuardedFetch({ resolve: async () => [PUBLIC], exchange, ...options }));
-  const discovery = await discover(url);
+  const discovery = await discover(url, ASKER);
   server.stop();
   return { discovery, heads: server.seen.map(({ head }) => head.split('\r\n')[0]) };
 }
@@ -177,10 +188,10 @@ describe('a provider on loopback', () => {
       document({ issuer: `http://localhost:${server.port}` })(socket);
     });
     const url = `http://localhost:${server.port}${SUFFIX}`;
-    expect(await openDiscovery(openGuardedFetch())(url)).toEqual(UNREACHABLE);
+    expect(await openDiscovery(openGuardedFetch())(url, ASKER)).toEqual(UNREACHABLE);
     const discover = openDiscovery(openGuardedFetch({ allowLoopback: true }));
-    expect(await discover(url)).toEqual(found(`http://localhost:${server.port}`));
-    expect(await discover(url.replace('localhost', '127.0.0.1'))).toEqual(ISSUER_DIFFERS);
+    expect(await discover(url, ASKER)).toEqual(found(`http://localhost:${server.port}`));
+    expect(await discover(url.replace('localhost', '127.0.0.1'), ASKER)).toEqual(ISSUER_DIFFERS);
     const { discovery } = await discovered(`${ISSUER}${SUFFIX}`, document({ issuer: ISSUER }), {
       allowLoopback: true,
       ca: PROVIDER_CERTIFICATE,
@@ -190,21 +201,99 @@ describe('a provider on loopback', () => {
   });
 });
 
-test('one discovery too many is refused at once, and a place is free when one has ended', async () => {
-  const waiting: ((fetched: Fetched) => void)[] = [];
-  const discover = openDiscovery(() => new Promise((resolve) => waiting.push(resolve)));
+describe('places', () => {
   const url = `${ISSUER}${SUFFIX}`;
-  const under = Array.from({ length: LIMITS.discoveriesAtOnceMax }, () => discover(url));
-  const refused: unknown = await discover(url).catch((error: unknown) => error);
-  expect(refused).toBeInstanceOf(Fault);
-  expect((refused as Fault).code).toBe('overloaded');
-  expect(waiting).toHaveLength(LIMITS.discoveriesAtOnceMax);
-  // A URL that asks nobody takes no place.
-  expect(await discover(ISSUER)).toEqual(ISSUER_DIFFERS);
+  const { discoveriesAtOnceMax, discoveriesPerRealmMax } = LIMITS;
 
-  waiting[0]?.(UNREACHABLE);
-  expect(await under[0]).toEqual(UNREACHABLE);
-  const next = discover(url);
-  for (const end of waiting.slice(1)) end({ kind: 'document', document: { issuer: ISSUER } });
-  for (const each of [...under.slice(1), next]) expect(await each).toEqual(found(ISSUER));
+  /** Discoveries whose fetches end when a test says so. */
+  function openHeld() {
+    const waiting: ((fetched: Fetched) => void)[] = [];
+    const discover = openDiscovery(() => new Promise((resolve) => waiting.push(resolve)));
+    return { waiting, discover };
+  }
+
+  async function isRefused(discovering: Promise<Discovery>): Promise<boolean> {
+    const error: unknown = await discovering.catch((reason: unknown) => reason);
+    return error instanceof Fault && error.code === 'overloaded';
+  }
+
+  test('one discovery too many is refused at once, and a place is free when one has ended', async () => {
+    const { waiting, discover } = openHeld();
+    const under = Array.from({ length: discoveriesAtOnceMax }, (_, place) => discover(url, `asker ${place}`));
+    expect(await isRefused(discover(url, ASKER))).toBe(true);
+    expect(waiting).toHaveLength(discoveriesAtOnceMax);
+    // A URL that asks nobody takes no place.
+    expect(await discover(ISSUER, ASKER)).toEqual(ISSUER_DIFFERS);
+
+    waiting[0]?.(UNREACHABLE);
+    expect(await under[0]).toEqual(UNREACHABLE);
+    const next = discover(url, ASKER);
+    for (const end of waiting.slice(1)) end({ kind: 'document', document: { issuer: ISSUER } });
+    for (const each of [...under.slice(1), next]) expect(await each).toEqual(found(ISSUER));
+  });
+
+  test('one asker has some of them, and the others theirs', async () => {
+    const { waiting, discover } = openHeld();
+    const own = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, ASKER));
+    expect(await isRefused(discover(url, ASKER))).toBe(true);
+    const other = discover(url, 'b');
+    expect(waiting).toHaveLength(discoveriesPerRealmMax + 1);
+    waiting[0]?.(UNREACHABLE);
+    expect(await own[0]).toEqual(UNREACHABLE);
+    const next = discover(url, ASKER);
+    expect(waiting).toHaveLength(discoveriesPerRealmMax + 2);
+    for (const end of waiting) end(UNREACHABLE);
+    for (const each of [...own, other, next]) expect(await each).toEqual(UNREACHABLE);
+  });
+
+  test('one is free only when the resolver is done, however early the answer was', async () => {
+    const resolvers: ((addresses: readonly string[]) => void)[] = [];
+    const resolve = () => new Promise<readonly string[]>((told) => resolvers.push(told));
+    const discover = openDiscovery(openGuardedFetch({ resolve }));
+    const own = Array.from({ length: discoveriesPerRealmMax }, () => discover(url, ASKER));
+    for (const each of own) expect(await each).toEqual(UNREACHABLE);
+    expect(await isRefused(discover(url, ASKER))).toBe(true);
+    expect(resolvers).toHaveLength(discoveriesPerRealmMax);
+    resolvers[0]?.([]);
+    await Bun.sleep(0);
+    const next = discover(url, ASKER);
+    expect(resolvers).toHaveLength(discoveriesPerRealmMax + 1);
+    for (const told of resolvers) told([]);
+    expect(await next).toEqual(UNREACHABLE);
+  }, 10_000);
+
+  test('are counted by realm: slow providers of one do not stop another', async () => {
+    const held: (() => void)[] = [];
+    let isHolding = true;
+    const provider = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      async fetch({ url: asked }) {
+        if (isHolding) await new Promise<void>((release) => held.push(release));
+        return Response.json({ issuer: asked.replace(SUFFIX, '') });
+      },
+    });
+    const service = await startService({ allowLoopbackDiscovery: 'true' });
+    try {
+      const token = await service.token(FULL_SCOPE);
+      const [slow, other] = [await realmOf(service, token), await realmOf(service, token)];
+      const post = (home: Home) => {
+        const discovery_url = `http://127.0.0.1:${provider.port}${SUFFIX}`;
+        return service.post(profiles.collection(home), token, {
+          data: { ...profiles.fresh(home), discovery_url },
+        });
+      };
+      const busy = Array.from({ length: discoveriesPerRealmMax }, () => post(slow));
+      while (held.length < discoveriesPerRealmMax) await Bun.sleep(1);
+      expect((await post(slow)).status).toBe(503);
+      isHolding = false;
+      expect((await post(other)).status).toBe(201);
+      for (const release of held) release();
+      for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
+      expect((await post(slow)).status).toBe(201);
+    } finally {
+      await provider.stop(true);
+      await service.stop();
+    }
+  });
 });

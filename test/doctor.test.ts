@@ -16,6 +16,7 @@ import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { plainIssuer, type Report } from '../src/directory/inspection.ts';
 import { foldedKey } from '../src/domain/folding.ts';
+import { NIL_UUID } from '../src/domain/id.ts';
 import { closedFile, doctor, type Examined, healthy, NOBODY, spoil } from './checkup.ts';
 import { freshFolder, plant } from './kit.ts';
 import { AUTHREALM, HELD_BACK, runCommand, start } from './processes.ts';
@@ -92,6 +93,36 @@ test('a key of another Unicode that would be the same today is told, and is no f
   expect(foldedKey(second.username)).toBe('jürgen iv');
 });
 
+test('answers that have expired, and those of nobody who is there, are told, and are no fault', async () => {
+  const { path, first } = await healthy();
+  const now = systemAmbient.now();
+  const answers: [realm: string, record: string | null, user: string | null, expiresAt: number][] = [
+    [first.realm, first.oidcLink, first.user, now + 60_000],
+    [NIL_UUID, first.realm, null, now + 60_000],
+    [first.realm, null, null, now - 60_000],
+    [first.realm, null, NOBODY, now + 60_000],
+    [NOBODY, null, null, now + 60_000],
+    [NIL_UUID, NOBODY, null, now - 60_000],
+  ];
+  spoil(path, (db) => {
+    for (const [at, [realm, record, user, expiresAt]] of answers.entries()) {
+      db.run(`insert into idempotency values (?, 'client', ?, ?, 'body', 201, ?, ?, x'00', 1, ?)`, [
+        ...[realm, `key-${at}`, at, record, user, expiresAt],
+      ]);
+    }
+  });
+  const found = await doctor(path);
+  const { facts, notes } = found.report('remembered answers');
+  expect([found.code, facts, notes.map(({ says }) => says)]).toEqual([
+    0,
+    ['6 of them'],
+    [
+      expect.stringMatching(/^2 have expired/),
+      expect.stringMatching(/^3 tell of a realm or user that is not/),
+    ],
+  ]);
+});
+
 test('links whose issuer is not that of their profile are told, and are no fault', async () => {
   const { path, first } = await healthy();
   spoil(path, (db) =>
@@ -108,7 +139,7 @@ test('of many findings twenty are shown, and all counted', async () => {
   spoil(path, (db) => {
     db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
       insert into oidc_profile_info select i, realm_id, '${NOBODY}', printf('%08d', i) || substr('${NOBODY}', 9),
-        'many-' || i, issuer, oidc_profile_id, created_at, updated_at, revision
+        'many-' || i, issuer, oidc_profile_id, subject_crc, created_at, updated_at, revision
       from n, (select * from oidc_profile_info limit 1)`);
   });
   const { findings, total } = (await doctor(path)).report('orphans');

@@ -117,6 +117,22 @@ const FAULTS: readonly Fault[] = [
     id: ({ user }) => user,
   },
   {
+    name: 'a subject whose checksum is another one',
+    check: 'checksums',
+    says: /subject_crc is not the checksum of subject/,
+    plant: (db, { oidcLink }) =>
+      db.run('update oidc_profile_info set subject_crc = subject_crc + 1 where id = ?', [oidcLink]),
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'a username whose checksum is not that of its key',
+    check: 'checksums',
+    says: /username_crc is not the checksum of username_key/,
+    plant: (db, _, { passwordLink }) =>
+      db.run('update password_profile_info set username_crc = 0 where id = ?', [passwordLink]),
+    id: (_, { passwordLink }) => passwordLink,
+  },
+  {
     name: 'a purge that was begun and not ended',
     check: 'orphans',
     says: /a purge was begun and not ended: run authrealm purge for this user-authentication-info/,
@@ -173,7 +189,7 @@ const FAULTS: readonly Fault[] = [
     plant: (db) =>
       db.run(`insert into password_profile_info
         select 1, realm_id, user_id, '${NOBODY}', 'more', password_profile_id, null, null, 'more', unicode_version,
-          created_at, updated_at, revision from password_profile_info limit 1`),
+          username_crc, created_at, updated_at, revision from password_profile_info limit 1`),
   },
   {
     name: 'a record that was never deleted',
@@ -198,6 +214,13 @@ const FAULTS: readonly Fault[] = [
     check: 'sealed values',
     says: /private_sealed does not open/,
     plant: (db) => db.run(`update signing_key set private_sealed = cast(private_sealed || x'00' as blob)`),
+  },
+  {
+    name: 'a sealed value of one byte',
+    check: 'sealed values',
+    says: /client_secret_sealed does not open/,
+    plant: (db) =>
+      db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
   },
   {
     name: 'no key that signs',

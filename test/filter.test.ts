@@ -48,9 +48,9 @@ describe('each bound can be reached and not crossed', () => {
   });
 
   test('filterBytesMax counts bytes of UTF-8', () => {
-    expect(ruleOf(`eq(name,${'ä'.repeat(4_091)}x)`)).toBeUndefined();
-    expect(ruleOf(`eq(name,${'ä'.repeat(4_092)})`)).toBe(SIZE);
-    expect(ruleOf(`eq(name,${'字'.repeat(2_728)})`)).toBe(SIZE);
+    expect(ruleOf(`eq(subject,${'ä'.repeat(4_090)})`)).toBeUndefined();
+    expect(ruleOf(`eq(subject,${'ä'.repeat(4_091)})`)).toBe(SIZE);
+    expect(ruleOf(`eq(subject,${'字'.repeat(2_728)})`)).toBe(SIZE);
   });
 });
 

@@ -146,7 +146,7 @@ const NO_END = '":" or the end was expected';
 const CHARACTER = 'no control character and no lone surrogate is allowed';
 const WILDCARD =
   'a wildcard may stand at the start and at the end only; in quotes, \\* is the character itself';
-const INVISIBLE = 'a value with a visible character was expected';
+const INVISIBLE = 'a value with a visible character was expected, of at most 320 characters';
 const INSTANT =
   'an instant was expected: YYYY-MM-DD, or YYYY-MM-DDTHH:MM:SS.mmm with Z or an offset as +HH:MM';
 const IDENTIFIER = 'an identifier in UUID form was expected';
@@ -161,7 +161,7 @@ const MANY_VALUES = 'in takes at most 100 values';
 
 export const terms = (count: number, between: string) => Array(count).fill('eq(name,x)').join(between);
 export const values = (count: number) => `in(name${',x'.repeat(count)})`;
-export const sized = (bytes: number) => `eq(name,${'x'.repeat(bytes - 9)})`;
+export const sized = (bytes: number) => `eq(subject,${'x'.repeat(bytes - 12)})`;
 
 export const BAD: readonly [text: string, character: number, rule: string][] = [
   ['', 1, NO_OPERATOR],

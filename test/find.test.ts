@@ -64,8 +64,6 @@ describe('who is this?', () => {
     const answer = await service.get(`${oidcOf(planted.realm)}${query}`, token);
     expect(answer.headers.get('cache-control')).toBe('private, no-cache');
     expect(answer.headers.get('etag')).toBeNull();
-    const page = `page%5Blimit%5D=25&page%5Boffset%5D=0&${query.slice(1)}`;
-    const link = `${service.url}${oidcOf(planted.realm)}?${page}`;
     expect((await answer.json()) as object).toEqual({
       data: [
         {
@@ -77,9 +75,8 @@ describe('who is this?', () => {
         },
       ],
       meta: { page: { limit: 25, offset: 0, current: 1, total: 1 }, results: { total: 1 } },
-      links: { current: link, first: link, last: link, next: null, prev: null },
+      links: { current: null, first: null, last: null, next: null, prev: null },
     });
-    expect(await found(link)).toEqual((await found(`${oidcOf(planted.realm)}${query}`)) as never);
   });
 
   test('a username, in any spelling of its key; with its profile and without', async () => {
@@ -156,7 +153,6 @@ describe('who is this?', () => {
       const quoted = subject.replace(/[\\']/g, '\\$&');
       const page = await found(`${oidcOf(planted.realm)}${bySubject(quoted)}`);
       expect(page.data.map((item) => item.subject)).toEqual([subject]);
-      expect((await found(page.links.current as string)).data).toEqual(page.data as never);
     }
   });
 });
@@ -280,7 +276,7 @@ describe('the question in the body', () => {
     expect(await past.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
   });
 
-  const BAD: readonly (readonly [string, string | object, string | undefined])[] = [
+  const BAD: readonly (readonly [string, string | object, string])[] = [
     ['no body', '', ''],
     ['no JSON', '{', ''],
     ['too deep', '['.repeat(65), ''],
@@ -295,16 +291,16 @@ describe('the question in the body', () => {
     ['a limit of 101', { filter: 'eq(id,x)', page: { limit: 101 } }, '/page/limit'],
     ['half a limit', { filter: 'eq(id,x)', page: { limit: 0.5 } }, '/page/limit'],
     ['an offset beyond the bound', { filter: 'eq(id,x)', page: { offset: 10_001 } }, '/page/offset'],
-    ['no filter', {}, undefined],
-    ['another filter', { filter: 'eq(subject,x)' }, undefined],
-    ['a filter that is none', { filter: 'eq(subject' }, undefined],
+    ['no filter', {}, '/filter'],
+    ['another filter', { filter: 'eq(subject,x)' }, '/filter'],
+    ['a filter that is none', { filter: 'eq(subject' }, '/filter'],
   ];
   for (const [what, body, pointer] of BAD) {
     test(`400: ${what}`, async () => {
       const answer = await ask(oidcOf(planted.realm), body);
       expect(answer.status).toBe(400);
       const [error] = await errorsOf(answer);
-      expect(error?.source).toEqual(pointer === undefined ? { parameter: 'filter' } : { pointer });
+      expect(error?.source).toEqual({ pointer });
     });
   }
 

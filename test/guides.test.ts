@@ -58,7 +58,17 @@ async function paste(blocks: readonly Block[], more: Record<string, string> = {}
   const { code, stdout, stderr } = await runCommand(['sh', '-eu', script], environment);
   if (code !== 0) throw new Error(`ended with ${code}: ${stdout}${stderr}`);
   const [log = ''] = [...new Bun.Glob('**/serve.log').scanSync(folder)];
-  return { written: stdout.split(`${MARK}\n`).slice(2), log: readFileSync(join(folder, log), 'utf8') };
+  return { written: stdout.split(`${MARK}\n`).slice(2), log: await ended(join(folder, log)) };
+}
+
+/** The log of a service that was told to stop, once it has. */
+async function ended(path: string): Promise<string> {
+  for (let tries = 0; tries < 200; tries += 1) {
+    const log = readFileSync(path, 'utf8');
+    if (log.includes('"event":"stopped"')) return log;
+    await Bun.sleep(25);
+  }
+  throw new Error('the service did not stop');
 }
 
 describe('five-minutes.md', () => {

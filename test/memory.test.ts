@@ -3,13 +3,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { type Keyring, openKeyring, proofOf } from '../src/access/keyring.ts';
 import { systemAmbient } from '../src/ambient.ts';
+import { openVault } from '../src/app.ts';
+import { readSettings } from '../src/config.ts';
 import type { Memory, Patch } from '../src/directory/store.ts';
+import { startSweeping } from '../src/directory/sweeping.ts';
 import { Fault } from '../src/domain/fault.ts';
+import { NIL_UUID } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
 import { type Engine, openEngine } from '../src/store/open.ts';
 import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/ground.ts';
-import { freshFolder } from './kit.ts';
+import { FULL_SCOPE, kindOf } from './family.ts';
+import { freePort, freshFolder, plant, startService } from './kit.ts';
 
 const keyringOf = () => openKeyring(systemAmbient.randomBytes(32), systemAmbient);
 const now = systemAmbient.now();
@@ -17,6 +22,8 @@ const path = join(freshFolder(), 'memory.db');
 let engine: Engine;
 let ids: Ground;
 const first = keyringOf();
+/** Whose proof the database has. */
+let current = first;
 
 beforeAll(async () => {
   engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient });
@@ -103,7 +110,117 @@ describe('answers and the master key', () => {
     expect(await engine.records.recall(old, now)).toBeUndefined();
     expect(await engine.records.recall(young, now)).toEqual(young);
     await unavailable(keep(memory(first)));
+    current = next;
   });
+
+  test('very many answers go before the proof of their key does, a thousand to a commit', async () => {
+    const next = keyringOf();
+    const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => memory(current));
+    await Promise.all(many.map(keep));
+    await engine.sealed.addKeyCheck(proofOf(next), now);
+    const values = await engine.sealed.values(next.keyId, undefined, 10);
+    await engine.sealed.replace(
+      values.map(({ place, sealed: seen }) => {
+        const plain = current.open('oidc-client-secret', place, seen);
+        return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
+      }),
+    );
+    const db = new Database(path, { readonly: true });
+    const count = db.prepare<{ n: number }, []>('select count(*) as n from idempotency');
+    const before = count.get()?.n ?? 0;
+    const counts = new Set<number>();
+    const watching = setInterval(() => counts.add(count.get()?.n ?? 0), 0);
+    expect(await engine.sealed.retireOtherKeys(next.keyId)).toBe(true);
+    current = next;
+    clearInterval(watching);
+    expect([...counts]).toEqual(expect.arrayContaining([before - 1_000, before - 2_000, before - 3_000]));
+    expect((await engine.access.keyChecks()).map(({ keyId }) => keyId)).toEqual([next.keyId]);
+    db.close();
+  });
+});
+
+describe('answers that have expired', () => {
+  const keepAll = (all: readonly Memory[]) => Promise.all(all.map(keep));
+  const expired = () => ({ ...memory(current), at: now - 1_000, expiresAt: now - 500 });
+  const isThere = async (each: Memory) => (await engine.records.recall(each, now - 600)) !== undefined;
+  const gone = async (each: Memory) => {
+    while (await isThere(each)) await Bun.sleep(1);
+  };
+
+  test('go when a sweep begins and at every interval, until it is stopped', async () => {
+    const kept = { ...memory(current), expiresAt: now + 3_600_000 };
+    const old = [expired(), expired(), expired()] as const;
+    await keep(kept);
+    await keepAll([old[0]]);
+    const sweeping = startSweeping(engine.records, systemAmbient, 5);
+    await gone(old[0]);
+    await keepAll([old[1]]);
+    await gone(old[1]);
+    await sweeping.stop();
+    await keepAll([old[2]]);
+    await Bun.sleep(50);
+    expect([await isThere(old[2]), await isThere(kept)]).toEqual([true, true]);
+  });
+
+  test('go however many they are, a thousand to a commit', async () => {
+    const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
+    await keepAll(many);
+    const sweeping = startSweeping(engine.records, systemAmbient, 3_600_000);
+    await gone(many.at(-1) as Memory);
+    await sweeping.stop();
+  });
+
+  test('a database in trouble hinders no sweep that comes later', async () => {
+    const [old, faults] = [expired(), [new Fault('unavailable'), new Fault('unavailable')]];
+    await keepAll([old]);
+    const forgetExpired = (at: number) => {
+      const fault = faults.pop();
+      return fault ? Promise.reject(fault) : engine.records.forgetExpired(at);
+    };
+    const sweeping = startSweeping({ forgetExpired }, systemAmbient, 5);
+    await gone(old);
+    await sweeping.stop();
+  });
+
+  test('go when a service starts', async () => {
+    const database = `sqlite:${join(freshFolder(), 'swept.db')}`;
+    const settings = readSettings({ database }, {});
+    const vault = await openVault(settings, systemAmbient);
+    const { keyring } = vault;
+    const { records } = vault.engine;
+    const place = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };
+    const old = {
+      ...expired(),
+      realm: NIL_UUID,
+      sealed: keyring.seal('remembered-answer', place, '{}'),
+    };
+    await records.commit([], [], old);
+    vault.engine.close();
+    const service = await startService({ database });
+    while (await service.vault.engine.records.recall(old, now - 600)) await Bun.sleep(1);
+    await service.stop();
+  });
+});
+
+test('that a provider is out of reach is not remembered: the same request succeeds once it answers', async () => {
+  const service = await startService({ allowLoopbackDiscovery: 'true' });
+  const token = await service.token(FULL_SCOPE);
+  const { realm: id } = await plant(service.vault);
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  const home = { realm: id, oidcProfile: '', passwordProfile: '', user: '' };
+  const profile = {
+    ...kindOf(oidcProfile).fresh(home),
+    discovery_url: `${issuer}/.well-known/openid-configuration`,
+  };
+  const key = { 'Idempotency-Key': mint() };
+  const post = (data: object) =>
+    service.post(`/v2/authentication-realms/${id}/oidc-profiles`, token, { data }, key);
+  expect((await post(profile)).status).toBe(422);
+  const provider = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => Response.json({ issuer }) });
+  expect((await post(profile)).status).toBe(201);
+  await provider.stop(true);
+  await service.stop();
 });
 
 test('nothing about answers walks the table: a client with very many costs what one with few does', () => {
@@ -119,7 +236,7 @@ test('nothing about answers walks the table: a client with very many costs what 
     ['client_id = ? and ordinal <= ?', 'idempotency_ordinal'],
     ['expires_at <= ? order by expires_at limit ?', 'idempotency_expiry'],
     ['realm_id = ? and user_id = ? limit ?', 'idempotency_of_user'],
-    ['realm_id = ? and record_id = ? limit ?', 'idempotency_of_record'],
+    ['realm_id = ? and record_id = ? and user_id is not ? limit ?', 'idempotency_of_record'],
     ['realm_id = ? limit ?', 'sqlite_autoindex_idempotency_1'],
   ]) {
     expect(planOf(`select rowid from idempotency where ${condition}`)).toMatch(

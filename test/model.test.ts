@@ -58,7 +58,7 @@ const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
   [
     'an acknowledged write whose change is lost',
     `delete from change where request_id = (select request_id from change where event like '%-info.updated'
-       and members <> '["updated_at"]' limit 1)`,
+       and members <> 'updated_at' limit 1)`,
     /was acknowledged and left 0 commits$/,
   ],
   [

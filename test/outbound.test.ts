@@ -1,6 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
+import { LIMITS } from '../src/domain/limits.ts';
 import type { CheckedAddress } from '../src/outbound/addresses.ts';
 import { openExchange } from '../src/outbound/exchange.ts';
 import { openGuardedFetch } from '../src/outbound/guarded_fetch.ts';
@@ -9,6 +11,7 @@ import {
   DOCUMENT,
   http,
   leadTo,
+  PROVIDER_CERTIFICATE,
   PROVIDER_NAME,
   PUBLIC,
   servePlain,
@@ -168,6 +171,76 @@ describe('addresses', () => {
     expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
     expect(tried).toEqual([PUBLIC_V6, PUBLIC]);
   });
+});
+
+/** An address that takes no call: its listener is stopped and full, so the system drops what comes. */
+async function serveNobody() {
+  const listening = `const s = require('node:net').createServer();
+    s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
+  const child = start([process.execPath, '-e', listening]);
+  const port = Number(await child.line(/^\d+$/));
+  child.process.kill('SIGSTOP');
+  const sockets: Socket[] = [];
+  for (let isTaken = true; isTaken; ) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    sockets.push(socket);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    socket.once('connect', () => resolve(true));
+    setTimeout(resolve, 200, false);
+    isTaken = await promise;
+  }
+  return {
+    port,
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      child.process.kill('SIGKILL');
+    },
+  };
+}
+
+describe('an address that is silent', () => {
+  /** A fetch of a name with two public addresses, each led to a port of loopback. */
+  async function fetchWith(first: number, second: number) {
+    const asked: string[] = [];
+    const real = openExchange({ ca: PROVIDER_CERTIFICATE });
+    const fetchDocument = openGuardedFetch({
+      resolve: async () => [PUBLIC_V6, PUBLIC],
+      exchange: (target, address, signal, connectMs) => {
+        asked.push(address);
+        const port = address === PUBLIC_V6 ? first : second;
+        return real({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, connectMs);
+      },
+    });
+    const began = performance.now();
+    return { fetched: await fetchDocument(URL_OF_PROVIDER), asked, ms: performance.now() - began };
+  }
+
+  test('has half of the time, and the other one the rest', async () => {
+    const [nobody, server] = [await serveNobody(), await serveTls(http(OK, '{"a":1}'))];
+    const { fetched, asked, ms } = await fetchWith(nobody.port, server.port);
+    nobody.stop();
+    expect(fetched).toEqual(DOCUMENT);
+    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(ms).toBeGreaterThan(LIMITS.outboundMsMax / 2 - 50);
+  }, 20_000);
+
+  test('as the last one has all that is left', async () => {
+    const [nobody, closed] = [await serveNobody(), await servePlain(() => undefined)];
+    closed.stop();
+    const { fetched, asked, ms } = await fetchWith(closed.port, nobody.port);
+    nobody.stop();
+    expect(fetched).toEqual(UNREACHABLE);
+    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(ms).toBeGreaterThan(LIMITS.outboundMsMax - 50);
+  }, 20_000);
+
+  test('is one that takes no call: the first that does is waited for, however slow it is', async () => {
+    const document = http(OK, '{"a":1}');
+    const slow = await serveTls((socket) => setTimeout(document, LIMITS.outboundMsMax / 2 + 500, socket));
+    const { fetched, asked } = await fetchWith(slow.port, slow.port);
+    expect(fetched).toEqual(DOCUMENT);
+    expect(asked).toEqual([PUBLIC_V6]);
+  }, 20_000);
 });
 
 describe('loopback', () => {

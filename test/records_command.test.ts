@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startEavesdropper } from './eavesdropper.ts';
 import { freshFolder, ISSUER, type Service, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
@@ -261,7 +262,18 @@ const REFUSED: Readonly<Record<1 | 2, readonly [string, readonly string[], RegEx
     ],
     ['to find users', ['find', 'user-info', NOBODY, 'name=x'], /find takes oidc-profile-info, password-/],
     ['an ETag with a space', ['delete', 'realm', NOBODY, '--if-match', 'a b'], /visible ASCII/],
+    ['to find by nothing', ['find', 'password-profile-info', NOBODY, 'username='], /username has no value/],
+    [
+      'an order that lists do not have',
+      ['list', 'user-info', NOBODY, '--sort', 'name'],
+      /created_at, -created_at, updated_at/,
+    ],
     ['a URL that is none', [...GET_REALM, '--url', 'shop'], /--url must be/],
+    [
+      'a secret in clear',
+      [...GET_REALM, '--url', 'http://[2001:db8::1]'],
+      /--url must be https.*--allow-plain-http/,
+    ],
     ['nobody to ask', GET_REALM, /--client-id is missing/, { more: { AUTHREALM_CLIENT_ID: '' } }],
     ['a missing secret', GET_REALM, /secret is missing/, { more: { AUTHREALM_CLIENT_SECRET: '' } }],
     ['a variable nobody knows', GET_REALM, /CLIENTID is no variable/, { more: { AUTHREALM_CLIENTID: 'x' } }],
@@ -283,6 +295,48 @@ describe.each([2, 1] as const)('ends with %d at', (code) => {
     expect(ended.stderr).not.toMatch(/^ +at \S+ \(/m);
   });
 });
+
+test('what is no UTF-8 is refused, wherever it comes from', async () => {
+  const file = join(folder, 'latin-1');
+  for (const [bytes, word] of [
+    [[0x4a, 0xe9], `name=@${file}`],
+    [[0xe2, 0x82], `name=@${file}`],
+    [[...'{"name":"'].map((each) => each.charCodeAt(0)).concat(0xff, 0x22, 0x7d), `--body=${file}`],
+  ] as const) {
+    writeFileSync(file, Buffer.from(bytes));
+    const { code, stderr } = await run([...CREATE_USER, word]);
+    expect([code, stderr]).toEqual([1, `authrealm: ${file} is not UTF-8\n`]);
+  }
+  const piped = `printf '\\351' | "$0" update user-info ${NOBODY} ${NOBODY} name=@-`;
+  const { code, stderr } = await runCommand(['sh', '-c', piped, AUTHREALM], environment);
+  expect([code, stderr]).toEqual([1, 'authrealm: standard input is not UTF-8\n']);
+}, 20_000);
+
+test('a character may be cut anywhere while it is read', async () => {
+  const user = await newUser();
+  const command = `{ printf 'J\\303'; sleep 0.1; printf '\\251'; } | "$0" update user-info ${realm} ${user} --json name=@-`;
+  const { stdout } = await runCommand(['sh', '-c', command, AUTHREALM], environment);
+  expect(JSON.parse(stdout)).toMatchObject({ name: 'Jé' });
+});
+
+test('secret and token go past every proxy that the environment names', async () => {
+  const eavesdropper = startEavesdropper();
+  const [shown] = await json(['get', 'realm', realm], { more: eavesdropper.environment });
+  expect(shown?.id).toBe(realm);
+  await output(['update', 'realm', realm, 'name=Shop'], { more: eavesdropper.environment });
+  expect(eavesdropper.seen).toEqual([]);
+  await eavesdropper.stop();
+});
+
+test('plain http to what is not loopback is spoken where the operator allows it', async () => {
+  // No loopback address by its name; Linux takes it for one, so that nothing leaves this machine.
+  const url = service.url.replace('127.0.0.1', '0.0.0.0');
+  const refused = await run(['get', 'realm', realm, '--url', url]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--allow-plain-http')]);
+  expect(await json(['get', 'realm', realm, '--url', url, '--allow-plain-http'])).toHaveLength(1);
+  const more = { AUTHREALM_URL: url, AUTHREALM_ALLOW_PLAIN_HTTP: 'true' };
+  expect(await json(['get', 'realm', realm], { more })).toHaveLength(1);
+}, 20_000);
 
 test('a value may come through a pipe that has a name', async () => {
   const user = await newUser();

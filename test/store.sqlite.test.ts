@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { openEngine, openReader, parseDatabase } from '../src/store/open.ts';
 import { alikeContract } from './contract/alike.contract.ts';
+import { findContract } from './contract/find.contract.ts';
 import { listContract } from './contract/list.contract.ts';
 import { loadContract } from './contract/load.contract.ts';
 import { memoryContract } from './contract/memory.contract.ts';
@@ -25,6 +26,7 @@ const CONTRACTS = [
   removeContract,
   purgeContract,
   memoryContract,
+  findContract,
   listContract,
   loadContract,
   scannerContract,

@@ -13,6 +13,7 @@ export interface ConnectionOptions {
   readonly url?: string;
   readonly clientId?: string;
   readonly clientSecretFile?: string;
+  readonly allowPlainHttp?: true;
 }
 
 /** Gives a command the options that say which service it speaks to, and as whom. Their variables are the same for all. */
@@ -27,12 +28,17 @@ export function addConnection(command: Command): Command {
         '--client-secret-file <FILE>',
         `file with its secret; or else in ${CLIENT_SECRET_VARIABLE}`,
       ).env('AUTHREALM_CLIENT_SECRET_FILE'),
+    )
+    .addOption(
+      new Option('--allow-plain-http', 'plain http to another machine: the secret crosses the network').env(
+        'AUTHREALM_ALLOW_PLAIN_HTTP',
+      ),
     );
 }
 
 /** Throws a Refusal that names everything that is missing. */
 export function connectBy(options: ConnectionOptions, secretGiven: string | undefined): Directory {
-  const { url = URL_FALLBACK, clientId, clientSecretFile: file } = options;
+  const { url = URL_FALLBACK, clientId, clientSecretFile: file, allowPlainHttp = false } = options;
   const clientSecret =
     file === undefined ? secretGiven : readSettingFile('--client-secret-file', file).trim();
   const missing: string[] = [];
@@ -41,9 +47,13 @@ export function connectBy(options: ConnectionOptions, secretGiven: string | unde
     missing.push(`the client's secret is missing: --client-secret-file, or ${CLIENT_SECRET_VARIABLE}`);
   if (!clientId || !clientSecret) throw new Refusal(missing.join('\n'), { isUsage: true });
   try {
-    return connect({ url, clientId, clientSecret });
+    return connect({ url, allowPlainHttp, clientId, clientSecret });
   } catch (error) {
-    if (error instanceof TypeError) throw new Refusal(`--${error.message}`, { isUsage: true });
+    // The library's options by the names they have here.
+    if (error instanceof TypeError) {
+      const message = error.message.replace('allowPlainHttp: true', '--allow-plain-http');
+      throw new Refusal(`--${message}`, { isUsage: true });
+    }
     throw error;
   }
 }

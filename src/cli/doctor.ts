@@ -79,7 +79,7 @@ function checksOf(settings: Settings, database: () => Database): readonly Check[
     lostRealms: () => database().lostRealms(),
     ambient: systemAmbient,
   });
-  return [...access, ...recordChecks(database)];
+  return [...access, ...recordChecks(database, systemAmbient.now())];
 }
 
 /** Every setting, what it is and who says so. */

@@ -4,10 +4,10 @@ import { systemAmbient } from '../ambient.ts';
 import { openDatabase } from '../app.ts';
 import type { Settings } from '../config.ts';
 import type { Store } from '../directory/store.ts';
-import { Fault, Refusal } from '../domain/fault.ts';
-import { parseUuid, type Uuid } from '../domain/id.ts';
-import { type Key, lineage, type Resource } from '../domain/resource.ts';
+import { Refusal } from '../domain/fault.ts';
+import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
+import { identifiersIn } from './identifiers.ts';
 import { openProgress } from './progress.ts';
 import { resourceNamed, resourceWords } from './resource_word.ts';
 
@@ -19,7 +19,7 @@ export function addPurge(program: Command, desk: Desk): void {
     .description('remove a record and all it takes along, by the thousand; interrupted, it is run again')
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
       const resource = resourceNamed(word);
-      const key = keyOf(resource, ids);
+      const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = desk.settingsOf(command);
       proveDatabase(settings);
       const engine = await openDatabase(settings, systemAmbient);
@@ -40,7 +40,7 @@ function proveDatabase({ database: { path } }: Settings): void {
 
 /** Removes step by step until the record itself is gone; answers how many records went. */
 async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
-  const total = process.stderr.isTTY ? await countAll(store, resource, key) : undefined;
+  const total = process.stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
   const progress = openProgress(total, systemAmbient, process.stderr);
   const { mintRevision } = systemAmbient;
   let records = 0;
@@ -62,28 +62,4 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
   }
 }
 
-/** How many records will go; undefined where they are too many to be counted in time, which hinders nothing. */
-async function countAll(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
-  try {
-    return 1 + (await store.countBelow(resource, key));
-  } catch (error) {
-    if (error instanceof Fault && error.code === 'overloaded') return undefined;
-    throw error;
-  }
-}
-
 const REFUSALS = { absent: 'there is no such record', kept: 'this record is kept and cannot be removed' };
-
-function keyOf(resource: Resource, ids: readonly string[]): Key {
-  const names = lineage(resource).map(({ name }) => name);
-  if (ids.length !== names.length) {
-    throw new Refusal(`after the resource come the identifiers of: ${names.join(', ')}`, { isUsage: true });
-  }
-  return ids.map((raw, index): Uuid => {
-    const id = parseUuid(raw);
-    if (id === undefined) {
-      throw new Refusal(`the identifier of the ${names[index]} must be a UUID`, { isUsage: true });
-    }
-    return id;
-  }) as unknown as Key;
-}

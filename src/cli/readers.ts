@@ -1,15 +1,18 @@
 import type { Command } from 'commander';
 import { openReader, READER_COMMAND } from '../app.ts';
 import { serveParent } from '../children.ts';
-import type { ListQuestion } from '../store/open.ts';
+import type { CountQuestion, ListQuestion } from '../store/open.ts';
 import { addSettings, type Desk } from './cli.ts';
 
-/** The hidden command of a process that reads lists beside a service. */
+/** The hidden command of a process that reads lists and counts beside a service. */
 export function addReader(program: Command, desk: Desk): void {
   addSettings(program.command(READER_COMMAND, { hidden: true }), ['database']).action(
     async (_options, command: Command) => {
       const reader = await openReader(desk.settingsOf(command).database);
-      await serveParent((question) => reader.answer(question as ListQuestion));
+      await serveParent((asked) => {
+        const question = asked as ListQuestion | CountQuestion;
+        return 'listing' in question ? reader.answer(question) : reader.count(question);
+      });
       reader.close();
     },
   );

@@ -1,13 +1,14 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Collection, FindableCollection, RecordOf, SortKey, WriteOptions } from '../client/client.ts';
 import { written } from '../client/client.ts';
 import { Refusal } from '../domain/fault.ts';
-import { parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
 import type { Desk } from './cli.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import { identifiersIn } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { resourceNamed, resourceWords, wordOf } from './resource_word.ts';
 import { inputReader, readCriteria, readSaid } from './said.ts';
@@ -16,7 +17,7 @@ import { namesAndValues, openTable, printable, printableJson } from './table.ts'
 interface RecordOptions extends ConnectionOptions {
   readonly json?: true;
   readonly filter?: string;
-  readonly sort?: string;
+  readonly sort?: SortKey;
   readonly limit?: number;
   readonly body?: string;
   readonly ifMatch?: string;
@@ -55,7 +56,9 @@ export function addRecordCommands(program: Command, desk: Desk, secret: string |
   add('list', 'show the records of a realm, or of a user', 'the identifiers down their path', list)
     .option('--json', JSON_HELP)
     .option('--filter <FILTER>', 'only those that it lets through: eq(name,Jane Doe)')
-    .option('--sort <KEY>', 'created_at, updated_at or id; with - before it the other way around')
+    .addOption(
+      new Option('--sort <KEY>', 'their order; with - before it the other way around').choices(SORT_KEYS),
+    )
     .option('--limit <N>', 'at most so many; all of them unless given', count);
   add(
     'find',
@@ -79,6 +82,15 @@ export function addRecordCommands(program: Command, desk: Desk, secret: string |
   );
 }
 
+const SORT_KEYS = [
+  'created_at',
+  '-created_at',
+  'updated_at',
+  '-updated_at',
+  'id',
+  '-id',
+] as const satisfies readonly SortKey[];
+
 const JSON_HELP = 'write JSON, one record in a line';
 const MEMBERS_HELP = 'members as name=value, name=@FILE for what a file holds, name=@- for standard input';
 
@@ -92,7 +104,7 @@ function collectionOf(resource: Resource): CollectionName {
 }
 
 async function get({ resource, records, words, options }: Call): Promise<void> {
-  const key = idsOf(resource, words, keyColumns(resource).length);
+  const key = identifiersIn(resource, words, keyColumns(resource).length);
   await show(resource, await records.get(key), options);
 }
 
@@ -101,10 +113,10 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
   if (!resource.filterables && (filter !== undefined || sort !== undefined)) {
     throw new Refusal('lists of this resource have no filter and no order but their own', { isUsage: true });
   }
-  const scope = idsOf(resource, words, keyColumns(resource).length - 1);
+  const scope = identifiersIn(resource, words, keyColumns(resource).length - 1);
   const listed = records.list(scope, {
     filter: filter === undefined ? undefined : written(filter),
-    sort: sort as SortKey | undefined,
+    sort,
     pageSize: Math.min(limit, LIMITS.pageRecordsMax),
   });
   await showAll(resource, upTo(limit, listed), scope.length, options);
@@ -117,14 +129,14 @@ async function find({ resource, records, words, options }: Call): Promise<void> 
       .join(', ');
     throw new Refusal(`find takes ${known}; list takes a filter`, { isUsage: true });
   }
-  const [realm = ''] = idsOf(resource, words.slice(0, 1), 1);
+  const [realm = ''] = identifiersIn(resource, words.slice(0, 1), 1);
   const found = await records.find(realm, await readCriteria(resource, words.slice(1), inputReader()));
   await showAll(resource, found, 1, options);
 }
 
 async function create({ resource, records, words, options }: Call): Promise<void> {
   const depth = keyColumns(resource).length - 1;
-  const scope = idsOf(resource, words.slice(0, depth), depth);
+  const scope = identifiersIn(resource, words.slice(0, depth), depth);
   const told = { words: words.slice(depth), body: options.body };
   const said = await readSaid(resource, 'create', told, inputReader());
   const { idempotencyKey } = options;
@@ -135,28 +147,18 @@ async function create({ resource, records, words, options }: Call): Promise<void
 
 async function update({ resource, records, words, options }: Call): Promise<void> {
   const depth = keyColumns(resource).length;
-  const key = idsOf(resource, words.slice(0, depth), depth);
+  const key = identifiersIn(resource, words.slice(0, depth), depth);
   const told = { words: words.slice(depth), body: options.body };
   const said = await readSaid(resource, 'update', told, inputReader());
   await show(resource, await records.update(key, said, condition(options)), options);
 }
 
 async function remove({ resource, records, words, options }: Call): Promise<void> {
-  await records.delete(idsOf(resource, words, keyColumns(resource).length), condition(options));
+  await records.delete(identifiersIn(resource, words, keyColumns(resource).length), condition(options));
 }
 
 function condition({ ifMatch }: RecordOptions): WriteOptions {
   return { ifMatch };
-}
-
-/** The identifiers down a path, as many as it takes. */
-function idsOf(resource: Resource, words: readonly string[], depth: number): readonly string[] {
-  const names = keyColumns(resource).slice(0, depth);
-  const isRight = words.length === depth && words.every((word) => parseUuid(word) !== undefined);
-  if (isRight) return words;
-  const expected =
-    names.length === 0 ? 'no identifier' : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex`;
-  throw new Refusal(`after the resource come: ${expected}`, { isUsage: true });
 }
 
 async function* upTo<T>(limit: number, items: AsyncIterable<T>): AsyncIterable<T> {
@@ -214,7 +216,6 @@ function count(raw: string): number {
 }
 
 function visible(raw: string): string {
-  if (!/^[\x21-\x7e]{1,255}$/.test(raw))
-    throw new InvalidArgumentError('It is 1 to 255 visible ASCII characters.');
+  if (!isVisibleWord(raw)) throw new InvalidArgumentError(`It is ${VISIBLE_WORD}.`);
   return raw;
 }

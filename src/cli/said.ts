@@ -52,31 +52,42 @@ export async function readCriteria(
     const ways = sets.map((set) => set.map((name) => `${name}=…`).join(' ')).join(', or by ');
     throw wrong(`these records are found by ${ways}`);
   }
+  for (const [name, value] of Object.entries(criteria)) if (value === '') throw wrong(`${name} has no value`);
   return criteria;
 }
 
-/** A reader of files and of standard input, each at most as long as a body may be. */
+/** A reader of files and of standard input, each UTF-8 and at most as long as a body may be. */
 export function inputReader(): ReadInput {
   let isTaken = false;
   return async (path) => {
     if (path === '-' && isTaken) throw wrong('standard input is read once: give the other value in a file');
     isTaken ||= path === '-';
-    const decoder = new TextDecoder();
-    let text = '';
-    let bytes = 0;
+    const place = path === '-' ? 'standard input' : path;
+    const bytes = await bytesOf(path === '-' ? process.stdin : createReadStream(path), place);
     try {
-      for await (const chunk of path === '-' ? process.stdin : createReadStream(path)) {
-        bytes += chunk.length;
-        if (bytes > LIMITS.bodyBytesMax) break;
-        text += decoder.decode(chunk, { stream: true });
-      }
+      return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     } catch (error) {
-      throw new Refusal(`${path}: ${(error as Error).message}`, { cause: error });
+      // Read as anything else it would be another password, another name.
+      throw new Refusal(`${place} is not UTF-8`, { cause: error });
     }
-    if (bytes > LIMITS.bodyBytesMax)
-      throw new Refusal(`${path} holds more than ${LIMITS.bodyBytesMax} bytes`);
-    return text + decoder.decode();
   };
+}
+
+async function bytesOf(stream: AsyncIterable<Uint8Array>, place: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length > LIMITS.bodyBytesMax) break;
+    }
+  } catch (error) {
+    throw new Refusal(`${place}: ${(error as Error).message}`, { cause: error });
+  }
+  if (length > LIMITS.bodyBytesMax)
+    throw new Refusal(`${place} holds more than ${LIMITS.bodyBytesMax} bytes`);
+  return Buffer.concat(chunks);
 }
 
 function isSecret(resource: Resource, name: string): boolean {

@@ -33,20 +33,28 @@ function upper(name: string): string {
   return name.replace(/^--/, '').replaceAll('-', '_').toUpperCase();
 }
 
-/** The command line with what the environment says of options it does not name. */
+/**
+ * The command line with what the environment says of options it does not name. They stand right behind the name of the
+ * command: after `--` every word is an argument.
+ */
 export function withVariables(program: Command, argv: readonly string[], environment: Environment): string[] {
   let command = program;
+  let named = 0;
   for (const word of argv) {
     const child = command.commands.find((each) => each.name() === word);
     if (!child) break;
     command = child;
+    named += 1;
   }
+  const words = argv.slice(named);
+  const end = words.indexOf('--');
+  const optional = end < 0 ? words : words.slice(0, end);
   const added = ownOptions(command).flatMap((option) => {
     const value = option.envVar === undefined ? undefined : environment[option.envVar];
-    const isGiven = argv.some((word) => word === option.long || word.startsWith(`${option.long}=`));
+    const isGiven = optional.some((word) => word === option.long || word.startsWith(`${option.long}=`));
     return value === undefined || isGiven ? [] : spelled(option, value);
   });
-  return [...argv, ...added];
+  return [...argv.slice(0, named), ...added, ...words];
 }
 
 /** An option as the command line has it; a switch is on for `true` and `1`. */

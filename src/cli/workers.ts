@@ -1,5 +1,5 @@
 import { systemAmbient } from '../ambient.ts';
-import { serverSettings } from '../app.ts';
+import { besideCommand, serverSettings } from '../app.ts';
 import type { Flags, Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -31,7 +31,7 @@ export async function startWorkers(
     const startedAt = systemAmbient.monotonic();
     let hasServed = false;
     const worker = Bun.spawn(
-      [process.execPath, Bun.main, WORKER_COMMAND, ...written({ ...flags, port: String(port) })],
+      [...besideCommand(WORKER_COMMAND, ...written({ ...flags, port: String(port) }))],
       {
         stdio: ['ignore', 'inherit', 'inherit'],
         ipc: (message: { url: string }) => {

@@ -38,12 +38,14 @@ export async function attempt(
   const follow = () => own.abort();
   signal?.addEventListener('abort', follow, { once: true });
   try {
-    const init: RequestInit = {
+    const init: RequestInit & { readonly proxy: false } = {
       method,
       headers,
       signal: own.signal,
       // A redirect is answered as it is: the token goes to the service that was named, and nowhere else.
       redirect: 'manual',
+      // Bun sends through HTTP_PROXY and the like, to loopback as well, unless told not to. Others ignore the word.
+      proxy: false,
       // Bun sends a PUT or DELETE again by itself where a connection that was kept open is lost, and does not tell.
       ...(SILENTLY_REPEATED.has(method) ? { keepalive: false } : {}),
     };

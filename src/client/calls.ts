@@ -1,4 +1,5 @@
 import type { Resource } from '../domain/resource.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
 import { pathOf } from './address.ts';
 import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';
@@ -88,7 +89,6 @@ function condition(ifMatch: string | undefined): Readonly<Record<string, string>
 
 /** A value that a header can carry. Throws TypeError, without the value. */
 function visible(name: string, value: string): string {
-  if (!/^[\x21-\x7e]{1,255}$/.test(value))
-    throw new TypeError(`${name} must be 1 to 255 visible ASCII characters`);
+  if (!isVisibleWord(value)) throw new TypeError(`${name} must be ${VISIBLE_WORD}`);
   return value;
 }

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from '../domain/loopback.ts';
 import type { CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
 import type { Fetch } from './attempt.ts';
 import { BOUNDS } from './bounds.ts';
@@ -28,6 +29,11 @@ export type {
 interface Reach {
   /** Where the service is, with its path prefix if it has one. */
   readonly url: string;
+  /**
+   * Plain http to a host that is not loopback, over which secret and tokens travel in clear; refused unless true. For
+   * networks where something else protects them.
+   */
+  readonly allowPlainHttp?: boolean;
   /** What sends requests; the `fetch` of the runtime unless given. */
   readonly fetch?: Fetch;
   /** How often a request is sent again where the service is busy or the connection is lost; 4 unless given. */
@@ -58,7 +64,7 @@ export type Entry<N extends CollectionName> = RecordOf<Described<N>>;
  */
 export function connect(options: ConnectOptions): Directory {
   const line: Line = {
-    url: serviceUrl(options.url),
+    url: serviceUrl(options),
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     retries: wholeNumber('retries', options.retries ?? BOUNDS.retries, 0),
     timeoutMs: wholeNumber('timeoutMs', options.timeoutMs ?? BOUNDS.timeoutMs, 1),
@@ -75,10 +81,16 @@ export function connect(options: ConnectOptions): Directory {
   return Object.freeze(Object.fromEntries(opened)) as Directory;
 }
 
-function serviceUrl(raw: string): string {
+function serviceUrl({ url: raw, allowPlainHttp = false }: Reach): string {
   const url = URL.canParse(raw) ? new URL(raw) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || /[?#]/.test(raw)) {
     throw new TypeError('url must be an absolute http or https URL without userinfo, query and fragment');
+  }
+  if (url.protocol === 'http:' && !allowPlainHttp && !isLoopbackHost(url.hostname)) {
+    throw new TypeError(
+      'url must be https: over http secret and tokens would cross the network in clear; where something else ' +
+        'protects them, say allowPlainHttp: true',
+    );
   }
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 }

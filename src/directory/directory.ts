@@ -1,9 +1,8 @@
-import { changeOf } from '../domain/change.ts';
-import { Fault } from '../domain/fault.ts';
+import { FAULTS, Fault } from '../domain/fault.ts';
 import type { Ambient, Revision } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
-import { type Draft, draftRecord, draftTouch, type Stamp, stampOf } from './draft.ts';
+import { type Draft, draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
 import { type DirectorySettings, guardsOf, type Makers, openFinisher } from './finishing.ts';
 import { type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
 import type { Memory, Placed, Store, Verdict } from './store.ts';
@@ -63,8 +62,9 @@ export function openDirectory(
     },
 
     async update(resource, key, data, by) {
+      const input = readerOf(resource, 'update')(data);
       judgeBodyId(resource, key, data);
-      const members = await finish(resource, key, readerOf(resource, 'update')(data), 'update');
+      const members = await finish(resource, key, input, 'update');
       const stamp = stampOf(by, ambient);
       const draft = draftPatch(resource, key, members, stamp);
       const seen = by.seen === undefined ? {} : { seen: by.seen };
@@ -87,7 +87,7 @@ export function openDirectory(
         case 'kept':
           throw conflict('data.id', 'this record is kept and cannot be deleted');
         case 'crowded':
-          throw conflict('data.id', crowd(await store.countBelow(resource, key)));
+          throw conflict('data.id', crowd(await countedBelow(store, resource, key)));
       }
     },
   };
@@ -104,25 +104,10 @@ function inputReaders() {
   };
 }
 
-/** Some members of a record that become something else. */
-function draftPatch(
-  resource: Resource,
-  key: Key,
-  members: Readonly<Record<string, unknown>>,
-  { origin, mintRevision }: Stamp,
-) {
-  const patch = { members, revision: mintRevision(), at: origin.at };
-  const moved = { key, revision: patch.revision, members: Object.keys(members) };
-  return {
-    write: { op: 'patch', resource, key, patch },
-    change: changeOf(resource, 'updated', moved, origin),
-  } as const;
-}
-
 /** A record below a user moves the user (contract 2.5); what hangs right under a realm moves nothing. */
 function touchesOf({ parent }: Resource, key: Key, stamp: Stamp): readonly Draft[] {
   const above = parentKey(key);
-  return parent?.parent && above ? [draftTouch(parent, above, stamp)] : [];
+  return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
 }
 
 function commit(store: Store, drafts: readonly Draft[], memory?: Memory): Promise<Verdict> {
@@ -144,6 +129,21 @@ function patchedBy(verdict: Verdict): AnyRecord {
   return record;
 }
 
-function crowd(count: number): string {
-  return `${count} records would go with this one, more than ${LIMITS.cascadeRecordsMax}: authrealm purge removes them`;
+/** How many records would go with this one; undefined where that is not told in time, which changes no answer. */
+async function countedBelow(store: Store, resource: Resource, key: Key): Promise<number | undefined> {
+  try {
+    return await store.countBelow(resource, key);
+  } catch (error) {
+    if (error instanceof Fault && FAULTS[error.code].status === 503) return undefined;
+    throw error;
+  }
+}
+
+function crowd(count: number | undefined): string {
+  const most = LIMITS.cascadeRecordsMax;
+  const way = 'authrealm purge removes them';
+  // Some may have gone since, and remembered answers count for the bound but are no records.
+  return count !== undefined && count > most
+    ? `${count} records would go with this one, more than ${most}: ${way}`
+    : `more than ${most} records would go with this one: ${way}`;
 }

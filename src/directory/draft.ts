@@ -11,7 +11,7 @@ export interface Draft<W extends Write = Write> {
 }
 
 type Insert = Extract<Write, { op: 'insert' }>;
-type Touch = Extract<Write, { op: 'patch' }>;
+type Patching = Extract<Write, { op: 'patch' }>;
 
 /** What every row of one write has from it. */
 export interface Stamp {
@@ -45,10 +45,15 @@ export function draftRecord(
   return { write: { op: 'insert', resource, key, record }, change };
 }
 
-/** Moves a record's `updated_at` and revision, and nothing else. */
-export function draftTouch(resource: Resource, key: Key, { origin, mintRevision }: Stamp): Draft<Touch> {
-  const patch = { members: {}, revision: mintRevision(), at: origin.at };
-  const moved = { key, revision: patch.revision, members: ['updated_at'] };
+/** Some members of a record that become something else; with none, only `updated_at` and the revision move. */
+export function draftPatch(
+  resource: Resource,
+  key: Key,
+  members: Readonly<Record<string, unknown>>,
+  { origin, mintRevision }: Stamp,
+): Draft<Patching> {
+  const patch = { members, revision: mintRevision(), at: origin.at };
+  const moved = { key, revision: patch.revision, members: Object.keys(members) };
   return {
     write: { op: 'patch', resource, key, patch },
     change: changeOf(resource, 'updated', moved, origin),

@@ -1,12 +1,16 @@
+import { Fault } from '../domain/fault.ts';
 import { email } from '../domain/folding.ts';
+import type { Uuid } from '../domain/id.ts';
 import { type Key, membersOf, type Resource } from '../domain/resource.ts';
 import { placeOf, type SealedPlace } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard } from './store.ts';
-import { conflict } from './verdict.ts';
 
-/** What is learned from an identity provider about itself; else why not, in one of a few fixed phrases. */
-export type Learned = { readonly issuer: string } | { readonly refusal: string };
+/**
+ * What is learned from an identity provider about itself; else why not, in one of a few fixed phrases. `isPassing`: it may
+ * tell another time.
+ */
+export type Learned = { readonly issuer: string } | { readonly refusal: string; readonly isPassing: boolean };
 
 /** What others do for the directory before a record can be stored. */
 export interface Makers {
@@ -14,8 +18,8 @@ export interface Makers {
   seal(place: SealedPlace, plain: string): Uint8Array;
   /** Throws Fault `overloaded` where too many passwords wait. */
   hash(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
-  /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked. */
-  learn(discoveryUrl: string): Promise<Learned>;
+  /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked, for this realm or for all. */
+  learn(discoveryUrl: string, realm: Uuid): Promise<Learned>;
 }
 
 export interface DirectorySettings {
@@ -41,12 +45,15 @@ export function openFinisher(makers: Makers, { installation }: DirectorySettings
     }
   }
 
-  async function learn(resource: Resource, members: Members): Promise<void> {
+  async function learn(resource: Resource, [realm]: Key, members: Members): Promise<void> {
     for (const { name, placement } of membersOf(resource)) {
       const url = placement.learnedFrom && members[placement.learnedFrom];
       if (typeof url !== 'string') continue;
-      const learned = await makers.learn(url);
-      if ('refusal' in learned) throw conflict(`data.${placement.learnedFrom}`, learned.refusal);
+      const learned = await makers.learn(url, realm);
+      if ('refusal' in learned) {
+        const { refusal: rule, isPassing } = learned;
+        throw new Fault('conflict', [{ field: `data.${placement.learnedFrom}`, rule }], undefined, isPassing);
+      }
       members[name] = learned.issuer;
     }
   }
@@ -63,7 +70,7 @@ export function openFinisher(makers: Makers, { installation }: DirectorySettings
   return async (resource, key, input, verb) => {
     const members: Members = { ...input.members };
     if (verb === 'create') fill(resource, members, installation);
-    await learn(resource, members);
+    await learn(resource, key, members);
     await hash(resource, input.passwords, members);
     seal(resource, key, members);
     return members;

@@ -33,7 +33,7 @@ export function inputReader(resource: Resource, verb: InputVerb): InputReader {
     const members: Record<string, unknown> = {};
     const passwords: Record<string, string> = {};
     for (const each of sayable) {
-      const value = holders[each.within][each.name];
+      const value = saidIn(holders, each);
       if (value === undefined && verb === 'update') continue;
       const parsed = read(each, value, said);
       if (parsed !== undefined) (each.isPassword ? passwords : members)[each.name] = parsed as string;
@@ -41,6 +41,14 @@ export function inputReader(resource: Resource, verb: InputVerb): InputReader {
     said.judge();
     return { members, passwords };
   };
+}
+
+type Holders = Readonly<Record<Sayable['within'], JsonObject>>;
+
+/** Clients send null for a relationship that names nothing (contract 2.1). */
+function saidIn(holders: Holders, { name, within }: Sayable): unknown {
+  const value = holders[within][name];
+  return value === null && within === 'relationships' ? undefined : value;
 }
 
 /** The value of a member, with its default; undefined where it has none, or breaks a rule. */
@@ -121,7 +129,7 @@ function isImpossible(issue: z.core.$ZodIssue): boolean {
 
 /**
  * Judges an `id` in the body of an update (contract 8, row 9). Throws Fault `conflict` where it names another record,
- * `invalid` where it names none.
+ * `invalid` where it is no text.
  */
 export function judgeBodyId(resource: Resource, key: Key, { id }: JsonObject): void {
   if (id === undefined || resource.bodyId === 'ignored') return;

@@ -83,6 +83,21 @@ export interface KeyedText extends Placed {
   readonly unicodeVersion: string;
 }
 
+/** A number that is not the checksum of the column `of` beside it. */
+export interface WrongSum extends Placed {
+  readonly column: string;
+  readonly of: string;
+}
+
+/** Answers that are kept for a repetition of their request. */
+export interface KeptAnswers {
+  readonly count: number;
+  /** They should have been forgotten. */
+  readonly expired: number;
+  /** Their realm, or the user they tell about, is not there. */
+  readonly lost: number;
+}
+
 /** How often a spelling of an issuer stands in a table of a realm; `id` is one of its rows. */
 export interface IssuerUse extends Placed {
   readonly issuer: string;
@@ -126,30 +141,39 @@ export interface Inspection {
   >;
   /** Texts whose key may not be the folded one: all that are not plain, and those that look otherwise. */
   readonly keyedTexts: (unicodeVersion: string) => Iterable<KeyedText>;
+  readonly wrongSums: () => Iterable<WrongSum>;
   /** Every spelling of an issuer, realm by realm. */
   readonly issuers: () => Iterable<IssuerUse>;
   /** Links whose issuer is not spelled like that of their profile. */
   readonly foreignLinks: () => Iterable<Placed>;
   readonly orders: () => Iterable<RealmOrder>;
+  readonly answers: (now: number) => KeptAnswers;
   /** Realms that a client is limited to and that are not there. */
   readonly lostRealms: () => Iterable<{ readonly clientId: string; readonly realm: string }>;
   readonly close: () => void;
 }
 
-/** The checks of what is stored, the quick ones first. Asking for the inspection throws where there is none. */
-export function recordChecks(inspection: () => Inspection): readonly Check[] {
-  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
+/**
+ * The checks of what is stored at this moment, the quick ones first. Asking for the inspection throws where there is
+ * none.
+ */
+export function recordChecks(inspection: () => Inspection, now: number): readonly Check[] {
+  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet, now) }));
 }
 
-const CHECKS: readonly (readonly [string, (inspection: Inspection, sheet: Sheet) => void])[] = [
+type RecordCheck = (inspection: Inspection, sheet: Sheet, now: number) => void;
+
+const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
   ['orphans', checkOrphans],
   ['duplicates', checkTwins],
   ['folded keys', checkKeys],
+  ['checksums', checkSums],
   ['issuers', checkIssuers],
   ['changes', checkOrders],
+  ['remembered answers', checkAnswers],
 ];
 
 function checkMigrations(inspection: Inspection, sheet: Sheet): void {
@@ -204,6 +228,27 @@ function checkKeys(inspection: Inspection, sheet: Sheet): void {
       const says = `${column}_key was made with Unicode ${row.unicodeVersion}, and would be the same today`;
       sheet.note({ says, table, realm, ids: [id] });
     }
+  }
+}
+
+function checkSums(inspection: Inspection, sheet: Sheet): void {
+  for (const { table, realm, id, column, of } of inspection.wrongSums()) {
+    sheet.find({ says: `${column} is not the checksum of ${of}`, table, realm, ids: [id] });
+  }
+}
+
+/** None of it is a fault: nothing expired is answered, and each of them goes by itself. */
+function checkAnswers(inspection: Inspection, sheet: Sheet, now: number): void {
+  const { count, expired, lost } = inspection.answers(now);
+  sheet.fact(`${count} of them`);
+  const table = 'idempotency';
+  if (expired > 0) {
+    const says = `${expired} have expired and go within an hour while the service runs`;
+    sheet.note({ says, table });
+  }
+  if (lost > 0) {
+    const says = `${lost} tell of a realm or user that is not there, and go when they expire`;
+    sheet.note({ says, table });
   }
 }
 

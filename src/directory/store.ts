@@ -1,5 +1,5 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
-import type { Filter } from '../domain/filter.ts';
+import type { Filter, Finished } from '../domain/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope } from '../domain/resource.ts';
 
@@ -106,7 +106,7 @@ export interface Removal {
  * Where several hold, the first of `absent`, `kept`, `crowded` and `stale`: a precondition decides last (RFC 9110, 13.2.1).
  * - `removed`: it is gone, with all it took along; each of them left its change.
  * - `kept`: the description keeps this record (`keptBy`).
- * - `crowded`: more than LIMITS.cascadeRecordsMax records would go with it.
+ * - `crowded`: more than LIMITS.cascadeRecordsMax records would go with it, or more remembered answers.
  */
 export type Removed = { readonly kind: 'removed' | 'absent' | 'stale' | 'kept' | 'crowded' };
 
@@ -141,6 +141,12 @@ export interface Listing {
   readonly only?: readonly Uuid[];
 }
 
+/** One value for each member of a set of the description's `finding.by`, in the order of the set. */
+export interface Sought {
+  readonly members: readonly string[];
+  readonly values: readonly Finished[];
+}
+
 /** A record with its address. */
 export interface Placed {
   readonly key: Key;
@@ -171,14 +177,26 @@ export interface Store {
   list(resource: Resource, scope: Scope, listing: Listing): MaybePromise<Listed | undefined>;
 
   /**
+   * The one record of a realm that says what is sought, by an index, as `get` would answer it. Undefined where there is
+   * none or more than one: then `list` tells.
+   */
+  find(resource: Resource, realm: Uuid, sought: Sought): MaybePromise<Placed | undefined>;
+
+  /**
    * All writes, all changes and the memory land together, or none does. Resolves with `landed` after the commit is on
    * disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
    * order, and order of place is order of commit.
    */
   commit(writes: readonly Write[], changes: readonly Change[], memory?: Memory): Promise<Verdict>;
 
-  /** What is remembered at a place, unless it has expired at `now`. */
+  /**
+   * What is remembered at a place, unless it has expired at `now`, or its realm or the user it tells about is being
+   * purged.
+   */
   recall(place: MemoryPlace, now: number): MaybePromise<Memory | undefined>;
+
+  /** Forgets answers that have expired at `now`, at most LIMITS.cascadeRecordsMax of them, and says how many. */
+  forgetExpired(now: number): Promise<number>;
 
   /** Removes a record and all it takes along, in one commit, each with its change; or nothing. */
   remove(removal: Removal): Promise<Removed>;
@@ -186,11 +204,11 @@ export interface Store {
   /**
    * Removes at most LIMITS.cascadeRecordsMax of what a record takes along, or at last the record itself, in one commit.
    * From the first step on the record is absent and nothing can be put below it or refer to it. To be called until it
-   * is done, by whomever.
+   * is done, by whomever; between two steps others get to write.
    */
   purge(removal: Omit<Removal, 'seen'>): Promise<Purged>;
 
-  /** How many records would go with this one. Rejects with Fault `overloaded` where others are counting many. */
+  /** How many records would go with this one. Rejects with Fault `overloaded` where too much of this waits. */
   countBelow(resource: Resource, key: Key): MaybePromise<number>;
 
   /** The changes of a realm after a place in its order, oldest first, at most `limit`. */

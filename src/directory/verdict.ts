@@ -13,7 +13,7 @@ export function judge(verdict: Verdict): void {
     case 'taken':
       throw new Fault(
         'conflict',
-        verdict.members.map((name) => complaint(name, 'must be unique in the realm')),
+        verdict.members.map((name) => complaint(name, uniqueRule(verdict.members, name))),
       );
     case 'dangling':
       throw conflict(`data.${verdict.member}`, 'must name a record of the realm');
@@ -26,6 +26,12 @@ export function judge(verdict: Verdict): void {
 
 function complaint(member: string, rule: string): Complaint {
   return { field: `data.${member}`, rule };
+}
+
+function uniqueRule(members: readonly string[], name: string): string {
+  const others = members.filter((other) => other !== name);
+  const together = others.length === 0 ? '' : `, together with ${others.join(' and ')}`;
+  return `must be unique in the realm${together}`;
 }
 
 /** A conflict about one member. */

@@ -5,7 +5,7 @@ export type ChangeVerb = 'created' | 'updated' | 'deleted';
 
 /**
  * What a committed write leaves behind, in the same commit (contract 8, row 44). It holds no personal value: which
- * record, which members moved, who asked, when. Its place in the realm's order is given by the store.
+ * record, which members were written, who asked, when. Its place in the realm's order is given by the store.
  */
 export interface Change {
   /** `<resource name>.<verb>`, for example `user-authentication-oidc-profile-info.created`. */
@@ -15,7 +15,7 @@ export interface Change {
   readonly user: Uuid | undefined;
   readonly id: Uuid;
   readonly revision: Revision;
-  /** Names of the members that moved; empty for `created` and `deleted`, which name all of them. */
+  /** Names of the members that moved, at least one; empty for `created` and `deleted`, which name all of them. */
   readonly members: readonly string[];
   /** The client that asked, or the command line. */
   readonly actor: string;
@@ -35,12 +35,18 @@ export interface ChangeOrigin {
   readonly at: number;
 }
 
-/** What was written: which record, as of which revision, and of an update the names of the members that moved. */
+/**
+ * What was written: which record, as of which revision, and of an update the names of the members that were written. An
+ * update that says none is a touch.
+ */
 export interface WrittenRecord {
   readonly key: Key;
   readonly revision: Revision;
   readonly members?: readonly string[];
 }
+
+/** What every update moves; named where it is all that moved. */
+const TOUCHED: readonly string[] = ['updated_at'];
 
 /** The change that belongs to one written record. */
 export function changeOf(
@@ -55,15 +61,19 @@ export function changeOf(
     user: key[ownerPlace(resource)],
     id: key.at(-1) as Uuid,
     revision,
-    members: verb === 'updated' ? members : [],
+    members: verb === 'updated' ? movedBy(members) : [],
     ...origin,
   };
+}
+
+function movedBy(written: readonly string[]): readonly string[] {
+  return written.length === 0 ? TOUCHED : written;
 }
 
 const ownerPlaces = new Map<Resource, number>();
 
 /** Where in the key the user stands; -1 where there is none. Looked for once per resource. */
-function ownerPlace(resource: Resource): number {
+export function ownerPlace(resource: Resource): number {
   const known = ownerPlaces.get(resource);
   if (known !== undefined) return known;
   const place = lineage(resource).findIndex((ancestor) => ancestor.foreignKey === 'user_id');

@@ -82,11 +82,14 @@ export interface Complaint {
 export class Fault extends Error {
   readonly code: FaultCode;
   readonly complaints: readonly Complaint[];
+  /** The same request may succeed later: nobody remembers this answer to it. */
+  readonly isPassing: boolean;
 
-  constructor(code: FaultCode, complaints: readonly Complaint[] = [], cause?: unknown) {
+  constructor(code: FaultCode, complaints: readonly Complaint[] = [], cause?: unknown, isPassing = false) {
     super(code, { cause });
     this.code = code;
     this.complaints = complaints;
+    this.isPassing = isPassing;
   }
 }
 

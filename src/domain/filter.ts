@@ -155,10 +155,14 @@ interface Comparison {
   readonly rule: string;
 }
 
+/** No text that is stored with a key is longer; normalising a long one can take long. */
+const FOLDED_CHARACTERS_MAX = 320;
+const FOLDED_UNITS_MAX = 2 * FOLDED_CHARACTERS_MAX;
+
 const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
   folded: {
-    finish: (text) => foldedKey(text) || undefined,
-    rule: 'a value with a visible character was expected',
+    finish: (text) => (text.length > FOLDED_UNITS_MAX ? undefined : foldedKey(text) || undefined),
+    rule: `a value with a visible character was expected, of at most ${FOLDED_CHARACTERS_MAX} characters`,
   },
   exact: { finish: (text) => text, rule: '' },
   instant: {

@@ -35,6 +35,7 @@ export function username() {
   return text(255)
     .refine((value) => !UNFIT.test(value), {
       error: 'must hold no bidirectional control, unassigned or private-use character',
+      abort: true,
     })
     .refine((value) => foldedKey(value) !== '', { error: 'must hold at least one visible character' })
     .refine((value) => Buffer.byteLength(foldedKey(value)) <= KEY_BYTES_MAX, {

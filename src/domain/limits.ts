@@ -81,6 +81,8 @@ export const LIMITS = Object.freeze({
   outboundBytesMax: 262_144,
   /** Discovery documents fetched at once in a process; one more is refused. */
   discoveriesAtOnceMax: 8,
+  /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */
+  discoveriesPerRealmMax: 2,
   /** A process that works beside the service and has nothing to do is ended. */
   childIdleMsMax: 60_000,
   hashesWaitingMax: 64,

@@ -10,6 +10,8 @@ export interface Placement {
   readonly references?: string;
   /** A second column `<member>_key` holds the folded key of contract 8, row 16. */
   readonly folded?: true;
+  /** A further column `<member>_crc` holds the CRC-32 of what it is compared by: a number is found faster than a text. */
+  readonly summed?: true;
   /** Answered never. `sealed`: kept as a ciphertext of the keyring. `kept`: kept as it arrives. */
   readonly secret?: 'sealed' | 'kept';
   /** Answered never, though it is no secret. */

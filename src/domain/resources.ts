@@ -181,7 +181,7 @@ export const oidcProfileInfo = resource({
   },
   summary: 'The link between a user and a subject at an issuer.',
   members: {
-    subject: text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }),
+    subject: place(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), { summed: true }),
     issuer: place(issuerUrl(), { sameAs: { reference: 'oidc_profile_id', member: 'issuer' } }),
     oidc_profile_id: reference('oidc-profile'),
   },
@@ -213,6 +213,7 @@ export const passwordProfileInfo = resource({
   members: {
     username: place(username().meta({ examples: ['jane'] }), {
       folded: true,
+      summed: true,
       emailWhere: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
     }),
     password_profile_id: reference('password-profile'),

@@ -9,14 +9,17 @@ const BLANK = /^\s*$/u;
 
 /** A text of 1 to `max` code points. */
 export function text(max: number) {
-  return z
-    .string()
-    .refine((value) => isAtMost(value, max), { error: `must have at most ${max} characters` })
-    .refine((value) => !BLANK.test(value), { error: 'must not be blank' })
-    .refine((value) => !FORBIDDEN.test(value), {
-      error: 'must hold no control character and no lone surrogate',
-    })
-    .meta({ minLength: 1, maxLength: max });
+  return (
+    z
+      .string()
+      // What is too long is not looked at any further: some of it takes long to normalise.
+      .refine((value) => isAtMost(value, max), { error: `must have at most ${max} characters`, abort: true })
+      .refine((value) => !BLANK.test(value), { error: 'must not be blank' })
+      .refine((value) => !FORBIDDEN.test(value), {
+        error: 'must hold no control character and no lone surrogate',
+      })
+      .meta({ minLength: 1, maxLength: max })
+  );
 }
 
 /** Length is counted in code points; the count is taken only where UTF-16 units leave it open. */

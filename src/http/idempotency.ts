@@ -6,6 +6,7 @@ import { type Ambient, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { Resource, Scope } from '../domain/resource.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
 import type { Call } from './call.ts';
 import { type Reply, replyOf } from './reply.ts';
 
@@ -23,12 +24,29 @@ export interface Memories {
 export type Act = (keep: Keep | undefined) => Promise<Reply | undefined>;
 
 /** Makes what is remembered of a reply, once it is known which record it tells about. */
-export type Keep = (reply: Reply, record: { readonly id: Uuid; readonly user: Uuid | undefined }) => Memory;
+export type Keep = (reply: Reply, about: About) => Memory;
+
+/** What a reply tells about; a refusal tells about no record. */
+interface About {
+  readonly id: Uuid | undefined;
+  readonly user: Uuid | undefined;
+}
+
+/** A request with a key: where its answer is kept, a digest of its body, and the user it is about. */
+interface Asked {
+  readonly place: MemoryPlace;
+  readonly body: string;
+  readonly user: Uuid | undefined;
+}
+
+/** What a request would make, and the user it would belong to. */
+export interface Making {
+  readonly resource: Resource;
+  readonly user: Uuid | undefined;
+}
 
 /** Runs a request once, however often it is sent with one Idempotency-Key. */
-export type Once = (call: Call, resource: Resource, act: Act) => Promise<Reply>;
-
-const VISIBLE = new RegExp(`^[\\x21-\\x7e]{1,${LIMITS.idempotencyKeyCharactersMax}}$`);
+export type Once = (call: Call, making: Making, act: Act) => Promise<Reply>;
 
 /** A refusal that would be the same next time is kept like any answer; these are not. */
 function isPassing(status: number): boolean {
@@ -64,15 +82,15 @@ export function openOnce({ store, keyring, ambient }: Memories): Once {
   }
 
   /** A refusal has no record: it lands by itself, unless somebody else was first. */
-  async function refuse(fault: Fault, place: MemoryPlace, keep: Keep): Promise<Reply> {
+  async function refuse(fault: Fault, { place, body, user }: Asked, keep: Keep): Promise<Reply> {
     const reply = replyOf(fault);
-    if (isPassing(reply.status)) throw fault;
-    const memory = { ...keep(reply, { id: NIL_UUID, user: undefined }), recordId: undefined };
+    if (fault.isPassing || isPassing(reply.status)) throw fault;
+    const memory = keep(reply, { id: undefined, user });
     const { kind } = await store.commit([], [], memory);
-    return (kind === 'remembered' ? await replay(place, memory.body) : undefined) ?? reply;
+    return (kind === 'remembered' ? await replay(place, body) : undefined) ?? reply;
   }
 
-  async function run(place: MemoryPlace, body: string, act: Act): Promise<Reply> {
+  async function run({ place, body, user }: Asked, act: Act): Promise<Reply> {
     const known = await replay(place, body);
     if (known) return known;
     const keep = keeping(place, body);
@@ -81,26 +99,27 @@ export function openOnce({ store, keyring, ambient }: Memories): Once {
       if (!reply) throw new Fault('key_in_flight');
       return reply;
     } catch (error) {
-      if (error instanceof Fault && error.code !== 'key_reused') return refuse(error, place, keep);
+      if (error instanceof Fault && error.code !== 'key_reused')
+        return refuse(error, { place, body, user }, keep);
       throw error;
     }
   }
 
-  return async (call, resource, act) => {
+  return async (call, making, act) => {
     const key = call.request.headers.get('idempotency-key');
     if (key === null) return (await act(undefined)) as Reply;
-    if (!VISIBLE.test(key)) {
-      const rule = `must be 1 to ${LIMITS.idempotencyKeyCharactersMax} visible ASCII characters`;
-      throw new Fault('query_invalid', [{ field: 'Idempotency-Key', rule }]);
+    if (!isVisibleWord(key)) {
+      throw new Fault('query_invalid', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
     }
     const scope = call.scope as Scope;
     const { clientId } = call.principal as Principal;
-    const request = JSON.stringify([clientId, 'POST', resource.collection, scope, key]);
+    const request = JSON.stringify([clientId, 'POST', making.resource.collection, scope, key]);
     const place = { realm: scope[0] ?? NIL_UUID, clientId, key: keyring.digest('idempotency-key', request) };
     if (inFlight.has(place.key)) throw new Fault('key_in_flight');
     inFlight.add(place.key);
     try {
-      return await run(place, keyring.digest('request-body', call.body ?? ''), act);
+      const body = keyring.digest('request-body', call.body ?? '');
+      return await run({ place, body, user: making.user }, act);
     } finally {
       inFlight.delete(place.key);
     }

@@ -1,6 +1,7 @@
-import type { Listed, Listing, MaybePromise, Page, Store } from '../directory/store.ts';
+import type { Listed, Listing, MaybePromise, Page, Placed, Sought, Store } from '../directory/store.ts';
 import { type Complaint, Fault } from '../domain/fault.ts';
-import { type Filter, type Filterables, isExactly, parseFilter, valuesOf } from '../domain/filter.ts';
+import { type Filter, type Finished, parseFilter, valuesOf } from '../domain/filter.ts';
+import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import { type Finding, lineage, type Resource, type Scope } from '../domain/resource.ts';
@@ -16,7 +17,7 @@ import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the paths of lists are built from. */
 export interface ListingRooms extends Rooms {
-  readonly store: Pick<Store, 'get' | 'list'>;
+  readonly store: Pick<Store, 'get' | 'list' | 'find'>;
   /** How many records a page holds unless the caller says. */
   readonly pageLength: number;
 }
@@ -37,7 +38,7 @@ export function list(resource: Resource, rooms: ListingRooms): Answer {
     const filter =
       filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
     const listing = { filter, sort: query.sort, page: pageOf(query, rooms.pageLength), ...ownRealms(call) };
-    return answer(call, listing, query.carried);
+    return answer(call, listing, { carried: query.carried, sought: undefined });
   };
   return walk([...entrance(resource, rooms), locateScope(resource), read]);
 }
@@ -51,9 +52,9 @@ export function find(resource: Resource, rooms: ListingRooms): Answer {
   const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const read: Stage = (call) => {
     const query = readQuery(call.request.url, { hasFilter: true, hasSort: false });
-    const filter = soughtBy(query.filter, finding);
+    const { filter, sought } = soughtBy(query.filter, finding);
     const listing = { filter, sort: NEWEST_FIRST, page: pageOf(query, lengthFor(filter, rooms)) };
-    return answer(call, listing, query.carried);
+    return answer(call, listing, { carried: query.carried, sought });
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), read]);
 }
@@ -67,13 +68,13 @@ export function search(resource: Resource, rooms: ListingRooms): Answer {
   const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const read: Stage = (call) => {
     const asked = readSearch(call.body ?? '');
-    const filter = soughtBy(asked.filter, finding);
+    const { filter, sought } = inBody(() => soughtBy(asked.filter, finding));
     const page: Page = {
       kind: 'offset',
       offset: asked.offset ?? 0,
       limit: asked.limit ?? lengthFor(filter, rooms),
     };
-    return answer(call, { filter, sort: NEWEST_FIRST, page }, undefined);
+    return answer(call, { filter, sort: NEWEST_FIRST, page }, { carried: undefined, sought });
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
@@ -108,34 +109,53 @@ function pageOf({ limit, offset, after }: ListQuery, length: number): Page {
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }
 
+/** A filter that a reverse lookup may have; `sought` where it names one value of each member. */
+interface SoughtFilter {
+  readonly filter: Filter;
+  readonly sought: Sought | undefined;
+}
+
 /** Reads the filter of a reverse lookup. Throws Fault `query_invalid` where it is none of those it may be. */
-function soughtBy(text: string | undefined, { filterables, by }: Finding): Filter {
+function soughtBy(text: string | undefined, { filterables, by }: Finding): SoughtFilter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
-  if (filter && by.some((members) => isSought(filter, members, filterables))) return filter;
-  throw new Fault('query_invalid', [{ field: 'filter', rule: ruleOf(filterables, by) }]);
+  for (const members of filter ? by : []) {
+    const all = valuesOf(filter as Filter, members);
+    if (!all) continue;
+    if (all.every(({ length }) => length === 1)) {
+      const values = all.map(([value]) => value as Finished);
+      return { filter: filter as Filter, sought: { members, values } };
+    }
+    // As many values as `in` takes, where it may ask for a member.
+    if (members.every((member) => filterables[member]?.operators.includes('in'))) {
+      return { filter: filter as Filter, sought: undefined };
+    }
+  }
+  const rule = `must be one of: ${findingFilters({ filterables, by }).join('; ')}`;
+  throw new Fault('query_invalid', [{ field: 'filter', rule }]);
 }
 
-/** One value of each member; of a member that `in` may ask for, as many as that takes. */
-function isSought(filter: Filter, members: readonly string[], filterables: Filterables): boolean {
-  if (isExactly(filter, members)) return true;
-  return (
-    members.every((member) => filterables[member]?.operators.includes('in')) &&
-    valuesOf(filter, members) !== undefined
-  );
-}
-
-function ruleOf(filterables: Filterables, by: Finding['by']): string {
+/** The filters that a reverse lookup takes, as they are written. */
+export function findingFilters({ filterables, by }: Finding): readonly string[] {
   const terms = (member: string) => {
     const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
     return operators?.join(' or ');
   };
-  return `must be one of: ${by.map((members) => members.map(terms).join(':')).join('; ')}`;
+  return by.map((members) => members.map(terms).join(':'));
 }
 
 /** Whoever asks for many records by their identifiers wants all of them. */
 function lengthFor([group]: Filter, { pageLength }: ListingRooms): number {
   const condition = group?.[0];
   return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
+}
+
+/** A filter that is refused is a member of the body here, and no parameter. */
+function inBody<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof Fault ? new Fault('invalid', error.complaints) : error;
+  }
 }
 
 interface Search {
@@ -184,7 +204,20 @@ interface Collection {
   readonly saysParent: boolean;
 }
 
-/** Asks the store and writes the page. `carried` is what links take along; without it there are none. */
+/** How a list was asked for. */
+interface Way {
+  /** What links take along; without it there are none. */
+  readonly carried: string | undefined;
+  /** What one record may say that is all there is to find. */
+  readonly sought: Sought | undefined;
+}
+
+/** A reverse lookup is mostly answered whole; then there is no other page, and no link to one. */
+function isWhole({ page }: Listing, { hasMore }: Listed): boolean {
+  return page.kind === 'offset' && page.offset === 0 && !hasMore;
+}
+
+/** Asks the store and writes the page. */
 function answering(resource: Resource, { line, saysParent }: Collection, rooms: ListingRooms) {
   const { store, baseUrl, installation } = rooms;
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent });
@@ -201,7 +234,9 @@ function answering(resource: Resource, { line, saysParent }: Collection, rooms: 
     for (const { key, record } of listed.items)
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
     const address: ListAddress | undefined =
-      carried === undefined ? undefined : { url: urlOf(call.scope as Scope), carried };
+      carried === undefined || (saysParent && isWhole(listing, listed))
+        ? undefined
+        : { url: urlOf(call.scope as Scope), carried };
     return {
       status: 200,
       headers: { 'Content-Type': JSON_TYPE, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId },
@@ -209,10 +244,25 @@ function answering(resource: Resource, { line, saysParent }: Collection, rooms: 
     };
   }
 
-  return (call: Call, listing: Listing, carried: string | undefined): MaybePromise<Reply> => {
+  function listAll(call: Call, listing: Listing, { carried }: Way): MaybePromise<Reply> {
     const listed = store.list(resource, call.scope as Scope, listing);
     return listed instanceof Promise
       ? listed.then((later) => reply(call, listing, later, carried))
       : reply(call, listing, listed, carried);
+  }
+
+  function replyFound(call: Call, listing: Listing, found: Placed): Reply {
+    return reply(call, listing, { items: [found], hasMore: false, total: 1 }, undefined);
+  }
+
+  return (call: Call, listing: Listing, way: Way): MaybePromise<Reply> => {
+    const { page } = listing;
+    if (way.sought === undefined || page.kind === 'after' || page.offset > 0)
+      return listAll(call, listing, way);
+    const found = store.find(resource, call.scope?.[0] as Uuid, way.sought);
+    if (found instanceof Promise) {
+      return found.then((later) => (later ? replyFound(call, listing, later) : listAll(call, listing, way)));
+    }
+    return found ? replyFound(call, listing, found) : listAll(call, listing, way);
   };
 }

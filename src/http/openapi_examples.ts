@@ -129,9 +129,9 @@ export function openExamples(baseUrl: string): Examples {
     page: (resource, kind) => pageOf(resource, kind, urlOf(lineage(resource))),
     found(resource, kind) {
       const url = urlOf([...lineage(resource).slice(0, 1), resource]);
-      return kind === 'search'
-        ? pageOf(resource, 'offset', undefined, true)
-        : pageOf(resource, kind, url, true);
+      return kind === 'after'
+        ? pageOf(resource, kind, url, true)
+        : pageOf(resource, 'offset', undefined, true);
     },
   };
 }

@@ -1,12 +1,13 @@
 import { z } from 'zod';
-import type { Sort } from '../directory/store.ts';
 import type { Filterables } from '../domain/filter.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { lineage, type Resource } from '../domain/resource.ts';
 import { paramNames } from './links.ts';
+import { findingFilters } from './lists.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './openapi_examples.ts';
 import { OURS } from './openapi_responses.ts';
 import { identifier } from './openapi_schemas.ts';
+import { SORT_KEYS } from './paging.ts';
 
 type Shape = Record<string, z.ZodType>;
 
@@ -90,8 +91,6 @@ export const PAGE_PARAMETERS: Shape = {
   }),
 };
 
-const SORT_KEYS = ['created_at', 'updated_at', 'id'] as const satisfies readonly Sort['by'][];
-
 const sort = parameter(z.enum(SORT_KEYS.flatMap((by) => [by, `-${by}` as const])), {
   id: 'sort',
   description: 'The order: `-` before a key for the highest first. Newest first unless it is said.',
@@ -134,9 +133,7 @@ function filterWords(filterables: Filterables): string {
 
 /** The filters that a reverse lookup takes, as they are written. */
 export function findingWords({ finding }: Resource): string {
-  const terms = (member: string) =>
-    finding?.filterables[member]?.operators.map((operator) => `${operator}(${member},…)`).join(' or ');
-  const ways = finding?.by.map((members) => `\`${members.map(terms).join(':')}\``) ?? [];
+  const ways = finding ? findingFilters(finding).map((filter) => `\`${filter}\``) : [];
   return `One of: ${ways.join('; ')}.`;
 }
 

@@ -110,7 +110,10 @@ const nowhere = z.null();
 const unlinked = {
   links: z
     .strictObject({ current: nowhere, first: nowhere, last: nowhere, next: nowhere, prev: nowhere })
-    .meta({ id: 'NoLinks', description: 'A question in a body has no address.' }),
+    .meta({
+      id: 'NoLinks',
+      description: 'All there is stands here, or the question stood in a body and has no address.',
+    }),
 };
 
 /** A page that is counted from the start, or one that follows a record and is not counted. */
@@ -118,9 +121,10 @@ export function listSchema(resource: Resource): z.ZodType {
   return pageSchema(itemSchema(resource, false)).meta({ id: `${resource.type}.page` });
 }
 
-/** The same of a whole realm, where every item says whose it is. */
+/** The same of a whole realm, where every item says whose it is; mostly answered whole, and then without links. */
 export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
-  return pageSchema(item).meta({ id: `${resource.type}.found` });
+  const whole = z.strictObject({ data: dataOf(item), ...counted, ...unlinked });
+  return z.union([whole, pageSchema(item)]).meta({ id: `${resource.type}.found` });
 }
 
 /** What was found by a question in a body has no address that could be linked. */
@@ -158,11 +162,13 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
 }
 
 /** What is missing in an update stays as it is, so a default would be a lie there. */
-function said(resource: Resource, { name, schema, isAsked }: Sayable, verb: InputVerb): z.ZodType {
+function said(resource: Resource, { name, schema, within, isAsked }: Sayable, verb: InputVerb): z.ZodType {
   const { inner, notes } = opened(schema);
   const references = membersOf(resource).find((member) => member.name === name)?.placement.references;
   const known = verb === 'update' ? inner.optional() : isAsked ? z.nonoptional(schema) : schema;
-  return known.meta({ ...notes, ...named(name, references) });
+  // Clients send null for a relationship that names nothing (contract 2.1).
+  const sent = within === 'relationships' ? known.nullable() : known;
+  return sent.meta({ ...notes, ...named(name, references) });
 }
 
 function bodyId({ bodyId, parent }: Resource): Shape {

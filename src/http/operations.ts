@@ -1,7 +1,9 @@
 import type { Directory } from '../directory/directory.ts';
 import type { Placed, Store } from '../directory/store.ts';
+import { ownerPlace } from '../domain/change.ts';
+import { Fault } from '../domain/fault.ts';
 import type { Principal } from '../domain/principal.ts';
-import { type AnyRecord, type Key, lineage, type Resource, type Scope } from '../domain/resource.ts';
+import type { AnyRecord, Key, Resource, Scope } from '../domain/resource.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import { dataOf, readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
@@ -9,7 +11,7 @@ import { type Once, rememberBy } from './idempotency.ts';
 import { selfLinks } from './links.ts';
 import { locate, locateScope, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
 import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
-import { etags, presenterOf } from './present.ts';
+import { etags, isNamedBy, presenterOf } from './present.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** What the paths of the writing verbs are built from. */
@@ -31,10 +33,9 @@ export function create(resource: Resource, rooms: WritingRooms): Answer {
   const replyTo = recordReplies(resource, rooms);
   // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, rooms.baseUrl);
-  const userPlace = lineage(resource).findIndex(({ foreignKey }) => foreignKey === 'user_id');
-  const userOf = (key: Key) => key[userPlace];
+  const userOf = (ids: Scope) => ids[ownerPlace(resource)];
   const answer: Stage = (call) =>
-    once(call, resource, async (keep) => {
+    once(call, { resource, user: userOf(call.scope as Scope) }, async (keep) => {
       const replyOf = ({ key, record }: Placed) => replyTo(201, key, record, { Location: locationOf(key) });
       const remember = rememberBy(keep, (made) => ({ reply: replyOf(made), user: userOf(made.key) }));
       const data = dataOf(call.body ?? '');
@@ -89,14 +90,24 @@ function askedBy({ principal, requestId }: Call) {
   return { actor: (principal as Principal).clientId, requestId };
 }
 
-/** Reads If-Match into the one revision that a write may land on. */
+/**
+ * Reads If-Match into the one revision that a write may land on. Rejects with Fault `precondition_failed` where
+ * If-None-Match names the record as it is (RFC 9110, 13.1.2).
+ */
 function preconditions(resource: Resource, { store, baseUrl }: WritingRooms) {
-  const revisionOf = revisionReader(etags(baseUrl));
-  return ({ request, key }: Call) =>
-    soleRevision(
-      namedRevisions(request.headers.get('if-match'), revisionOf),
-      async () => (await store.get(resource, key as Key))?.revision,
-    );
+  const etagOf = etags(baseUrl);
+  const revisionOf = revisionReader(etagOf);
+  return async ({ request, key }: Call) => {
+    const current = async () => (await store.get(resource, key as Key))?.revision;
+    const unwanted = request.headers.get('if-none-match');
+    if (unwanted !== null) {
+      const revision = await current();
+      if (revision !== undefined && isNamedBy(unwanted, etagOf({ revision }))) {
+        throw new Fault('precondition_failed');
+      }
+    }
+    return soleRevision(namedRevisions(request.headers.get('if-match'), revisionOf), current);
+  };
 }
 
 /** Makes the answer that shows one record: the body a GET would give. */

@@ -95,7 +95,8 @@ function lastMark({ items }: Listed, { by }: Sort): Mark | undefined {
 
 /** The first byte of every cursor. Another layout gets another number. */
 const CURSOR_VERSION = 1;
-const SORT_KEYS: readonly Sort['by'][] = ['created_at', 'updated_at', 'id'];
+/** What lists can be sorted by (contract 3.4). Cursors count them: a further one comes last. */
+export const SORT_KEYS = ['created_at', 'updated_at', 'id'] as const satisfies readonly Sort['by'][];
 const ID_BYTES = 16;
 const INSTANT_BYTES = 8;
 const HEAD_BYTES = 2;

@@ -1,7 +1,7 @@
 import type { Mark, Sort } from '../directory/store.ts';
 import { type Complaint, Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { readCursor } from './paging.ts';
+import { readCursor, SORT_KEYS } from './paging.ts';
 
 /** What a URL says about a list. */
 export interface ListQuery {
@@ -45,7 +45,7 @@ const NAMES: ReadonlyMap<string, Name> = new Map(
 );
 
 const SORTS: ReadonlyMap<string, Sort> = new Map(
-  (['created_at', 'updated_at', 'id'] as const).flatMap((by): [string, Sort][] => [
+  SORT_KEYS.flatMap((by): [string, Sort][] => [
     [by, Object.freeze({ by, isDescending: false })],
     [`-${by}`, Object.freeze({ by, isDescending: true })],
   ]),

@@ -19,8 +19,8 @@ export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }
   | { readonly kind: DiscoveryFailure };
 
-/** Tells the issuer behind a discovery URL. */
-export type Discover = (discoveryUrl: string) => Promise<Discovery>;
+/** Tells the issuer behind a discovery URL. `asker` is whoever may not have all the places at once. */
+export type Discover = (discoveryUrl: string, asker: string) => Promise<Discovery>;
 
 const ISSUER = issuerUrl();
 
@@ -28,7 +28,7 @@ const ISSUER = issuerUrl();
  * Tells the issuer by the URL alone. Whether the provider writes a final `/` only its document could say: here it has
  * none.
  */
-export const deriveIssuer: Discover = async (discoveryUrl) => {
+export const deriveIssuer = async (discoveryUrl: string): Promise<Discovery> => {
   const issuer = issuerBefore(discoveryUrl);
   return issuer === undefined ? { kind: 'issuer_differs' } : { kind: 'found', issuer };
 };
@@ -41,23 +41,46 @@ function issuerBefore(discoveryUrl: string): string | undefined {
 }
 
 /**
- * Makes what asks the provider itself. It rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked.
+ * Makes what asks the provider itself. It rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked,
+ * or `discoveriesPerRealmMax` for the same asker.
  */
 export function openDiscovery(fetchDocument: GuardedFetch): Discover {
-  let underWay = 0;
-  return async (discoveryUrl) => {
+  const places = openPlaces();
+  return async (discoveryUrl, asker) => {
     const expected = issuerBefore(discoveryUrl);
     // Whatever the document said, its issuer would be another: nobody is asked.
     if (expected === undefined) return { kind: 'issuer_differs' };
-    if (underWay >= LIMITS.discoveriesAtOnceMax) throw new Fault('overloaded');
-    underWay += 1;
+    const leave = places.take(asker);
+    let resolved: Promise<unknown> = Promise.resolve();
     try {
-      const fetched = await fetchDocument(discoveryUrl);
+      const fetched = await fetchDocument(discoveryUrl, (resolving) => {
+        resolved = resolving;
+      });
       if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
       return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
     } finally {
-      underWay -= 1;
+      // A slow name server holds its place for as long as it is asked, also after our answer.
+      resolved.then(leave, leave);
     }
+  };
+}
+
+interface Places {
+  /** Takes one, and answers what gives it back. Throws Fault `overloaded` where there is none. */
+  take(asker: string): () => void;
+}
+
+function openPlaces(): Places {
+  const takers: string[] = [];
+  return {
+    take(asker) {
+      const own = takers.filter((taker) => taker === asker).length;
+      if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
+        throw new Fault('overloaded');
+      }
+      takers.push(asker);
+      return () => takers.splice(takers.indexOf(asker), 1);
+    },
   };
 }
 

@@ -22,8 +22,16 @@ export interface ExchangeOptions {
   readonly ca?: string;
 }
 
-/** One GET at one address. Ends with `signal` at the latest, and never rejects. */
-export type Exchange = (target: Target, address: CheckedAddress, signal: AbortSignal) => Promise<Exchanged>;
+/**
+ * One GET at one address. Ends with `signal` at the latest, and never rejects. An address that has not taken the call
+ * after `connectMs` is `unconnected`.
+ */
+export type Exchange = (
+  target: Target,
+  address: CheckedAddress,
+  signal: AbortSignal,
+  connectMs?: number,
+) => Promise<Exchanged>;
 
 const BROKEN = { kind: 'broken' } as const;
 const UNCONNECTED = { kind: 'unconnected' } as const;
@@ -40,7 +48,7 @@ const HEADERS = {
  * each exchange and kept for none, so no session is resumed whose certificate was checked against another name.
  */
 export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
-  return async (target, address, signal) => {
+  return async (target, address, signal, connectMs) => {
     if (signal.aborted) return BROKEN;
     const wanted = {
       host: address,
@@ -51,7 +59,7 @@ export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
     };
     const ask = () =>
       target.isTls ? askTls({ ...wanted, ...identity(target), ...(ca && { ca }) }) : askPlain(wanted);
-    return settle(ask, signal);
+    return settle(ask, signal, connectMs);
   };
 }
 
@@ -70,10 +78,12 @@ function identity({ host }: Target) {
   };
 }
 
-function settle(ask: () => ClientRequest, signal: AbortSignal): Promise<Exchanged> {
+function settle(ask: () => ClientRequest, signal: AbortSignal, connectMs?: number): Promise<Exchanged> {
   const { promise, resolve } = Promise.withResolvers<Exchanged>();
   const request = ask();
+  const hangUp = connectMs === undefined ? undefined : setTimeout(() => end(UNCONNECTED), connectMs);
   const end = (result: Exchanged): void => {
+    clearTimeout(hangUp);
     signal.removeEventListener('abort', giveUp);
     resolve(result);
     request.destroy();
@@ -83,6 +93,7 @@ function settle(ask: () => ClientRequest, signal: AbortSignal): Promise<Exchange
   request.on('error', (error: NodeJS.ErrnoException) =>
     end(error.syscall === 'connect' ? UNCONNECTED : BROKEN),
   );
+  request.on('socket', (socket) => socket.once('connect', () => clearTimeout(hangUp)));
   // A switch of protocols ends the request without an error.
   request.on('close', giveUp);
   // Interim answers may come without end, and are part of no body.

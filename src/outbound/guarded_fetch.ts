@@ -20,8 +20,11 @@ export type Fetched =
   | { readonly kind: 'document'; readonly document: JsonObject }
   | { readonly kind: 'unreachable' | 'not_json' };
 
-/** Fetches the JSON object at a URL that a stranger named. Answers within `outboundMsMax`, and never rejects. */
-export type GuardedFetch = (url: string) => Promise<Fetched>;
+/**
+ * Fetches the JSON object at a URL that a stranger named. Answers within `outboundMsMax`, and never rejects. The
+ * resolver alone may go on after that: `hear` is handed what settles when it has.
+ */
+export type GuardedFetch = (url: string, hear?: (resolving: Promise<unknown>) => void) => Promise<Fetched>;
 
 export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
   /** Asked once a fetch; the system unless told otherwise. */
@@ -38,18 +41,37 @@ const NOT_JSON = { kind: 'not_json' } as const;
 
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const { resolve = resolveBySystem, exchange = openExchange(options) } = options;
-  return async (url) => {
+  return async (url, hear) => {
     const target = readTarget(url, options);
     if (target === undefined) return UNREACHABLE;
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), LIMITS.outboundMsMax);
+    const deadline = openDeadline(LIMITS.outboundMsMax);
     try {
+      const resolving = addressesOf(target, resolve);
+      hear?.(resolving);
       // A resolver cannot be told to stop; it is no longer waited for.
-      const addresses = await Promise.race([addressesOf(target, resolve), nothingAfter(deadline.signal)]);
-      return read(await dial(exchange, target, addresses, deadline.signal));
+      const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
+      return read(await dial(exchange, target, addresses, deadline));
     } finally {
-      clearTimeout(timer);
+      deadline.clear();
     }
+  };
+}
+
+interface Deadline {
+  /** Aborted when it has come. */
+  readonly signal: AbortSignal;
+  leftMs(): number;
+  clear(): void;
+}
+
+function openDeadline(ms: number): Deadline {
+  const end = new AbortController();
+  const endsAt = performance.now() + ms;
+  const timer = setTimeout(() => end.abort(), ms);
+  return {
+    signal: end.signal,
+    leftMs: () => endsAt - performance.now(),
+    clear: () => clearTimeout(timer),
   };
 }
 
@@ -57,15 +79,19 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve([]), { once: true }));
 }
 
-/** Tries the addresses in turn until one takes the call. */
+/**
+ * Tries the addresses in turn until one takes the call. One that is silent has half of what is left to take it where
+ * another follows: a host may be reachable by one family alone (RFC 8305, 1).
+ */
 async function dial(
   exchange: Exchange,
   target: Target,
   addresses: readonly CheckedAddress[],
-  signal: AbortSignal,
+  { signal, leftMs }: Deadline,
 ): Promise<Exchanged> {
-  for (const address of addresses) {
-    const exchanged = await exchange(target, address, signal);
+  for (const [place, address] of addresses.entries()) {
+    const isLast = place === addresses.length - 1;
+    const exchanged = await exchange(target, address, signal, isLast ? undefined : leftMs() / 2);
     if (exchanged.kind !== 'unconnected') return exchanged;
   }
   return { kind: 'unconnected' };

@@ -34,6 +34,8 @@ export function openHasher({ memoryKib, passes }: PasswordCost, command: readonl
     atOnce: 1,
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
+    // A late hash ends by itself; a child without words for this long is as good as idle.
+    workMsMax: LIMITS.childIdleMsMax,
   });
   return {
     async hash(password) {

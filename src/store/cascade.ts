@@ -5,10 +5,8 @@ export interface Dependent {
   readonly resource: Resource;
   /** Parameters: realm, identifier of the record that goes, limit. Answers keys and revisions. */
   readonly select: string;
-  /** Parameters: realm, identifier. Answers one column, a row for each record. */
-  readonly each: string;
-  /** Parameters: realm, identifier, limit. Counts no further than that. */
-  readonly countMost: string;
+  /** Parameters: realm, identifier. Answers `n`, how many there are. */
+  readonly count: string;
   /** The kind of record above that stays, and is touched because it loses this one. */
   readonly bereaves: Resource | undefined;
 }
@@ -46,8 +44,7 @@ export function dependentsOf(gone: Resource, all: readonly Resource[]): readonly
       return {
         resource,
         select: `select ${keyColumns(resource).join(', ')}, revision from ${table} where ${condition} limit ?3`,
-        each: `select 1 from ${table} where ${condition}`,
-        countMost: `select count(*) as n from (select 1 from ${table} where ${condition} limit ?3)`,
+        count: `select count(*) as n from ${table} where ${condition}`,
         bereaves: isBereft ? parent : undefined,
       };
     })

@@ -1,5 +1,6 @@
 import type { Condition, Filter, Finished } from '../domain/filter.ts';
 import { keyColumns, membersOf, type Resource } from '../domain/resource.ts';
+import { comparedColumn } from './statements.ts';
 
 /** A part of a WHERE clause with the values of its places, in order. No value is ever in the text. */
 export interface Clause {
@@ -28,7 +29,7 @@ export function columnsOf(resource: Resource): Columns {
   return (condition) => {
     const name = names.get(condition.member);
     if (name === undefined) throw new Error(`${resource.name} has no member of this name to filter by`);
-    return 'compared' in condition && condition.compared === 'folded' ? `${name}_key` : name;
+    return 'compared' in condition && condition.compared === 'folded' ? comparedColumn(resource, name) : name;
   };
 }
 

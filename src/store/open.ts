@@ -6,6 +6,7 @@ import { type Engine, knownMigrations, openSqlite, reopenSqlite } from './sqlite
 import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
 export { refusalOf } from './advice.ts';
+export type { CountQuestion } from './sqlite/counting.ts';
 export type { AskReader, ListQuestion } from './sqlite/lists.ts';
 export type { MigrateMode } from './sqlite/migrate.ts';
 export type { Engine } from './sqlite/open.ts';
@@ -54,7 +55,7 @@ export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
   }
 }
 
-/** Opens a database that the parent process has ready, to answer lists and nothing else. */
+/** Opens a database that the parent process has ready, to read what is long, and nothing else. */
 export async function openReader(address: DatabaseAddress): Promise<Reader> {
   try {
     return await openSqliteReader(address.path);

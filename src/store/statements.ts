@@ -12,6 +12,8 @@ import {
   referenced,
 } from '../domain/resource.ts';
 import { dependentsOf } from './cascade.ts';
+import { checksum } from './checksum.ts';
+import { unlessPurged } from './purge_mark.ts';
 
 /** A value as an engine takes it. */
 export type SqlValue = string | number | Uint8Array | null;
@@ -84,7 +86,7 @@ interface Column {
 /** Derives the statements of a resource from its description. Done once per resource, at boot. */
 export function statementsFor(resource: Resource, all: readonly Resource[]): Statements {
   const keys = keyColumns(resource);
-  const columns = [...membersOf(resource).flatMap(memberColumns), ...foldingColumns(resource), ...stamps];
+  const columns = [...membersOf(resource).flatMap(memberColumns), ...derivedColumns(resource), ...stamps];
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
   const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
@@ -92,14 +94,14 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
   const visible = `${id}, ${names(stored.filter((column) => column.isVisible))}`;
   const decoders = stored.filter((column) => column.decode || column.name !== column.member);
-  const unlessPurged = presence(resource, all);
+  const present = presence(resource, all);
   const { table } = resource;
 
   return Object.freeze({
-    select: `select ${visible} from ${table} where ${where}${unlessPurged}`,
-    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${unlessPurged}`,
+    select: `select ${visible} from ${table} where ${where}${present}`,
+    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${present}`,
     visible,
-    unlessPurged,
+    unlessPurged: present,
     columns: [...keys, ...columns.map(({ name }) => name)],
     replace: `update ${table} set ${assignments} where ${where}`,
     remove: `delete from ${table} where ${where}`,
@@ -113,7 +115,7 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
     replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodePlaced: (row: Row) => decodePlaced(row, decoders),
-    patching: patchings(resource, columns, { where: where + unlessPurged, visible }),
+    patching: patchings(resource, columns, { where: where + present, visible }),
     columnOf: (member: string) => {
       const column = columns.find((each) => each.member === member);
       if (!column) throw new Error(`${resource.name} has no member ${member}`);
@@ -132,10 +134,8 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
 /** Only what others hang on can be purged; what nothing hangs on is removed at once, and never asks. */
 function presence(resource: Resource, all: readonly Resource[]): string {
   if (dependentsOf(resource, all).length === 0) return '';
-  const { name, table } = resource;
-  const id = keyColumns(resource).at(-1);
-  return ` and not exists (select 1 from purge where purge.realm_id = ${table}.realm_id
-    and purge.id = ${table}.${id} and purge.resource = '${name}')`;
+  const { table } = resource;
+  return unlessPurged(resource, `${table}.realm_id`, `${table}.${keyColumns(resource).at(-1)}`);
 }
 
 /** What every patch of a resource has in its text. */
@@ -162,7 +162,10 @@ function patchings(
   };
 }
 
-/** The columns of these members, with all that is derived from them. */
+/**
+ * The columns of these members, with all that is derived from them. Which Unicode the keys were made with is only said
+ * where all of them are made again: the others may be older.
+ */
 function movedColumns(
   resource: Resource,
   columns: readonly Column[],
@@ -170,8 +173,13 @@ function movedColumns(
 ): readonly Column[] {
   const members = membersOf(resource).filter(({ name }) => names.has(name));
   if (members.length < names.size) throw new Error(`${resource.name} has no member of that name`);
-  const folded = members.filter(({ placement }) => placement.folded).map(({ name }) => `${name}_key`);
-  const derived = new Set(folded.length > 0 ? [...folded, FOLDED_WITH] : []);
+  const folded = foldedMembers(resource);
+  const isRefolded = folded.length > 0 && folded.every(({ name }) => names.has(name));
+  const derived = new Set([
+    ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
+    ...(isRefolded ? [FOLDED_WITH] : []),
+    ...members.filter(({ placement }) => placement.summed).map(({ name }) => summedColumn(name)),
+  ]);
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
 
@@ -275,12 +283,33 @@ function mayBeMissing(schema: z.ZodType): boolean {
 /** The Unicode version that the keys of a row were made with. */
 const FOLDED_WITH = 'unicode_version';
 
+/** What engines compare by, beside the members themselves. */
+function derivedColumns(resource: Resource): readonly Column[] {
+  return [...foldingColumns(resource), ...summingColumns(resource)];
+}
+
+function summingColumns(resource: Resource): readonly Column[] {
+  return membersOf(resource)
+    .filter(({ placement }) => placement.summed)
+    .map(
+      ({ name, placement }): Column => ({
+        name: summedColumn(name),
+        member: undefined,
+        isVisible: false,
+        encode: (record) => {
+          const text = record[name] as string;
+          return checksum(placement.folded ? foldedKey(text) : text);
+        },
+      }),
+    );
+}
+
 function foldingColumns(resource: Resource): readonly Column[] {
-  const folded = membersOf(resource).filter(({ placement }) => placement.folded);
+  const folded = foldedMembers(resource);
   if (folded.length === 0) return [];
   const keys = folded.map(
     ({ name }): Column => ({
-      name: `${name}_key`,
+      name: comparedColumn(resource, name),
       member: undefined,
       isVisible: false,
       encode: (record) => {
@@ -290,6 +319,15 @@ function foldingColumns(resource: Resource): readonly Column[] {
     }),
   );
   return [...keys, { name: FOLDED_WITH, member: undefined, isVisible: false, encode: () => UNICODE_VERSION }];
+}
+
+function foldedMembers(resource: Resource): readonly Member[] {
+  return membersOf(resource).filter(({ placement }) => placement.folded);
+}
+
+/** The column of the checksum of what a member is compared by. */
+export function summedColumn(member: string): string {
+  return `${member}_crc`;
 }
 
 /** The column that decides whether two members are the same: the folded key where there is one. */

@@ -295,7 +295,10 @@ describe('what the database keeps of it', () => {
       where: { ...where, user: id },
     };
     expect((await post(child)).status).toBe(201);
-    expect(count(id)).toBe(2);
+    // What was refused below the user tells about it too.
+    const refused = { ...child, key: word('key') };
+    expect((await post(refused)).status).toBe(422);
+    expect(count(id)).toBe(3);
     await service.del(userPath({ ...where, user: id }), token);
     expect(count(id)).toBe(0);
     // Nobody knows the request any more: it is a new one.

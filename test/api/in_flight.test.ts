@@ -103,10 +103,10 @@ test('many at once with one key make one record', async () => {
 
 test('503 is not kept: the same request succeeds once there is room again', async () => {
   isHolding = true;
-  const busy = Array.from({ length: LIMITS.discoveriesAtOnceMax }, () =>
+  const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () =>
     post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, word('key')),
   );
-  await holding(LIMITS.discoveriesAtOnceMax);
+  await holding(LIMITS.discoveriesPerRealmMax);
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
   const before = rowsOf(service);

@@ -54,13 +54,13 @@ async function refusedPost(kind: Kind, where: Home, data: Data) {
 const UNIQUE = 'must be unique in the realm';
 const TAKEN_IDENTITY = [
   422,
-  ['/data/issuer', `data.issuer: ${UNIQUE}`],
-  ['/data/subject', `data.subject: ${UNIQUE}`],
+  ['/data/issuer', `data.issuer: ${UNIQUE}, together with subject`],
+  ['/data/subject', `data.subject: ${UNIQUE}, together with issuer`],
 ];
 const TAKEN_USERNAME = [
   422,
-  ['/data/password_profile_id', `data.password_profile_id: ${UNIQUE}`],
-  ['/data/username', `data.username: ${UNIQUE}`],
+  ['/data/password_profile_id', `data.password_profile_id: ${UNIQUE}, together with username`],
+  ['/data/username', `data.username: ${UNIQUE}, together with password_profile_id`],
 ];
 
 async function another(kind: Kind, where: Home): Promise<string> {

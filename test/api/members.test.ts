@@ -215,7 +215,7 @@ describe.each([...KINDS])('$name', (kind) => {
   });
 
   test('relationships: nothing is fine, anything but an object is not', async () => {
-    for (const relationships of [null, {}]) {
+    for (const relationships of [null, {}, { origin: null }]) {
       const data = { ...kind.fresh(home), relationships };
       expect((await service.post(kind.collection(home), token, { data })).status).toBe(201);
       const put = { data: { type: kind.resource.type, relationships } };

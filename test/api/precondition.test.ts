@@ -136,14 +136,18 @@ test('without a condition the last write wins', async () => {
   expect(((await last.json()) as Body).data.name).toBe(names[winner]);
 });
 
-test('If-None-Match on a write is no condition of ours, and changes nothing', async () => {
+test('If-None-Match refuses a write on the record it names, and only that', async () => {
   const kind = KINDS[3] as Kind;
   const { path } = await make(service, token, { kind, home });
-  const answer = await service.put(
-    path,
-    token,
-    { data: { type: kind.resource.type } },
-    { 'If-None-Match': 'x' },
-  );
-  expect(answer.status).toBe(200);
+  const etag = (await service.get(path, token)).headers.get('etag') ?? '';
+  const body = { data: { type: kind.resource.type } };
+  for (const named of ['*', etag, `"x", ${etag}`, `W/${etag}`]) {
+    const headers = { 'If-None-Match': named };
+    expect([named, (await service.put(path, token, body, headers)).status]).toEqual([named, 412]);
+    expect([named, (await service.del(path, token, headers)).status]).toEqual([named, 412]);
+  }
+  expect((await service.get(path, token)).headers.get('etag')).toBe(etag);
+  expect((await service.put(path, token, body, { 'If-None-Match': 'x' })).status).toBe(200);
+  const headers = { 'If-None-Match': '*' };
+  expect((await service.put(`${path.slice(0, -4)}ffff`, token, body, headers)).status).toBe(404);
 });

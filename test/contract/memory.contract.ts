@@ -136,6 +136,32 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expect(counts.at(-1)).toBe(0);
     });
 
+    test('all that have expired go when they are swept, no more at once than may be; what has not stays', async () => {
+      const clientId = 'expired';
+      const expiresAt = now - 500;
+      const all = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, () =>
+        memory({ clientId, at: now - 1_000, expiresAt }),
+      );
+      await store.forgetExpired(now);
+      await Promise.all(all.map(keep));
+      const kept = memory({ clientId, expiresAt: now + 1 });
+      await keep({ ...kept, at: now - 2_000 });
+      const counts: number[] = [];
+      do counts.push(await store.forgetExpired(now));
+      while (counts.at(-1) !== 0);
+      // The last one that was kept swept some itself.
+      expect(counts[0]).toBe(LIMITS.cascadeRecordsMax);
+      for (const each of all) expect(await store.recall(each, expiresAt - 1)).toBeUndefined();
+      expect(await store.recall(kept, now)).toBeDefined();
+    });
+
+    test('a step of a purge forgets what has expired as well', async () => {
+      const [here, old] = [await ground(store), memory({ at: now - 1_000, expiresAt: now - 500 })];
+      await keep(old);
+      await store.purge(removing(user, [here.realm, here.user]));
+      expect(await store.recall(old, now - 600)).toBeUndefined();
+    });
+
     test('the oldest of a client is forgotten for one more, and no other one', async () => {
       const [clientId, others] = ['busy', memory({ clientId: 'idle' })];
       await keep(others);
@@ -194,6 +220,70 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         for (const each of kept) expect(await store.recall(each, now)).toEqual(each);
       },
     );
+
+    test.each([
+      ['a user', user],
+      ['a realm', realm],
+    ] as const)(
+      '%s that more answers tell about than go in one commit is crowded, and is purged',
+      async (_, kind) => {
+        const here = await ground(store);
+        const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
+          memory({ realm: here.realm, user: here.user, clientId: `many-${kind.name}` }),
+        );
+        await Promise.all(all.map(keep));
+        const removal = removing(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
+        expect(await store.remove(removal)).toEqual({ kind: 'crowded' });
+        expect(await store.recall(all[0] as Memory, now)).toBeDefined();
+        await store.purge(removal);
+        expect(await store.purge(removal)).toMatchObject({ isDone: true });
+        for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+      },
+    );
+
+    test('as many as go in one commit hinder no removal', async () => {
+      const here = await ground(store);
+      const all = Array.from({ length: LIMITS.cascadeRecordsMax }, () =>
+        memory({ realm: here.realm, user: here.user, clientId: 'just enough' }),
+      );
+      await Promise.all(all.map(keep));
+      expect(await store.remove(removing(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
+      for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+    });
+
+    test('from the first step of a purge on nothing is recalled of its user or realm, and nothing hinders', async () => {
+      const here = await ground(store);
+      const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
+        oidcLink(here, `${index}`),
+      );
+      expect(await land(store, ...links)).toEqual(LANDED);
+      const ofUser = [
+        memory({ realm: here.realm, user: here.user }),
+        memory({ realm: here.realm, recordId: here.user }),
+      ];
+      const ofRealm = [memory({ realm: here.realm }), memory({ realm: NIL_UUID, recordId: here.realm })];
+      const elsewhere = [memory({ user: here.user }), memory({ realm: NIL_UUID, recordId: here.user })];
+      for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await keep(each);
+      const told = (all: readonly Memory[]) =>
+        Promise.all(all.map(async (each) => (await store.recall(each, now)) !== undefined));
+      expect(await store.purge(removing(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
+      expect([await told(ofUser), await told(ofRealm)]).toEqual([
+        [false, false],
+        [true, true],
+      ]);
+      // A repetition is a request like any other: it is refused for what is not there, not for what is remembered.
+      const link = oidcLink(here, 'again');
+      expect(await store.commit([link], [changeFor(link)], ofUser[0])).toEqual(ABSENT);
+      expect(await keep({ ...(ofUser[0] as Memory), status: 404 })).toEqual(LANDED);
+      const more = anotherUser(here);
+      const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
+        oidcLink({ ...here, user: more.key[1] as Uuid }, `more-${index}`),
+      );
+      expect(await land(store, more, ...others)).toEqual(LANDED);
+      expect(await store.purge(removing(realm, [here.realm]))).toMatchObject({ isDone: false });
+      expect(await told([...ofUser, ...ofRealm])).toEqual([false, false, false, false]);
+      expect(await told(elsewhere)).toEqual([true, true]);
+    });
 
     test('a purge forgets as it removes: no more in a step than it may', async () => {
       const here = await ground(store);

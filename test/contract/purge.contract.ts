@@ -133,9 +133,17 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await land(store, { op: 'patch', resource: last.resource, key: last.key, patch })).toEqual(
         ABSENT,
       );
+      // What is below cannot be removed by itself either, before the purge comes to it.
+      expect(await store.get(last.resource, last.key)).toBeDefined();
+      expect(await store.remove(removing(last.resource, last.key))).toEqual(ABSENT);
 
       expect(await step(realm, [here.realm])).toMatchObject({ kind: 'purged' });
       expect(await store.get(realm, [here.realm])).toBeUndefined();
+      for (const removal of [
+        removing(user, other.key),
+        removing(many[0]?.resource as Resource, many.at(-1)?.key as Key),
+      ])
+        expect(await store.remove(removal)).toEqual(ABSENT);
       for (const write of [
         anotherUser(here),
         oidcLink({ ...here, user: other.key[1] as Uuid }, 'deep'),

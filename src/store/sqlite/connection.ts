@@ -61,9 +61,21 @@ export function abandon(db: Database): void {
   }
 }
 
+const PAUSE_MS_MIN = 1;
+const PAUSE_MS_MAX = 3;
+const GIVE_WAY_MS = 5;
+
 /** One to three milliseconds: long enough to let the other side finish, short enough to be next. */
 export function pause(): Promise<void> {
-  return Bun.sleep(1 + Math.random() * 2);
+  return Bun.sleep(PAUSE_MS_MIN + Math.random() * (PAUSE_MS_MAX - PAUSE_MS_MIN));
+}
+
+/**
+ * For whoever takes the lock again and again: longer than `pause`, so that each other process that waits for it looks
+ * once while it is free.
+ */
+export function giveWay(): Promise<void> {
+  return Bun.sleep(GIVE_WAY_MS);
 }
 
 /** Runs `work` again while the database is busy, until the wait is over. */

@@ -3,15 +3,19 @@ import { existsSync } from 'node:fs';
 import type { AccessStore, SealedStore } from '../../access/port.ts';
 import type {
   Inspection,
+  KeptAnswers,
   KeyedText,
   MigrationState,
   RealmOrder,
   UnendedPurge,
+  WrongSum,
 } from '../../directory/inspection.ts';
 import { Refusal } from '../../domain/fault.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import { membersOf } from '../../domain/resource.ts';
-import { oidcProfile, oidcProfileInfo, RESOURCES } from '../../domain/resources.ts';
-import { comparedColumn } from '../statements.ts';
+import { oidcProfile, oidcProfileInfo, RESOURCES, realm, user } from '../../domain/resources.ts';
+import { checksum } from '../checksum.ts';
+import { comparedColumn, summedColumn } from '../statements.ts';
 import { openAccess } from './access.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import type { Migration } from './migrate.ts';
@@ -56,10 +60,12 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
     purges: () => purgesOf(rows),
     twins: () => twinsOf(rows),
     keyedTexts: (unicodeVersion) => keyedTextsOf(rows, unicodeVersion),
+    wrongSums: () => wrongSumsOf(rows),
     issuers: () => rows(ISSUERS),
     foreignLinks: () => rows(FOREIGN_LINKS),
     orders: () => ordersOf(rows),
     lostRealms: () => rows(LOST_REALMS),
+    answers: (now) => answersOf(rows, now),
     accessOf: () => {
       const snapshot = {
         read: <T>(work: () => T): T => work(),
@@ -219,17 +225,52 @@ function* keyedTextsOf(rows: Rows, unicodeVersion: string): Iterable<KeyedText> 
   for (const resource of RESOURCES) {
     for (const { name, placement } of membersOf(resource)) {
       if (!placement.folded) continue;
+      const key = comparedColumn(resource, name);
       yield* rows<KeyedText>(
         `select '${resource.table}' as "table", realm_id as realm, id, '${name}' as "column", ${name} as text,
-           ${name}_key as "key", unicode_version as unicodeVersion
+           ${key} as "key", unicode_version as unicodeVersion
          from ${resource.table} not indexed
-         where ${name}_key is not lower(${name})
+         where ${key} is not lower(${name})
            or (${name} is not null and (unicode_version <> ? or ${name} glob ${PLAIN_NOT}))`,
         unicodeVersion,
       );
     }
   }
 }
+
+/** Each sum is made again of the column that it stands for; whether that one is right is asked elsewhere. */
+function* wrongSumsOf(rows: Rows): Iterable<WrongSum> {
+  for (const resource of RESOURCES) {
+    const { table } = resource;
+    for (const { name, placement } of membersOf(resource)) {
+      if (!placement.summed) continue;
+      const [compared, column] = [comparedColumn(resource, name), summedColumn(name)];
+      const found = rows<{ realm: string; id: string; text: string; sum: number }>(
+        `select realm_id as realm, id, ${compared} as text, ${column} as sum from ${table} not indexed`,
+      );
+      for (const { realm, id, text, sum } of found) {
+        if (sum !== checksum(text)) yield { table, realm, id, column, of: compared };
+      }
+    }
+  }
+}
+
+function answersOf(rows: Rows, now: number): KeptAnswers {
+  const [counted] = rows<KeptAnswers>(
+    `select count(*) as count, coalesce(sum(expires_at <= ?), 0) as expired, coalesce(sum(${IS_LOST}), 0) as lost
+     from idempotency m`,
+    now,
+  );
+  return counted ?? { count: 0, expired: 0, lost: 0 };
+}
+
+/** The realm of an answer, the user it tells about, or the realm whose creation it tells is not there. */
+const IS_LOST = `
+  (realm_id <> '${NIL_UUID}' and not exists (select 1 from ${realm.table} r where r.realm_id = m.realm_id))
+  or (realm_id = '${NIL_UUID}' and record_id is not null
+    and not exists (select 1 from ${realm.table} r where r.realm_id = m.record_id))
+  or (user_id is not null
+    and not exists (select 1 from ${user.table} u where u.realm_id = m.realm_id and u.id = m.user_id))`;
 
 const ISSUERS = `
   select realm, issuer, "table", count, id from (

@@ -4,6 +4,7 @@ import type { Condition, Filter } from '../../domain/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { keyColumns, lineage, type Resource } from '../../domain/resource.ts';
 import { type Columns, columnsOf, type Dialect, width } from '../filters.ts';
+import { unlessPurged } from '../purge_mark.ts';
 import type { SqlValue, Statements } from '../statements.ts';
 
 export const SQLITE: Dialect = { position: 'instr' };
@@ -157,12 +158,7 @@ function conditionsOf({ keys }: ListTable, { depth, hasOnly, where }: Shape): st
 
 /** Nothing of a scope that is being purged is there. The values of the scope are the first ones of a statement. */
 function scopeUnlessPurged(line: readonly Resource[]): string {
-  return line
-    .map(
-      ({ name }, depth) =>
-        ` and not exists (select 1 from purge where realm_id = ?1 and id = ?${depth + 1} and resource = '${name}')`,
-    )
-    .join('');
+  return line.map((resource, depth) => unlessPurged(resource, '?1', `?${depth + 1}`)).join('');
 }
 
 /** The identifier breaks ties in the direction of the sort key (contract 8, row 27). */

@@ -6,6 +6,7 @@ import { RESOURCES } from '../../domain/resources.ts';
 import { clauseOf } from '../filters.ts';
 import { type SqlValue, statementsFor } from '../statements.ts';
 import { readFrom } from './connection.ts';
+import { resourceOf } from './counting.ts';
 import {
   type Budget,
   type Elsewhere,
@@ -70,9 +71,7 @@ export function openLists(db: Database, snapshot: Snapshot): Lists {
   return {
     here: (resource, scope, listing) => all({ resource, scope, listing }, true),
     async answer({ resource: name, scope, listing, isTotalWanted }) {
-      const resource = RESOURCES.find((each) => each.name === name);
-      if (!resource) throw new Error(`no resource ${name}`);
-      const listed = await all({ resource, scope, listing }, isTotalWanted);
+      const listed = await all({ resource: resourceOf(name), scope, listing }, isTotalWanted);
       return listed ? { listed } : {};
     },
     beside: (ask) => listBeside(within, ask),

@@ -2,20 +2,28 @@ import type { Database } from 'bun:sqlite';
 import type { Memory, MemoryPlace } from '../../directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { Key, Resource } from '../../domain/resource.ts';
+import { realm, user } from '../../domain/resources.ts';
+import { unlessPurged } from '../purge_mark.ts';
 
 /** Answers that are kept for the repetition of their request. */
 export interface Memories {
-  /** What is remembered at a place, unless it has expired at `now`. */
+  /** What is remembered at a place, unless it has expired at `now` or what it tells about is being purged. */
   recall(place: MemoryPlace, now: number): Memory | undefined;
   /**
-   * Keeps an answer inside a transaction of the writer; answers false where one is there that has not expired. Some of
-   * those that have, and the oldest of a client that has too many, are forgotten on the way.
+   * Keeps an answer inside a transaction of the writer; answers false where `recall` would find one. Some of those that
+   * have expired, and the oldest of a client that has too many, are forgotten on the way.
    */
   keep(memory: Memory): boolean;
-  /** Forgets at most `limit` answers that tell about a user, and says how many. */
-  forgetUser(realm: Uuid, user: Uuid, limit: number): number;
-  /** The same of all answers in a realm, and of the one to its creation. */
-  forgetRealm(realm: Uuid, limit: number): number;
+  /** Forgets at most `limit` answers that have expired at `now`, and says how many. */
+  sweep(now: number, limit: number): number;
+  /**
+   * Counts the answers that end with a record, no further than `limit`: those that tell about a user; those in a realm,
+   * and the one to its creation. None end with another record.
+   */
+  count(resource: Resource, key: Key, limit: number): number;
+  /** Forgets at most `limit` of them, and says how many. */
+  forget(resource: Resource, key: Key, limit: number): number;
 }
 
 /** How many that have expired are forgotten when one is kept: more than one, so that they get fewer. */
@@ -24,9 +32,17 @@ const SWEPT_AT_ONCE = 10;
 const COLUMNS =
   'realm_id, client_id, key, ordinal, body, status, record_id, user_id, answer_sealed, at, expires_at';
 
+/** A realm that is being purged has its mark in itself; its creation was answered where no realm was named. */
+const UNLESS_PURGED = [
+  unlessPurged(realm, 'm.realm_id', 'm.realm_id'),
+  unlessPurged(realm, 'm.record_id', 'm.record_id'),
+  unlessPurged(user, 'm.realm_id', 'm.user_id'),
+  unlessPurged(user, 'm.realm_id', 'm.record_id'),
+].join('');
+
 export function openMemories(db: Database): Memories {
   const select = db.prepare<MemoryRow, [string, string, string, number]>(
-    'select * from idempotency where realm_id = ? and client_id = ? and key = ? and expires_at > ?',
+    `select * from idempotency m where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`,
   );
   const clear = db.prepare('delete from idempotency where realm_id = ? and client_id = ? and key = ?');
   // A client's numbers only grow as long as one of its answers is kept: the newest is the last one of their index.
@@ -40,38 +56,75 @@ export function openMemories(db: Database): Memories {
     `delete from idempotency where rowid in
        (select rowid from idempotency where expires_at <= ? order by expires_at limit ?)`,
   );
-  const forgetWhere = (condition: string) =>
-    db.prepare<unknown, [...string[], number]>(
-      `delete from idempotency where rowid in (select rowid from idempotency where ${condition} limit ?)`,
-    );
-  const forgetUser = forgetWhere('realm_id = ? and user_id = ?');
-  const forgetRecord = forgetWhere('realm_id = ? and record_id = ?');
-  const forgetRealm = forgetWhere('realm_id = ?');
+  const ending = openEndings(db);
 
   return {
-    recall({ realm, clientId, key }, now) {
-      const row = select.get(realm, clientId, key, now);
+    recall({ realm: at, clientId, key }, now) {
+      const row = select.get(at, clientId, key, now);
       return row ? memoryOf(row) : undefined;
     },
     keep(memory) {
-      const { realm, clientId, key, body, status, recordId, user, sealed, at, expiresAt } = memory;
-      if (select.get(realm, clientId, key, at)) return false;
-      clear.run(realm, clientId, key);
+      const {
+        realm: where,
+        clientId,
+        key,
+        body,
+        status,
+        recordId,
+        user: owner,
+        sealed,
+        at,
+        expiresAt,
+      } = memory;
+      if (select.get(where, clientId, key, at)) return false;
+      clear.run(where, clientId, key);
       sweep.run(at, SWEPT_AT_ONCE);
-      const told = [body, status, recordId ?? null, user ?? null, sealed, at, expiresAt];
-      const ordinal = insert.get(realm, clientId, key, ...told)?.ordinal ?? 0;
+      const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
+      const ordinal = insert.get(where, clientId, key, ...told)?.ordinal ?? 0;
       forgetOldest.run(clientId, ordinal - LIMITS.idempotencyKeysPerClientMax);
       return true;
     },
-    forgetUser(realm, user, limit) {
-      const told = forgetUser.run(realm, user, limit).changes;
-      return told + forgetRecord.run(realm, user, limit - told).changes;
-    },
-    forgetRealm(realm, limit) {
-      const told = forgetRealm.run(realm, limit).changes;
-      // There was no realm to name when the answer to its creation was remembered.
-      return told + forgetRecord.run(NIL_UUID, realm, limit - told).changes;
-    },
+    sweep: (now, limit) => sweep.run(now, limit).changes,
+    count: (resource, key, limit) => ending('count', resource, key, limit),
+    forget: (resource, key, limit) => ending('forget', resource, key, limit),
+  };
+}
+
+/** The answers that end with a record, by the column that names it below. Parameters: realm, identifier. */
+const ENDINGS: Readonly<Record<NonNullable<Resource['foreignKey']>, readonly string[]>> = {
+  realm_id: [
+    'realm_id = ?2',
+    // There was no realm to name when the answer to its creation was remembered.
+    `realm_id = '${NIL_UUID}' and record_id = ?2`,
+  ],
+  user_id: ['realm_id = ?1 and user_id = ?2', 'realm_id = ?1 and record_id = ?2 and user_id is not ?2'],
+};
+
+type Limited = [realm: Uuid, id: Uuid, limit: number];
+
+/** What becomes of at most so many answers of one condition. Answers how many they are. */
+interface Ending {
+  readonly count: (...about: Limited) => number;
+  readonly forget: (...about: Limited) => number;
+}
+
+function openEndings(db: Database) {
+  const endingOf = (condition: string): Ending => {
+    const some = `select rowid from idempotency where ${condition} limit ?3`;
+    const count = db.prepare<{ n: number }, Limited>(`select count(*) as n from (${some})`);
+    const forget = db.prepare<unknown, Limited>(`delete from idempotency where rowid in (${some})`);
+    return {
+      count: (...about) => count.get(...about)?.n ?? 0,
+      forget: (...about) => forget.run(...about).changes,
+    };
+  };
+  const endings = { realm_id: ENDINGS.realm_id.map(endingOf), user_id: ENDINGS.user_id.map(endingOf) };
+  return (act: keyof Ending, { foreignKey }: Resource, key: Key, limit: number): number => {
+    let sum = 0;
+    for (const ending of foreignKey ? endings[foreignKey] : []) {
+      sum += ending[act](key[0], key.at(-1) as Uuid, limit - sum);
+    }
+    return sum;
   };
 }
 

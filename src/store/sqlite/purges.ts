@@ -2,6 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Verdict, Write } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { type Key, lineage, type Resource } from '../../domain/resource.ts';
+import { selectMark } from '../purge_mark.ts';
 import type { Prepared } from './prepared.ts';
 import { ABSENT, writtenOf } from './verdicts.ts';
 
@@ -9,7 +10,8 @@ import { ABSENT, writtenOf } from './verdicts.ts';
 export interface Purges {
   /** Whether any record is marked: where none is, nobody need ask further. */
   areUnderWay(): boolean;
-  has(resource: Resource, key: Key): boolean;
+  /** Whether a record, or one above it, is being purged: then it is not there for who writes. */
+  isAbsent(resource: Resource, key: Key): boolean;
   begin(resource: Resource, key: Key, at: number): void;
   /** Takes the mark of a record that went. */
   end(resource: Resource, key: Key): void;
@@ -19,9 +21,7 @@ export interface Purges {
 
 export function openPurges(db: Database, of: (resource: Resource) => Prepared): Purges {
   const any = db.prepare('select 1 from purge limit 1');
-  const select = db.prepare<unknown, [string, string, string]>(
-    'select 1 from purge where realm_id = ? and id = ? and resource = ?',
-  );
+  const select = db.prepare<unknown, [string, string, string]>(selectMark('?', '?', '?'));
   const insert = db.prepare(
     'insert or ignore into purge (realm_id, id, resource, since) values (?, ?, ?, ?)',
   );
@@ -30,15 +30,13 @@ export function openPurges(db: Database, of: (resource: Resource) => Prepared): 
   const isMarked = ({ name }: Resource, realm: Uuid, id: Uuid): boolean =>
     select.get(realm, id, name) !== null;
 
-  /** A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier. */
-  function isAddressMarked({ op, resource, key }: Write): boolean {
-    const steps = lineage(resource).slice(0, op === 'insert' ? -1 : undefined);
-    return steps.some((step, at) => isMarked(step, key[0], key[at] as Uuid));
+  function isAnyMarked(line: readonly Resource[], key: Key): boolean {
+    return line.some((step, at) => isMarked(step, key[0], key[at] as Uuid));
   }
 
   return {
     areUnderWay: () => any.get() !== null,
-    has: (resource, key) => isMarked(resource, key[0], key.at(-1) as Uuid),
+    isAbsent: (resource, key) => isAnyMarked(lineage(resource), key),
     begin(resource, key, at) {
       insert.run(key[0], key.at(-1) as Uuid, resource.name, at);
     },
@@ -46,10 +44,13 @@ export function openPurges(db: Database, of: (resource: Resource) => Prepared): 
       remove.run(key[0], key.at(-1) as Uuid, resource.name);
     },
     hindrance(write) {
-      if (isAddressMarked(write)) return ABSENT;
-      const lost = of(write.resource).texts.references.find(({ member, target }) => {
+      const { op, resource, key } = write;
+      // A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier.
+      const line = lineage(resource).slice(0, op === 'insert' ? -1 : undefined);
+      if (isAnyMarked(line, key)) return ABSENT;
+      const lost = of(resource).texts.references.find(({ member, target }) => {
         const id = writtenOf(write, member);
-        return typeof id === 'string' && isMarked(target, write.key[0], id as Uuid);
+        return typeof id === 'string' && isMarked(target, key[0], id as Uuid);
       });
       return lost && { kind: 'dangling', member: lost.member };
     },

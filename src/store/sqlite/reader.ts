@@ -1,12 +1,15 @@
 import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
+import { type CountQuestion, openCounting, resourceOf } from './counting.ts';
 import { type ListAnswer, type ListQuestion, openLists } from './lists.ts';
 import { openSnapshot } from './snapshot.ts';
 
 /** Answers what a serving process would not stop for. */
 export interface Reader {
   answer(question: ListQuestion): Promise<ListAnswer>;
+  /** How many records would go with one. */
+  count(question: CountQuestion): Promise<number>;
   close(): void;
 }
 
@@ -15,8 +18,10 @@ export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
   const snapshot = openSnapshot(db);
   const lists = openLists(db, snapshot);
+  const count = openCounting(db, snapshot);
   return {
     answer: lists.answer,
+    count: async ({ resource, key }) => count(resourceOf(resource), key),
     close() {
       snapshot.close();
       db.close(false);

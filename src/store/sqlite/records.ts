@@ -2,10 +2,12 @@ import type { Database } from 'bun:sqlite';
 import type { Loader, Memory, Scanner, Store, Verdict, Write } from '../../directory/store.ts';
 import type { Change, SequencedChange } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { AnyRecord, Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { readFrom } from './connection.ts';
+import { giveWay, readFrom } from './connection.ts';
 import { openCounting } from './counting.ts';
+import { openFinds } from './finds.ts';
 import { openGuards } from './guards.ts';
 import { openLists } from './lists.ts';
 import { openLoading } from './loading.ts';
@@ -37,7 +39,6 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
   const purges = openPurges(db, of);
   const memories = openMemories(db);
   const removals = openRemovals(db, { of, purges, memories });
-  const count = openCounting(db, snapshot);
   const { commit, applier } = openCommits(db, { of, purges, memories });
   const load = openLoading(of, applier);
 
@@ -50,12 +51,25 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         return row ? (texts.decode(row) as unknown as RecordOf<R>) : undefined;
       });
     },
+    find: openFinds(db, snapshot),
     list: openLists(db, snapshot).here,
     commit: (writes, changes, memory) => writer.write(() => commit(writes, changes, memory)),
     recall: (place, now) => readFrom(snapshot, () => memories.recall(place, now)),
+    async forgetExpired(now) {
+      const forgotten = await writer.write(() => {
+        const rows = memories.sweep(now, LIMITS.cascadeRecordsMax);
+        return { value: rows, keep: rows > 0, rows };
+      });
+      if (forgotten >= LIMITS.cascadeRecordsMax) await giveWay();
+      return forgotten;
+    },
     remove: (removal) => writer.write(() => removals.remove(removal)),
-    purge: (removal) => writer.write(() => removals.purge(removal)),
-    countBelow: (resource, key) => count(removals.dependents(resource), key),
+    async purge(removal) {
+      const purged = await writer.write(() => removals.purge(removal));
+      if (purged.kind === 'purged' && !purged.isDone) await giveWay();
+      return purged;
+    },
+    countBelow: openCounting(db, snapshot),
     picture: () => takePicture(db, (resource) => of(resource).texts),
     load: (loads, stopAtFirst) => writer.write(() => load(loads, stopAtFirst)),
     changes: (realm, after, limit) =>

@@ -5,7 +5,7 @@ import type { Revision, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Key, keyColumns, parentKey, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { type Dependent, dependentsOf } from '../cascade.ts';
+import { dependentsOf } from '../cascade.ts';
 import type { Memories } from './memories.ts';
 import { lazyStatements, type Prepared, runPatch } from './prepared.ts';
 import type { Purges } from './purges.ts';
@@ -17,8 +17,6 @@ export interface Removals {
   remove(removal: Removal): Outcome<Removed>;
   /** One step of many. */
   purge(removal: Omit<Removal, 'seen'>): Outcome<Purged>;
-  /** The texts and parameters that find what goes along. */
-  dependents(resource: Resource): readonly Dependent[];
 }
 
 /** A record that goes. */
@@ -40,12 +38,11 @@ interface Rooms {
 function openCascades(db: Database) {
   const lazily = lazyStatements(db);
   const cascades = new Map(RESOURCES.map((resource) => [resource, dependentsOf(resource, RESOURCES)]));
-  const dependents = (resource: Resource): readonly Dependent[] => cascades.get(resource) ?? [];
 
   /** What goes along, children before parents, at most `limit`. */
-  function victimsOf(gone: Resource, key: Key, limit: number): readonly Victim[] {
+  return function victimsOf(gone: Resource, key: Key, limit: number): readonly Victim[] {
     const found: Victim[] = [];
-    for (const { resource, select, bereaves } of dependents(gone)) {
+    for (const { resource, select, bereaves } of cascades.get(gone) ?? []) {
       const rows = lazily(select).all(key[0], key.at(-1) as Uuid, limit - found.length);
       const columns = keyColumns(resource);
       for (const row of rows) {
@@ -55,13 +52,11 @@ function openCascades(db: Database) {
       if (found.length >= limit) break;
     }
     return found;
-  }
-
-  return { dependents, victimsOf };
+  };
 }
 
 export function openRemovals(db: Database, { of, purges, memories }: Rooms): Removals {
-  const { dependents, victimsOf } = openCascades(db);
+  const victimsOf = openCascades(db);
   const withdraw = db.prepare('delete from client_realm where realm_id = ?');
   const tellAccess = db.prepare('update instance set access_version = access_version + 1');
 
@@ -82,7 +77,6 @@ export function openRemovals(db: Database, { of, purges, memories }: Rooms): Rem
       of(resource).remove.run(...key);
       if (areMarked) purges.end(resource, key);
       if (!resource.parent) withdrawRights(key[0]);
-      if (resource.foreignKey === 'user_id') memories.forgetUser(key[0], key.at(-1) as Uuid, ALL);
       changes.push(changeOf(resource, 'deleted', { key, revision }, by.origin));
     }
     changes.push(...touch(victims, by));
@@ -98,23 +92,24 @@ export function openRemovals(db: Database, { of, purges, memories }: Rooms): Rem
     return [...bereft.values()].flatMap(({ resource, key }) => {
       const patch = { members: {}, revision: mintRevision(), at: origin.at };
       const touched = runPatch(of(resource), { op: 'patch', resource, key, patch });
-      const moved = { key, revision: patch.revision, members: ['updated_at'] };
       // One that is being purged is absent for everybody, and goes soon.
-      return touched ? [changeOf(resource, 'updated', moved, origin)] : [];
+      return touched ? [changeOf(resource, 'updated', { key, revision: patch.revision }, origin)] : [];
     });
   }
 
   function remove(removal: Removal): Outcome<Removed> {
     const { resource, key, seen } = removal;
     const held = of(resource).selectHeld.get(...key);
-    if (!held || purges.has(resource, key)) return nothing('absent');
+    if (!held || (purges.areUnderWay() && purges.isAbsent(resource, key))) return nothing('absent');
     if (held.kept === 1) return nothing('kept');
-    const below = victimsOf(resource, key, LIMITS.cascadeRecordsMax + 1);
-    if (below.length > LIMITS.cascadeRecordsMax) return nothing('crowded');
-    if (seen !== undefined && seen !== held.revision) return nothing('stale');
+    const below = victimsOf(resource, key, MOST + 1);
+    const rows = memories.count(resource, key, MOST + 1);
+    if (below.length > MOST || rows > MOST) return { ...nothing('crowded'), rows: MOST };
+    if (seen !== undefined && seen !== held.revision)
+      return { ...nothing('stale'), rows: below.length + rows };
     const changes = take([...below, itself(removal, held.revision)], removal);
-    if (!resource.parent) memories.forgetRealm(key[0], ALL);
-    return { value: { kind: 'removed' }, keep: true, changes };
+    memories.forget(resource, key, MOST);
+    return { value: { kind: 'removed' }, keep: true, changes, rows };
   }
 
   function purge(removal: Omit<Removal, 'seen'>): Outcome<Purged> {
@@ -123,25 +118,21 @@ export function openRemovals(db: Database, { of, purges, memories }: Rooms): Rem
     if (!held) return nothing('absent');
     if (held.kept === 1) return nothing('kept');
     purges.begin(resource, key, origin.at);
-    const victims = victimsOf(resource, key, LIMITS.cascadeRecordsMax);
-    const isDone = victims.length < LIMITS.cascadeRecordsMax && isForgotten(resource, key);
+    const victims = victimsOf(resource, key, MOST);
+    // What is remembered goes last, some in each step as well: from the first one on nobody is told of it.
+    const forgotten = victims.length < MOST ? memories.forget(resource, key, MOST) : 0;
+    const isDone = victims.length < MOST && forgotten < MOST;
     const going = isDone ? [...victims, itself(removal, held.revision)] : victims;
     const changes = take(going, removal);
-    return { value: { kind: 'purged', records: going.length, isDone }, keep: true, changes };
+    const rows = forgotten + memories.sweep(origin.at, MOST);
+    return { value: { kind: 'purged', records: going.length, isDone }, keep: true, changes, rows };
   }
 
-  /** Forgets some of what is remembered about a realm or user. Answers whether that was all: a step ends somewhere. */
-  function isForgotten(resource: Resource, key: Key): boolean {
-    const most = LIMITS.cascadeRecordsMax;
-    if (!resource.parent) return memories.forgetRealm(key[0], most) < most;
-    return resource.foreignKey !== 'user_id' || memories.forgetUser(key[0], key.at(-1) as Uuid, most) < most;
-  }
-
-  return { remove, purge, dependents };
+  return { remove, purge };
 }
 
-/** As many as there are. */
-const ALL = Number.MAX_SAFE_INTEGER;
+/** Records in one commit, and answers as well. */
+const MOST = LIMITS.cascadeRecordsMax;
 
 function nothing<K extends string>(kind: K): Outcome<{ readonly kind: K }> {
   return { value: { kind }, keep: false };

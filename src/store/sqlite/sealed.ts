@@ -4,9 +4,10 @@ import type { SealedStore, SealedValue } from '../../access/port.ts';
 import type { Memory, Write } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { readFrom } from './connection.ts';
+import { giveWay, readFrom } from './connection.ts';
 import type { Snapshot } from './snapshot.ts';
 import { writtenOf } from './verdicts.ts';
 import type { Outcome, Writer } from './writer.ts';
@@ -15,6 +16,9 @@ import type { Outcome, Writer } from './writer.ts';
 export function sealedBy(value: string): string {
   return `lower(hex(substr(${value}, 2, 8)))`;
 }
+
+/** No key is named so, and so it is not the name in any ciphertext, however short. */
+const NO_KEY = '-';
 
 /** A column that holds ciphertexts, and the columns that say where a row belongs. */
 interface SealedColumn {
@@ -77,7 +81,10 @@ export function openSealed(db: Database, snapshot: Snapshot, writer: Writer): Se
   );
   const isProven = db.prepare<unknown, [string]>('select 1 from keyring where key_id = ?');
   const retire = db.prepare('delete from keyring where key_id <> ?');
-  const forgetAnswers = db.prepare(`delete from idempotency where ${sealedBy('answer_sealed')} <> ?`);
+  const forgetSome = db.prepare(
+    `delete from idempotency where rowid in
+       (select rowid from idempotency where ${sealedBy('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax})`,
+  );
 
   function change(work: () => boolean): Promise<boolean> {
     return writer.write((): Outcome<boolean> => {
@@ -101,8 +108,21 @@ export function openSealed(db: Database, snapshot: Snapshot, writer: Writer): Se
     return found;
   }
 
+  /** One commit of the end of other keys. */
+  function retireStep(keyId: string): Outcome<'refused' | 'goes on' | 'retired'> {
+    if (!isProven.get(keyId) || columns.some(({ hasOther }) => hasOther.get(keyId))) {
+      return { value: 'refused', keep: false };
+    }
+    // A repetition would not find its answer again: the place is a digest under the key that ends.
+    const rows = forgetSome.run(keyId).changes;
+    if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
+    retire.run(keyId);
+    touch.run();
+    return { value: 'retired', keep: true, rows };
+  }
+
   return {
-    values: (notBy, after, limit) => readFrom(snapshot, () => valuesBehind(notBy ?? '', after, limit)),
+    values: (notBy, after, limit) => readFrom(snapshot, () => valuesBehind(notBy ?? NO_KEY, after, limit)),
     replace: async (values) => {
       await change(() => {
         for (const { place, seen, sealed } of values) {
@@ -117,14 +137,13 @@ export function openSealed(db: Database, snapshot: Snapshot, writer: Writer): Se
         insertCheck.run(check.keyId, check.sealed, at);
         return isProven.get(check.keyId) !== null;
       }),
-    retireOtherKeys: (keyId) =>
-      change(() => {
-        if (!isProven.get(keyId) || columns.some(({ hasOther }) => hasOther.get(keyId))) return false;
-        // A repetition would not find its answer again: the place is a digest under the key that ends.
-        forgetAnswers.run(keyId);
-        retire.run(keyId);
-        return true;
-      }),
+    async retireOtherKeys(keyId) {
+      for (;;) {
+        const step = await writer.write(() => retireStep(keyId));
+        if (step !== 'goes on') return step === 'retired';
+        await giveWay();
+      }
+    },
   };
 }
 

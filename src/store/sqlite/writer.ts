@@ -13,6 +13,8 @@ export interface Outcome<T> {
   readonly keep: boolean;
   /** Take their places in the realm's order when the commit does. */
   readonly changes?: readonly Change[];
+  /** Rows that it looked at or wrote beyond those of its changes, where they may be many. */
+  readonly rows?: number;
 }
 
 export interface Writer {
@@ -33,11 +35,7 @@ interface Job {
  */
 export function openWriter(db: Database, snapshot: Snapshot): Writer {
   const begin = db.prepare('begin immediate');
-  const commit = db.prepare('commit');
-  const savepoint = db.prepare('savepoint piece');
-  const undo = db.prepare('rollback to piece');
-  const release = db.prepare('release piece');
-  const sequence = openSequence(db);
+  const perform = openCommits(db);
   let queue: Job[] = [];
   let isDraining = false;
 
@@ -45,7 +43,7 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
     try {
       while (queue.length > 0) {
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
-        if (takeLock()) perform(queue.splice(0, LIMITS.writesGroupedMax));
+        if (takeLock()) perform(queue);
         else await pause();
         if (queue.length > 0) await nextTurn();
       }
@@ -75,39 +73,6 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
     rejectAll(late, new Fault('unavailable', [], cause));
   }
 
-  function perform(jobs: readonly Job[]): void {
-    const settle: (() => void)[] = [];
-    const changes: Change[] = [];
-    try {
-      for (const job of jobs) settle.push(attempt(job, changes));
-      sequence(changes);
-      commit.run();
-    } catch (error) {
-      rejectAll(jobs, asFault(error));
-      abandon(db);
-      return;
-    }
-    for (const tell of settle) tell();
-  }
-
-  /** Runs one piece. Its answer is handed out only after the commit. */
-  function attempt(job: Job, changes: Change[]): () => void {
-    savepoint.run();
-    try {
-      const outcome = job.work();
-      if (!outcome.keep) undo.run();
-      else if (outcome.changes) changes.push(...outcome.changes);
-      return () => job.resolve(outcome.value as never);
-    } catch (error) {
-      // Some errors (a full disk) have already ended the transaction; then everybody in it must hear.
-      if (!db.inTransaction) throw error;
-      undo.run();
-      return () => job.reject(asFault(error));
-    } finally {
-      if (db.inTransaction) release.run();
-    }
-  }
-
   return {
     write<T>(work: () => Outcome<T>): Promise<T> {
       return new Promise<T>((resolve, reject) => {
@@ -119,6 +84,69 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
       });
     },
   };
+}
+
+/**
+ * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
+ * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next turn.
+ */
+function openCommits(db: Database): (queue: Job[]) => void {
+  const commit = db.prepare('commit');
+  const savepoint = db.prepare('savepoint piece');
+  const undo = db.prepare('rollback to piece');
+  const release = db.prepare('release piece');
+  const sequence = openSequence(db);
+
+  /** Runs one piece. Its answer is handed out only after the commit. */
+  function attempt(job: Job, load: Load): () => void {
+    savepoint.run();
+    try {
+      const outcome = job.work();
+      load.rows += outcome.rows ?? 0;
+      if (!outcome.keep) undo.run();
+      else if (outcome.changes) load.changes.push(...outcome.changes);
+      return () => job.resolve(outcome.value as never);
+    } catch (error) {
+      // Some errors (a full disk) have already ended the transaction; then everybody in it must hear.
+      if (!db.inTransaction) throw error;
+      undo.run();
+      return () => job.reject(asFault(error));
+    } finally {
+      if (db.inTransaction) release.run();
+    }
+  }
+
+  return (queue) => {
+    const taken: Job[] = [];
+    const settle: (() => void)[] = [];
+    const load: Load = { changes: [], rows: 0 };
+    try {
+      for (const job of queue) {
+        if (taken.length >= LIMITS.writesGroupedMax || weight(load) >= LIMITS.cascadeRecordsMax) break;
+        taken.push(job);
+        settle.push(attempt(job, load));
+      }
+      sequence(load.changes);
+      commit.run();
+    } catch (error) {
+      rejectAll(taken, asFault(error));
+      abandon(db);
+      return;
+    } finally {
+      queue.splice(0, taken.length);
+    }
+    for (const tell of settle) tell();
+  };
+}
+
+/** What the pieces of one commit come to. */
+interface Load {
+  readonly changes: Change[];
+  rows: number;
+}
+
+function weight({ changes, rows }: Load): number {
+  return changes.length + rows;
 }
 
 function nextTurn(): Promise<void> {

@@ -125,6 +125,7 @@ create table oidc_profile_info (
   subject text not null,
   issuer text not null,
   oidc_profile_id text not null,
+  subject_crc integer not null,
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
@@ -134,6 +135,7 @@ create table oidc_profile_info (
 ) strict;
 
 create unique index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject);
+create index oidc_profile_info_subject_crc on oidc_profile_info (subject_crc);
 create index oidc_profile_info_of_user on oidc_profile_info (realm_id, user_id, created_at, id);
 create index oidc_profile_info_of_profile on oidc_profile_info (realm_id, oidc_profile_id);
 
@@ -148,6 +150,7 @@ create table password_profile_info (
   password_normalised integer,
   username_key text not null,
   unicode_version text not null,
+  username_crc integer not null,
   created_at integer not null,
   updated_at integer not null,
   revision text not null,
@@ -159,6 +162,7 @@ create table password_profile_info (
 create unique index password_profile_info_username
   on password_profile_info (realm_id, password_profile_id, username_key);
 create index password_profile_info_of_user on password_profile_info (realm_id, user_id, created_at, id);
+create index password_profile_info_username_crc on password_profile_info (username_crc);
 create index password_profile_info_by_username on password_profile_info (realm_id, username_key);
 
 -- Records that are being removed by many commits: absent for everybody, and nothing lands below them.

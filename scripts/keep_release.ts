@@ -1,0 +1,117 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { VERSION } from '../src/app.ts';
+
+/**
+ * Keeps a database as this release leaves it, for the tests of later ones: `bun scripts/keep_release.ts`, run once, when a
+ * release is tagged. What it writes is never changed again.
+ */
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const AUTHREALM = join(ROOT, 'bin', 'authrealm');
+const KEPT = join(ROOT, 'test', 'fixtures', 'releases', VERSION);
+const folder = mkdtempSync(join(tmpdir(), 'authrealm-release-'));
+const path = join(folder, 'authrealm.db');
+const DATABASE = ['--database', `sqlite:${path}`];
+const SCOPES =
+  'realms:read realms:write profiles:read profiles:write users:read users:write profile-infos:read';
+
+async function run(...words: readonly string[]): Promise<string> {
+  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const output = await new Response(child.stdout).text();
+  if ((await child.exited) !== 0) throw new Error(`authrealm ${words[0]} failed`);
+  return output;
+}
+
+/** Starts the service and answers its address, and what stops it. */
+async function serve(): Promise<{ url: string; stop(): Promise<unknown> }> {
+  const child = Bun.spawn([AUTHREALM, 'serve', '--port', '0', '--offline', ...DATABASE], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  for await (const chunk of child.stdout) {
+    const url = /listening on (\S+)/.exec(new TextDecoder().decode(chunk))?.[1];
+    if (url === undefined) continue;
+    const stop = () => {
+      child.kill('SIGTERM');
+      return child.exited;
+    };
+    return { url, stop };
+  }
+  throw new Error('the service did not start');
+}
+
+interface Issued {
+  readonly client_id: string;
+  readonly client_secret: string;
+}
+
+/** Says everything that can be said of every resource, over HTTP, with a repetition and a removal among it. */
+async function fill(url: string, { client_id, client_secret }: Issued): Promise<void> {
+  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
+  const { access_token } = (await granted.json()) as { access_token: string };
+  const send = async (method: string, at: string, data?: object, key?: string): Promise<string> => {
+    const headers = { Authorization: `Bearer ${access_token}`, ...(key ? { 'Idempotency-Key': key } : {}) };
+    const init = data ? { body: JSON.stringify({ data }) } : {};
+    const answer = await fetch(`${url}${at}`, { method, headers, ...init });
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${at}: ${answer.status} ${text}`);
+    return text === '' ? '' : ((JSON.parse(text) as { data: { id: string } }).data.id ?? '');
+  };
+  const realms = '/v2/authentication-realms';
+  const uris = ['https://shop.example/callback', 'http://localhost:8080/callback'];
+  const type = 'authentication-realm';
+  const realm = await send('POST', realms, { type, name: 'Shop', redirect_uris: uris }, 'realm-1');
+  await send('POST', realms, { type, name: 'Shop', redirect_uris: uris }, 'realm-1');
+  const oidc = await send('POST', `${realms}/${realm}/oidc-profiles`, {
+    type: 'oidc-profile',
+    name: 'Login',
+    discovery_url: 'https://login.example.com/.well-known/openid-configuration',
+    client_id: 'shop',
+    client_secret: 'a-secret-that-is-sealed',
+  });
+  const passwords = await send('POST', `${realms}/${realm}/password-profiles`, {
+    type: 'password_profile',
+    name: 'Passwords',
+    username_format: 'email',
+  });
+  const users = `${realms}/${realm}/user-authentication-info`;
+  const person = { type: 'user_authentication_info', name: 'Jane Doe', email: 'Jane@Example.com' };
+  const jane = await send('POST', users, { ...person, given_name: 'Jane', family_name: 'Doe' }, 'user-1');
+  const link = { type: 'user_authentication_oidc_profile_info', oidc_profile_id: oidc };
+  const issuer = 'https://login.example.com';
+  const first = `${users}/${jane}/user-authentication-oidc-profile-info`;
+  const id = await send('POST', first, { ...link, issuer, subject: 'auth0|jane' });
+  await send('PUT', `${first}/${id}`, { type: link.type, subject: 'auth0|5f7c8ec7c33c6c004bbafe82' });
+  await send('POST', `${users}/${jane}/user-authentication-password-profile-info`, {
+    type: 'user_authentication_password_profile_info',
+    username: 'Jane@Example.com',
+    password: 'correct horse battery staple',
+    password_profile_id: passwords,
+  });
+  const gone = await send('POST', users, { ...person, name: 'Gone', email: 'gone@example.com' });
+  await send('POST', `${users}/${gone}/user-authentication-oidc-profile-info`, {
+    ...link,
+    issuer,
+    subject: 'gone',
+  });
+  await send('DELETE', `${users}/${gone}`);
+}
+
+try {
+  await run('init', '--preset-realms', ...DATABASE);
+  const words = ['--name', 'kept', '--scope', `${SCOPES} profile-infos:write`, '--json'];
+  const client = JSON.parse(await run('client', 'create', ...words, ...DATABASE)) as Issued;
+  const { url, stop } = await serve();
+  await fill(url, client).finally(stop);
+  mkdirSync(KEPT, { recursive: true });
+  await run('export', join(KEPT, 'export.jsonl'), ...DATABASE);
+  copyFileSync(path, join(KEPT, 'authrealm.db'));
+  copyFileSync(`${path}.key`, join(KEPT, 'authrealm.db.key'));
+  writeFileSync(join(KEPT, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
+  console.log(`kept ${KEPT}`);
+} finally {
+  rmSync(folder, { recursive: true });
+}
