@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Company, loadInCompany, type Treatment } from './company.ts';
+import { type Company, loadInCompany, paceKept, type Treatment } from './company.ts';
 import { type Load, type LoadPlan, load, median, medianOf } from './load.ts';
 import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
 import { pinned, SERVER_CORE } from './server.ts';
@@ -29,6 +29,8 @@ export interface Accompanied {
   readonly accompanied: Load;
   /** Of every round. */
   readonly treatments: readonly Treatment[];
+  /** The part of the meant pace that was kept; of searches 1. */
+  readonly paceKept: number;
 }
 
 export interface OperationsPlan extends LoadPlan {
@@ -135,7 +137,15 @@ async function inCompany(url: string, plan: OperationsPlan): Promise<Operations[
         return lookup;
       },
     ]);
-    all.push([company.kind, { quiet: quiet as Load, accompanied: accompanied as Load, treatments }]);
+    all.push([
+      company.kind,
+      {
+        quiet: quiet as Load,
+        accompanied: accompanied as Load,
+        treatments,
+        paceKept: paceKept(company, treatments),
+      },
+    ]);
   }
   return Object.fromEntries(all) as Operations['company'];
 }

@@ -18,6 +18,8 @@ export function pinned(core: number, command: readonly string[]): string[] {
 /** Starts a server and waits until it listens. */
 export async function startServer(command: readonly string[], port: number): Promise<BenchServer> {
   const child = Bun.spawn(pinned(SERVER_CORE, command), { stdio: ['ignore', 'ignore', 'inherit'] });
+  // A bench that fails must not leave a server behind for the next one to measure.
+  process.once('exit', () => child.kill('SIGKILL'));
   const url = `http://127.0.0.1:${port}`;
   await answered(() => fetch(url));
   return {

@@ -47,6 +47,18 @@ const OPERATIONS: readonly Threshold[] = [
     holds: (figure) => figure >= 0.7,
   },
   {
+    name: 'writes of 500 a second',
+    unit: '',
+    of: ({ operations }) => operations.company.writes.paceKept,
+    holds: (figure) => figure >= 0.95,
+  },
+  {
+    name: 'lists of 20 a second',
+    unit: '',
+    of: ({ operations }) => operations.company.lists.paceKept,
+    holds: (figure) => figure >= 0.95,
+  },
+  {
     name: 'p99 beside lists',
     unit: '',
     of: ({ operations }) => delayOf(operations.company.lists),
