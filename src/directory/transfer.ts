@@ -14,6 +14,7 @@ import {
 } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { namesAbove, type OpenSecret, placeOf, type SealedPlace, secondName } from './format.ts';
+import type { JsonObject } from './input.ts';
 import type { Judged, Load } from './store.ts';
 
 /** What reading lines needs from outside. */
@@ -42,8 +43,6 @@ export interface Reading {
 
 /** Reads one line. Throws Fault `invalid` with names and rules, never with a value of the line. */
 export type LineReader = (bytes: Uint8Array) => Reading;
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 const INSTANT = /^\d{4}-\d\d-\d\dT([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 

@@ -173,13 +173,19 @@ export interface Member {
   readonly placement: Placement;
 }
 
-/** The members of a resource with their placements, in the order of the description. */
+const members = new WeakMap<Resource, readonly Member[]>();
+
+/** The members of a resource with their placements, in the order of the description. Derived once: every write asks. */
 export function membersOf(resource: Resource): readonly Member[] {
-  return Object.entries(resource.members).map(([name, schema]) => ({
+  const known = members.get(resource);
+  if (known) return known;
+  const found = Object.entries(resource.members).map(([name, schema]) => ({
     name,
     schema,
     placement: placements.get(schema) ?? {},
   }));
+  members.set(resource, Object.freeze(found));
+  return found;
 }
 
 /** Whether callers may see a member. */

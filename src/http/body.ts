@@ -1,8 +1,7 @@
+import type { JsonObject } from '../directory/input.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Stage } from './call.ts';
-
-type JsonObject = Readonly<Record<string, unknown>>;
 
 /** Any parameters may follow; what they say changes nothing, JSON is UTF-8 (RFC 8259, 8.1). */
 const JSON_MEDIA = /^application\/json[ \t]*(?:;.*)?$/i;
