@@ -102,6 +102,10 @@ function keep(): Promise<unknown> {
 const kept = keep();
 for await (const _ of Bun.stdin.stream());
 isOver = true;
+// What is under way now is answered without company, and counts for nothing.
+const treatment: Treatment = {
+  seconds: (performance.now() - startedAt) / 1_000,
+  counts: structuredClone(counts),
+};
 await kept;
-const treatment: Treatment = { seconds: (performance.now() - startedAt) / 1_000, counts };
 console.log(JSON.stringify(treatment));

@@ -69,7 +69,12 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     body: LINK,
     paths: keep(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
   };
-  const [find, lookup] = await inTurn(plan.rounds, [() => load(url, finds), () => load(url, plan)]);
+  // In turns of a second, so that a slow moment of the machine meets both of them.
+  const second = { seconds: 1 };
+  const [find, lookup] = await inTurn(plan.rounds * plan.seconds, [
+    () => load(url, { ...finds, ...second }),
+    () => load(url, { ...plan, ...second }),
+  ]);
   const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE));
   const pages = await comparePages(url, plan, deepPage);
   const bare: number[] = [];

@@ -1,7 +1,7 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
-import type { Filter, Finished } from '../domain/filter.ts';
+import type { Filter } from '../domain/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope } from '../domain/resource.ts';
+import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope, Sought } from '../domain/resource.ts';
 
 /** An embedded engine answers at once, a distant one later: the embedded path never waits a tick it does not need. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -139,12 +139,6 @@ export interface Listing {
   readonly page: Page;
   /** Of realms: only these; undefined for all of them. */
   readonly only?: readonly Uuid[];
-}
-
-/** One value for each member of a set of the description's `finding.by`, in the order of the set. */
-export interface Sought {
-  readonly members: readonly string[];
-  readonly values: readonly Finished[];
 }
 
 /** A record with its address. */

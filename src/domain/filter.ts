@@ -69,11 +69,6 @@ export function parseFilter(text: string, filterables: Filterables): Filter {
   return parseTerms(text).map((terms) => terms.map((term) => conditionOf(term, text, filterables)));
 }
 
-/** The members that a filter speaks about. */
-export function filterNames(filter: Filter): ReadonlySet<string> {
-  return new Set(filter.flatMap((group) => group.map(({ member }) => member)));
-}
-
 /**
  * The values that a filter asks of each of these members, in their order; undefined unless it is an AND of
  * `one_of`, one on each of them and none on another.
@@ -91,11 +86,6 @@ export function valuesOf(
     found.push(condition.values);
   }
   return found;
-}
-
-/** Whether a filter asks for one value of each of these members, and for nothing else. */
-export function isExactly(filter: Filter, members: readonly string[]): boolean {
-  return valuesOf(filter, members)?.every(({ length }) => length === 1) ?? false;
 }
 
 function conditionOf(term: Term, text: string, filterables: Filterables): Condition {
@@ -172,11 +162,15 @@ const COMPARISONS: Readonly<Record<Compared, Comparison>> = {
   identifier: { finish: parseUuid, rule: 'an identifier in UUID form was expected' },
 };
 
-function finish(value: Value, compared: Compared, text: string): Finished {
-  const { finish, rule } = COMPARISONS[compared];
-  const finished = finish(value.text);
-  if (finished === undefined) throw malformed(text, value.at, rule);
-  return finished;
+/** What a value is compared as; undefined where it is none of that kind. */
+export function finished(text: string, compared: Compared): Finished | undefined {
+  return COMPARISONS[compared].finish(text);
+}
+
+function finish({ text: said, at }: Value, compared: Compared, text: string): Finished {
+  const value = finished(said, compared);
+  if (value === undefined) throw malformed(text, at, COMPARISONS[compared].rule);
+  return value;
 }
 
 /** A date, or a date with a time in at most milliseconds (RFC 3339, 5.6). No leap seconds: none are stored. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Filterables } from './filter.ts';
+import type { Filterables, Finished } from './filter.ts';
 import type { Revision, Uuid } from './id.ts';
 
 /** What a member of a record is beyond its shape: where it stands, and how it is kept. All of it optional. */
@@ -81,6 +81,12 @@ export interface Finding {
   readonly filterables: Filterables;
   /** The sets of members that a filter may name, each with one value; every one is answered from an index. */
   readonly by: readonly (readonly string[])[];
+}
+
+/** One value for each member of a set of `finding.by`, in the order of the set. */
+export interface Sought {
+  readonly members: readonly string[];
+  readonly values: readonly Finished[];
 }
 
 /**

@@ -36,12 +36,29 @@ export interface PageOf {
  * nothing was counted, so there `meta` says the length alone.
  */
 export function listBody(items: string, of: PageOf): string {
-  const links = of.address ? linksOf(of, of.address) : NO_LINKS;
-  return `{"data":[${items}],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
+  return `{"data":[${items}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
+}
+
+/** How the body of a list without links ends whose one item is all there is, for each length of a page. */
+const SOLE_ENDS = new Map<number, string>();
+
+/** The body of such a list. */
+export function soleBody(item: string, limit: number): string {
+  let end = SOLE_ENDS.get(limit);
+  if (end === undefined) {
+    const listed = { items: [], hasMore: false, total: 1 };
+    end = bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS);
+    SOLE_ENDS.set(limit, end);
+  }
+  return `{"data":[${item}${end}`;
+}
+
+function bodyEnd(of: Pick<PageOf, 'listed' | 'page'>, links: PageLinks): string {
+  return `],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
 }
 
 /** `current` counts from 1, and is 1 where there is nothing (contract 8, row 24). */
-function metaOf({ listed: { total }, page }: PageOf): string {
+function metaOf({ listed: { total }, page }: Pick<PageOf, 'listed' | 'page'>): string {
   if (page.kind === 'after' || total === undefined) return `{"page":{"limit":${page.limit}}}`;
   const { limit, offset } = page;
   const current = total === 0 ? 1 : Math.floor(offset / limit) + 1;

@@ -51,6 +51,16 @@ const SORTS: ReadonlyMap<string, Sort> = new Map(
   ]),
 );
 
+const ONLY_FILTER = 'filter=';
+
+/** The filter of a URL that says nothing else, decoded; undefined where it says more, or less, or is not decodable. */
+export function soleFilter(url: string): string | undefined {
+  const start = url.indexOf('?') + 1;
+  if (!url.startsWith(ONLY_FILTER, start) || url.includes('&', start) || url.includes('#', start))
+    return undefined;
+  return decoded(url.slice(start + ONLY_FILTER.length));
+}
+
 /** A parameter as it stands in the URL, and what it says. */
 interface Said {
   readonly raw: string;
@@ -76,7 +86,6 @@ export function readQuery(url: string, rules: QueryRules): ListQuery {
   return { limit, offset, after, filter: filter?.text, sort, carried };
 }
 
-/** Walks the parameters by hand: the reverse lookup takes no longer for it than for one more header. */
 function parametersOf(
   url: string,
   start: number,

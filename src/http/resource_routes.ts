@@ -1,8 +1,9 @@
 import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import type { Answer } from './call.ts';
+import { find, search } from './finding.ts';
 import { collectionPattern, findingPattern, itemPatterns } from './links.ts';
-import { find, type ListingRooms, list, search } from './lists.ts';
+import { type ListingRooms, list } from './lists.ts';
 import { create, remove, update, type WritingRooms } from './operations.ts';
 import { lookup } from './pipeline.ts';
 import { faultReply } from './reply.ts';

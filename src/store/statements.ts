@@ -35,8 +35,8 @@ export interface Statements {
   readonly select: string;
   /** Parameters: the key. Answers every column, secrets as they are stored. */
   readonly selectStored: string;
-  /** The identifier and the members a caller may see, as a select names them; `decode` reads such rows. */
-  readonly visible: string;
+  /** The identifier and the members a caller may see, each as a select names it; `decode` reads such rows. */
+  readonly visible: readonly string[];
   /** What holds of a row of this table unless it is being purged, to be put behind another condition. */
   readonly unlessPurged: string;
   /** Every column of the table that says something about the record, in the order of `insertValues`. */
@@ -90,15 +90,15 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
   const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
-  const id = `${keys.at(-1)} as id`;
+  const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
   const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
-  const visible = `${id}, ${names(stored.filter((column) => column.isVisible))}`;
+  const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
   const decoders = stored.filter((column) => column.decode || column.name !== column.member);
   const present = presence(resource, all);
   const { table } = resource;
 
   return Object.freeze({
-    select: `select ${visible} from ${table} where ${where}${present}`,
+    select: `select ${visible.join(', ')} from ${table} where ${where}${present}`,
     selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${present}`,
     visible,
     unlessPurged: present,
@@ -115,7 +115,7 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
     replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodePlaced: (row: Row) => decodePlaced(row, decoders),
-    patching: patchings(resource, columns, { where: where + present, visible }),
+    patching: patchings(resource, columns, { where: where + present, visible: visible.join(', ') }),
     columnOf: (member: string) => {
       const column = columns.find((each) => each.member === member);
       if (!column) throw new Error(`${resource.name} has no member ${member}`);
@@ -220,10 +220,16 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
 }
 
 /** A row of a scan: the columns above its own identifier are its address, the rest its record. */
-function decodePlaced({ realm_id, user_id, ...rest }: Row, decoders: readonly Column[]): Placed {
-  const record = decodeRow(rest, decoders);
-  const above = [realm_id, user_id].filter((id) => id !== undefined);
-  return { key: [...above, record.id] as unknown as Key, record };
+function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
+  const said: Row = {};
+  // A third of the time that a rest of the row takes.
+  for (const name in row) if (name !== 'realm_id' && name !== 'user_id') said[name] = row[name];
+  const record = decodeRow(said, decoders);
+  const { realm_id, user_id } = row;
+  const { id } = record;
+  const key =
+    realm_id === undefined ? [id] : user_id === undefined ? [realm_id, id] : [realm_id, user_id, id];
+  return { key: key as unknown as Key, record };
 }
 
 const stamps: readonly Column[] = (['created_at', 'updated_at', 'revision'] as const).map((name) => ({

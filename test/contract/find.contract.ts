@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemAmbient } from '../../src/ambient.ts';
-import type { Sought, Store } from '../../src/directory/store.ts';
+import type { Store } from '../../src/directory/store.ts';
 import { foldedKey } from '../../src/domain/folding.ts';
-import type { AnyRecord, Key, Resource } from '../../src/domain/resource.ts';
+import type { AnyRecord, Key, Resource, Sought } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../src/domain/resources.ts';
 import { ISSUER } from '../kit.ts';
 import {

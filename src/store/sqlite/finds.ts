@@ -1,7 +1,6 @@
 import type { Database } from 'bun:sqlite';
-import type { Placed, Sought, Store } from '../../directory/store.ts';
-import { foldedKey } from '../../domain/folding.ts';
-import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
+import type { Placed, Store } from '../../directory/store.ts';
+import { type Key, keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { checksum } from '../checksum.ts';
 import {
@@ -20,13 +19,10 @@ type Values = Sought['values'];
 /** Answers rows that say what is sought; two of them are as good as more. */
 type Seek = (realm: string, values: Values) => readonly Row[];
 
-/** So many records of one checksum are looked at one by one; where there are more, somebody has made them. */
-const SUMMED_ALIKE_MAX = 8;
-
 /**
  * The reverse lookup of one connection, for each set of members that a record is found by. An index of numbers is found
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
- * first. The checksum decides nothing: every row is compared.
+ * first. The checksum decides nothing: all that is asked for is compared, and where two records share one, texts decide.
  */
 export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
   const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
@@ -40,58 +36,52 @@ export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
 function findersOf(db: Database, resource: Resource) {
   const statements = statementsFor(resource, RESOURCES);
   const by = resource.finding?.by ?? [];
-  return new Map(
-    by.map((members) => {
-      const seek = seekOf(db, resource, members, statements);
-      return [members, soleOf(seek, statements)] as const;
-    }),
-  );
+  return new Map(by.map((members) => [members, finderOf(db, resource, members, statements)] as const));
 }
 
-function soleOf(seek: Seek, { decodePlaced }: Statements) {
-  return (realm: string, values: Values): Placed | undefined => {
-    const [row, ...others] = seek(realm, values);
-    return row && others.length === 0 ? decodePlaced(row) : undefined;
-  };
-}
-
-function seekOf(
+function finderOf(
   db: Database,
   resource: Resource,
   members: readonly string[],
-  { visible }: Pick<Statements, 'visible'>,
-): Seek {
+  { visible, decode }: Statements,
+) {
+  // What is the same code point for code point is in the question already.
+  const exact = members.filter((member) => comparedColumn(resource, member) === member);
+  const told = visible.filter((column) => !exact.includes(column));
+  const seek = seekOf(db, resource, members, told);
+  return (realm: string, values: Values): Placed | undefined => {
+    const rows = seek(realm, values);
+    const [row] = rows;
+    if (row === undefined || rows.length > 1) return undefined;
+    const said: Row = {};
+    for (const column of told) said[column] = row[column];
+    for (const member of exact) said[member] = values[members.indexOf(member)];
+    const record = decode(said);
+    return { key: [realm, row.user_id, record.id] as unknown as Key, record };
+  };
+}
+
+const NONE: readonly Row[] = [];
+
+function seekOf(db: Database, resource: Resource, members: readonly string[], told: readonly string[]): Seek {
   const { table } = resource;
-  const columns = [...keyColumns(resource).slice(0, -1), visible].join(', ');
-  const said = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
-  const where = said.map((column) => `${column} = ?`).join(' and ');
-  const all = db.prepare<Row, SqlValue[]>(`select ${columns} from ${table} where ${where} limit 2`);
-  const byTexts: Seek = (realm, values) => all.all(realm, ...values);
+  const columns = [...keyColumns(resource).slice(1, -1), ...told].join(', ');
+  const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
+  const isSought = compared.map((column, index) => `${column} = ?${index + 1}`).join(' and ');
+  const byTexts = db.prepare<Row, SqlValue[]>(`select ${columns} from ${table} where ${isSought} limit 2`);
 
   const summed = membersOf(resource).find(
     ({ name, placement }) => placement.summed && members.includes(name),
   );
-  if (!summed) return byTexts;
+  if (!summed) return (realm, values) => byTexts.all(realm, ...values);
   const place = members.indexOf(summed.name);
-  const says = comparisonOf(resource, members);
-  const alike = db.prepare<Row, SqlValue[]>(
-    `select ${columns} from ${table} where ${summedColumn(summed.name)} = ? limit ${SUMMED_ALIKE_MAX + 1}`,
+  const bySum = db.prepare<Row, SqlValue[]>(
+    `select ${isSought} as is_sought, ${columns} from ${table}
+     where ${summedColumn(summed.name)} = ?${compared.length + 1} limit 2`,
   );
   return (realm, values) => {
-    const rows = alike.all(checksum(values[place] as string));
-    if (rows.length > SUMMED_ALIKE_MAX) return byTexts(realm, values);
-    return rows.filter((row) => row.realm_id === realm && says(row, values));
+    const rows = bySum.all(realm, ...values, checksum(values[place] as string));
+    if (rows.length > 1) return byTexts.all(realm, ...values);
+    return rows[0]?.is_sought === 1 ? rows : NONE;
   };
-}
-
-/** Whether a row says what is sought, by what its members are compared by. */
-function comparisonOf(resource: Resource, members: readonly string[]) {
-  const folded = new Set(
-    membersOf(resource).flatMap(({ name, placement }) => (placement.folded ? [name] : [])),
-  );
-  return (row: Row, values: Values): boolean =>
-    members.every((name, place) => {
-      const said = row[name];
-      return (folded.has(name) ? foldedKey(said as string) : said) === values[place];
-    });
 }

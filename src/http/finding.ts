@@ -1,0 +1,128 @@
+import type { MaybePromise, Placed } from '../directory/store.ts';
+import { Fault } from '../domain/fault.ts';
+import { type Filter, parseFilter, valuesOf } from '../domain/filter.ts';
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { readPlain } from '../domain/plain_filter.ts';
+import { type Finding, lineage, type Resource } from '../domain/resource.ts';
+import { readBody } from './body.ts';
+import { type Answer, type Call, type Stage, walk } from './call.ts';
+import { answering, entrance, type ListingRooms, pageOf, pageReply } from './lists.ts';
+import { soleBody } from './paging.ts';
+import { locateScope } from './pipeline.ts';
+import { itemPresenterOf } from './present.ts';
+import { NEWEST_FIRST, readQuery, soleFilter } from './query.ts';
+import type { Reply } from './reply.ts';
+import { readSearch } from './search_body.ts';
+
+/**
+ * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
+ * a filter that names one of the sets of its description 400.
+ */
+export function find(resource: Resource, rooms: ListingRooms): Answer {
+  const finding = findingOf(resource);
+  const seek = seeking(resource, finding, rooms);
+  const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
+  const listAll = (call: Call): MaybePromise<Reply> => {
+    const query = readQuery(call.request.url, { hasFilter: true, hasSort: false });
+    const filter = readFilter(query.filter, finding);
+    const page = pageOf(query, lengthFor(filter, rooms));
+    return answer(call, { filter, sort: NEWEST_FIRST, page }, query.carried);
+  };
+  const read: Stage = (call) => seek(call, soleFilter(call.request.url), rooms.pageLength, listAll);
+  return walk([...entrance(resource, rooms), locateRealm(resource), read]);
+}
+
+/**
+ * The same with the question in the body, for callers whose proxies log URLs. A link to another page would have to hold
+ * the filter, so all links are null.
+ */
+export function search(resource: Resource, rooms: ListingRooms): Answer {
+  const finding = findingOf(resource);
+  const seek = seeking(resource, finding, rooms);
+  const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
+  const read: Stage = (call) => {
+    const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
+    return seek(call, offset === 0 ? text : undefined, limit ?? rooms.pageLength, () => {
+      const filter = inBody(() => readFilter(text, finding));
+      const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
+      return answer(call, { filter, sort: NEWEST_FIRST, page }, undefined);
+    });
+  };
+  return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
+}
+
+/**
+ * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
+ * asked, or met, otherwise is for `listAll`.
+ */
+function seeking(resource: Resource, finding: Finding, { store, baseUrl, installation }: ListingRooms) {
+  const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
+
+  return (
+    call: Call,
+    filter: string | undefined,
+    limit: number,
+    listAll: (call: Call) => MaybePromise<Reply>,
+  ): MaybePromise<Reply> => {
+    const sought = filter === undefined ? undefined : readPlain(filter, finding);
+    if (!sought) return listAll(call);
+    const answer = (found: Placed | undefined) =>
+      found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call);
+    const found = store.find(resource, call.scope?.[0] as Uuid, sought);
+    return found instanceof Promise ? found.then(answer) : answer(found);
+  };
+}
+
+/** The resources above a collection of the whole realm, and its own. */
+function realmLine(resource: Resource): readonly Resource[] {
+  return [...lineage(resource).slice(0, 1), resource];
+}
+
+/** The scope of a collection of the whole realm is that of what hangs right below it. */
+function locateRealm(resource: Resource): Stage {
+  const [, below] = lineage(resource);
+  return locateScope(below ?? resource);
+}
+
+function findingOf({ finding, name }: Resource): Finding {
+  if (!finding) throw new Error(`${name} is not found by what it says`);
+  return finding;
+}
+
+/** Reads the filter of a reverse lookup. Throws Fault `query_invalid` where it is none of those it may be. */
+function readFilter(text: string | undefined, { filterables, by }: Finding): Filter {
+  const filter = text === undefined ? undefined : parseFilter(text, filterables);
+  for (const members of filter ? by : []) {
+    const all = valuesOf(filter as Filter, members);
+    // As many values as `in` takes, where it may ask for a member.
+    const mayBeMany = members.every((member) => filterables[member]?.operators.includes('in'));
+    if (all && (mayBeMany || all.every(({ length }) => length === 1))) return filter as Filter;
+  }
+  const rule = `must be one of: ${findingFilters({ filterables, by }).join('; ')}`;
+  throw new Fault('query_invalid', [{ field: 'filter', rule }]);
+}
+
+/** The filters that a reverse lookup takes, as they are written. */
+export function findingFilters({ filterables, by }: Finding): readonly string[] {
+  const terms = (member: string) => {
+    const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
+    return operators?.join(' or ');
+  };
+  return by.map((members) => members.map(terms).join(':'));
+}
+
+/** Whoever asks for many records by their identifiers wants all of them. */
+function lengthFor([group]: Filter, { pageLength }: ListingRooms): number {
+  const condition = group?.[0];
+  return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
+}
+
+/** A filter that is refused is a member of the body here, and no parameter. */
+function inBody<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof Fault ? new Fault('invalid', error.complaints) : error;
+  }
+}
