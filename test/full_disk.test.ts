@@ -7,6 +7,7 @@ import type { Loader, Store } from '../src/directory/store.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { realm } from '../src/domain/resources.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
+import { openPlace } from '../src/store/sqlite/place.ts';
 import { openRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
@@ -61,7 +62,7 @@ function boundedByEngine({ settings }: Service): Bounded {
   const snapshot = openSnapshot(db);
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
-    records: openRecords(db, snapshot, openWriter(db, snapshot)),
+    records: openRecords(db, snapshot, openWriter(db, snapshot, openPlace(db.filename))),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

@@ -22,6 +22,10 @@ export const LIMITS = Object.freeze({
   startWaitMsMax: 30_000,
   writesQueuedMax: 10_000,
   writesGroupedMax: 1_000,
+  /** How long commits are apart while lookups are answered: what is written meanwhile shares the next one. */
+  commitPauseMs: 10,
+  /** So many reads a millisecond are lookups that a commit would hold up. */
+  commitPauseReadsMin: 10,
   /** What stands in memory about clients and keys is read again before it is older than this. */
   accessAgeMsMax: 900,
   verifiedTokensMax: 10_000,

@@ -29,6 +29,7 @@ type NativeHandler = (request: Request & { params?: Record<string, string> }) =>
 
 const SAMPLED_ONE_IN = 100;
 const DRAIN_POLL_MS = 5;
+const SHEDS_TOLD_EACH_MS = 1_000;
 /** What the log calls the path of a request that is none of ours. */
 const NOWHERE: Route = { pattern: '*', answers: {} };
 const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
@@ -165,10 +166,13 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 
 /** What is told to the log about requests, and the answer of a failed one. */
 function openNotes({ requestLogging }: ServerSettings, log: Log) {
+  const noteShed = openSheds(log);
+
   function failed(error: unknown, requestId: string, route: Route): Reply {
     const fault = error instanceof Fault ? error : new Fault('internal', [], error);
     const reply = replyOf(fault);
-    if (reply.status >= 500) {
+    if (fault.code === 'overloaded' && fault.cause === undefined) noteShed();
+    else if (reply.status >= 500) {
       const trace = traceOf(fault.cause ?? fault);
       log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
     }
@@ -194,6 +198,19 @@ function openNotes({ requestLogging }: ServerSettings, log: Log) {
   }
 
   return { failed, note };
+}
+
+/** What is refused for overload is counted: a line for each would cost more than the refusal. */
+function openSheds(log: Log): () => void {
+  let count = 0;
+  const tell = () => {
+    log.write({ event: 'overloaded', count });
+    count = 0;
+  };
+  return () => {
+    count += 1;
+    if (count === 1) setTimeout(tell, SHEDS_TOLD_EACH_MS).unref();
+  };
 }
 
 /** The one function that writes an answer. */

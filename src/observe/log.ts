@@ -28,6 +28,8 @@ export type LogRecord =
       readonly ms: number;
       readonly client_id?: string;
     }
+  /** So many requests were refused within a second because too much work waited. */
+  | { readonly event: 'overloaded'; readonly count: number }
   | {
       readonly event: 'fault';
       readonly request_id: string;
@@ -46,6 +48,7 @@ export interface Log {
 const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   fault: 'error',
   process_ended: 'warn',
+  overloaded: 'warn',
 };
 
 /** One JSON line per event on standard error, written off the request's path. */

@@ -19,6 +19,7 @@ import { comparedColumn, summedColumn } from '../statements.ts';
 import { openAccess } from './access.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import type { Migration } from './migrate.ts';
+import { openPlace } from './place.ts';
 import { openSealed } from './sealed.ts';
 import { openWriter } from './writer.ts';
 
@@ -69,10 +70,11 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
     accessOf: () => {
       const snapshot = {
         read: <T>(work: () => T): T => work(),
+        reads: () => 0,
         end: () => undefined,
         close: () => undefined,
       };
-      const writer = openWriter(db, snapshot);
+      const writer = openWriter(db, snapshot, openPlace(''));
       return { access: openAccess(db, snapshot, writer), sealed: openSealed(db, snapshot, writer) };
     },
     close: () => db.close(false),

@@ -11,7 +11,7 @@ import { connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
 import { type AskReader, openLists } from './lists.ts';
 import { judgeSchema, type MigrateMode, type Migration, migrate, noSchema } from './migrate.ts';
-import { inPlace, openPlace, proveNoOrphan } from './place.ts';
+import { openPlace, proveNoOrphan } from './place.ts';
 import { openRecords } from './records.ts';
 import { openSealed } from './sealed.ts';
 import { openSnapshot } from './snapshot.ts';
@@ -103,7 +103,7 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 function engineOver(db: Database): Engine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
-  const writer = inPlace(openWriter(db, snapshot), place);
+  const writer = openWriter(db, snapshot, place);
   const records = openRecords(db, snapshot, writer);
   const access = openAccess(db, snapshot, writer);
   return {

@@ -1,6 +1,5 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { Fault, Refusal } from '../../domain/fault.ts';
-import type { Writer } from './writer.ts';
 
 /**
  * Whether the files of an open database are still the ones their names lead to. The engine goes on with files that
@@ -37,18 +36,6 @@ function inodeOf(file: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Acknowledges only what is in the file that the next start will find. */
-export function inPlace(writer: Writer, place: Place): Writer {
-  return {
-    async write(work) {
-      place.prove();
-      const value = await writer.write(work);
-      place.prove();
-      return value;
-    },
-  };
 }
 
 export class FileGone extends Error {

@@ -12,6 +12,8 @@ import { abandon } from './connection.ts';
 export interface Snapshot {
   /** Runs a read on the newest commit there is. */
   read<T>(work: () => T): T;
+  /** How many reads there were; 0 for ever where nothing is shared. */
+  reads(): number;
   /** Must be called before the connection begins a transaction of its own. */
   end(): void;
   /** Must be called before the connection is closed; whoever reads later is told that the database is gone. */
@@ -23,7 +25,7 @@ export function openSnapshot(db: Database): Snapshot {
   const header = logHeader(db);
   return header
     ? sharing(db, header)
-    : { read: (work) => work(), end: () => undefined, close: () => undefined };
+    : { read: (work) => work(), reads: () => 0, end: () => undefined, close: () => undefined };
 }
 
 function sharing(db: Database, header: Uint32Array): Snapshot {
@@ -32,6 +34,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
   const seen = new Uint32Array(header.length);
   let isOpen = false;
   let isClosed = false;
+  let reads = 0;
 
   function isCurrent(): boolean {
     return (
@@ -58,6 +61,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
   return {
     read(work) {
       if (isClosed) throw new Fault('unavailable');
+      reads += 1;
       if (isOpen && !isCurrent()) end();
       if (!isOpen) {
         // Noted before the transaction begins: a commit in between makes the note old, never the snapshot.
@@ -68,6 +72,7 @@ function sharing(db: Database, header: Uint32Array): Snapshot {
       }
       return work();
     },
+    reads: () => reads,
     end,
     close() {
       end();

@@ -4,6 +4,7 @@ import { Fault } from '../../domain/fault.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
+import type { Place } from './place.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** What a piece of work wants done with its writes. */
@@ -30,22 +31,26 @@ interface Job {
 }
 
 /**
- * The one writer of a connection. Work that arrives while the lock is awaited joins the same commit, and so shares
- * its sync; each piece has a savepoint of its own.
+ * The one writer of a connection. Work that arrives while the lock is awaited, or while a commit gives way to lookups,
+ * joins the same commit, and so shares its sync; each piece has a savepoint of its own. Only what is in the file that
+ * the next start will find is acknowledged.
  */
-export function openWriter(db: Database, snapshot: Snapshot): Writer {
+export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 'prove'>): Writer {
   const begin = db.prepare('begin immediate');
-  const perform = openCommits(db);
+  const perform = openCommits(db, place);
+  const pauses = openPauses(snapshot);
   let queue: Job[] = [];
   let isDraining = false;
 
   async function drain(): Promise<void> {
     try {
       while (queue.length > 0) {
+        await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
-        if (takeLock()) perform(queue);
-        else await pause();
-        if (queue.length > 0) await nextTurn();
+        if (takeLock()) {
+          perform(queue);
+          pauses.begin();
+        } else await pause();
       }
     } finally {
       isDraining = false;
@@ -55,6 +60,7 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
   /** Answers false where somebody else has the lock, or the database cannot be written; the latter ends every wait. */
   function takeLock(): boolean {
     try {
+      place.prove();
       snapshot.end();
       begin.run();
       return true;
@@ -80,7 +86,7 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
         queue.push({ work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax });
         if (isDraining) return;
         isDraining = true;
-        setImmediate(drain);
+        drain();
       });
     },
   };
@@ -90,7 +96,7 @@ export function openWriter(db: Database, snapshot: Snapshot): Writer {
  * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
  * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next turn.
  */
-function openCommits(db: Database): (queue: Job[]) => void {
+function openCommits(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => void {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint piece');
   const undo = db.prepare('rollback to piece');
@@ -128,6 +134,7 @@ function openCommits(db: Database): (queue: Job[]) => void {
       }
       sequence(load.changes);
       commit.run();
+      place.prove();
     } catch (error) {
       rejectAll(taken, asFault(error));
       abandon(db);
@@ -147,6 +154,32 @@ interface Load {
 
 function weight({ changes, rows }: Load): number {
   return changes.length + rows;
+}
+
+/** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0025). */
+interface Pauses {
+  /** Ends with the pause after the last commit where lookups are being answered, else with the turn. */
+  next(): Promise<void>;
+  /** Must be called after each commit. */
+  begin(): void;
+}
+
+function openPauses({ reads }: Pick<Snapshot, 'reads'>): Pauses {
+  let begun = Number.NEGATIVE_INFINITY;
+  let readsBefore = 0;
+  return {
+    next() {
+      const passed = performance.now() - begun;
+      const isReadFrom = reads() - readsBefore >= passed * LIMITS.commitPauseReadsMin;
+      return isReadFrom && passed < LIMITS.commitPauseMs
+        ? Bun.sleep(LIMITS.commitPauseMs - passed)
+        : nextTurn();
+    },
+    begin() {
+      begun = performance.now();
+      readsBefore = reads();
+    },
+  };
 }
 
 function nextTurn(): Promise<void> {
