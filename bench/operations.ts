@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Company, loadInCompany, paceKept, type Treatment } from './company.ts';
-import { type Load, type LoadPlan, load, median, medianOf } from './load.ts';
+import { type Load, type LoadPlan, load, median, medianOf, readThrough } from './load.ts';
 import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
 import { pinned, SERVER_CORE } from './server.ts';
 
@@ -37,6 +37,8 @@ export interface OperationsPlan extends LoadPlan {
   readonly users: number;
   readonly rounds: number;
   readonly folder: string;
+  /** The database. */
+  readonly file: string;
 }
 
 const PATHS = 20_000;
@@ -69,16 +71,11 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     body: LINK,
     paths: keep(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
   };
-  // In turns of a second, so that a slow moment of the machine meets both of them.
-  const second = { seconds: 1 };
-  const [find, lookup] = await inTurn(plan.rounds * plan.seconds, [
-    () => load(url, { ...finds, ...second }),
-    () => load(url, { ...plan, ...second }),
-  ]);
+  const [find, lookup] = await inTurn(plan, [() => load(url, finds), () => load(url, plan)]);
   const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE));
   const pages = await comparePages(url, plan, deepPage);
   const bare: number[] = [];
-  const [createAlone, createTogether] = await inTurn(plan.rounds, [
+  const [createAlone, createTogether] = await inTurn(plan, [
     async () => {
       const alone = await load(url, { ...creates, connections: 1 });
       bare.push(await bareCreates(plan, bare.length));
@@ -122,9 +119,13 @@ function keep(folder: string, name: string, paths: readonly string[]): string {
 }
 
 /** Each measurement in turn, round by round; the medians. */
-async function inTurn(rounds: number, measurements: readonly (() => Promise<Load>)[]): Promise<Load[]> {
+async function inTurn(
+  { rounds, file }: Pick<OperationsPlan, 'rounds' | 'file'>,
+  measurements: readonly (() => Promise<Load>)[],
+): Promise<Load[]> {
   const loads: Load[][] = measurements.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
+    await readThrough(file);
     for (const [index, measure] of measurements.entries()) loads[index]?.push(await measure());
   }
   return loads.map(medianOf);
@@ -134,7 +135,7 @@ async function inCompany(url: string, plan: OperationsPlan): Promise<Operations[
   const all: [Company['kind'], Accompanied][] = [];
   for (const company of COMPANIES) {
     const treatments: Treatment[] = [];
-    const [quiet, accompanied] = await inTurn(plan.rounds, [
+    const [quiet, accompanied] = await inTurn(plan, [
       () => load(url, plan),
       async () => {
         const { lookup, treatment } = await loadInCompany(url, plan, company);

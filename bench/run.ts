@@ -3,7 +3,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillBare, fillByImport } from './filling.ts';
-import { type Load, load, median, medianOf } from './load.ts';
+import { type Load, type LoadPlan, load, median, medianOf, readThrough } from './load.ts';
 import { measureOperations } from './operations.ts';
 import { lookupPaths } from './population.ts';
 import { sampleOf, startConstant, startNginx } from './references.ts';
@@ -14,12 +14,14 @@ import { assertSpread } from './spread.ts';
 const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
 const PATHS = 20_000;
 const PORT = 18_080;
+/** Until what is asked most has been compiled. */
+const WARM_UP_SECONDS = 5;
 
 const { values: given } = parseArgs({
   options: {
     users: { type: 'string', default: '10000,1000000' },
-    seconds: { type: 'string', default: '8' },
-    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '1' },
+    rounds: { type: 'string', default: '15' },
     connections: { type: 'string', default: '64' },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
@@ -72,12 +74,14 @@ async function firstAnswerMs(serve: readonly string[], path: string, token: stri
 }
 
 /** The three servers, each under the same load, round by round in turn. */
-async function interleaved(servers: readonly BenchServer[], paths: string, token: string): Promise<Load[]> {
+async function interleaved(servers: readonly BenchServer[], asked: LoadPlan, file: string): Promise<Load[]> {
   const loads: Load[][] = servers.map(() => []);
-  for (const server of servers) await load(server.url, { ...plan, seconds: 2, paths, token });
+  await readThrough(file);
+  for (const server of servers) await load(server.url, { ...asked, seconds: WARM_UP_SECONDS });
   for (let round = 0; round < plan.rounds; round += 1) {
+    await readThrough(file);
     for (const [index, server] of servers.entries()) {
-      loads[index]?.push(await load(server.url, { ...plan, paths, token }));
+      loads[index]?.push(await load(server.url, asked));
     }
   }
   return loads.map(medianOf);
@@ -86,7 +90,8 @@ async function interleaved(servers: readonly BenchServer[], paths: string, token
 async function measure(users: number): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
   try {
-    const database = `sqlite:${join(folder, 'bench.db')}`;
+    const file = join(folder, 'bench.db');
+    const database = `sqlite:${file}`;
     const imported = await fillByImport(AUTHREALM, database, users);
     const bare = fillBare(join(folder, 'bare.db'), users);
     const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--database', database];
@@ -95,16 +100,23 @@ async function measure(users: number): Promise<Result> {
     const all = lookupPaths(users, Math.min(PATHS, users * 2));
     const paths = join(folder, 'paths');
     writeFileSync(paths, all.join('\n'));
-    const databaseMb = statSync(join(folder, 'bench.db')).size / 1e6;
-    const widestGap = assertSpread(join(folder, 'bench.db'), all);
+    const databaseMb = statSync(file).size / 1e6;
+    const widestGap = assertSpread(file, all);
     const headers = { Authorization: `Bearer ${token}` };
     const sample = await sampleOf(await fetch(`${service.url}${all[0]}`, { headers }));
     const nginx = await startNginx(folder, PORT + 1, sample);
     const constant = await startConstant(folder, PORT + 2, sample);
-    const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], paths, token);
+    const asked = { ...plan, paths, token };
+    const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], asked, file);
     const memory = service.memory();
     for (const server of [nginx, constant]) await server.stop();
-    const operations = await measureOperations(service.url, { ...plan, users, folder, paths, token });
+    const operations = await measureOperations(service.url, {
+      ...asked,
+      rounds: plan.rounds,
+      users,
+      folder,
+      file,
+    });
     await service.stop();
     const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
     return {

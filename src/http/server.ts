@@ -171,7 +171,7 @@ function openNotes({ requestLogging }: ServerSettings, log: Log) {
   function failed(error: unknown, requestId: string, route: Route): Reply {
     const fault = error instanceof Fault ? error : new Fault('internal', [], error);
     const reply = replyOf(fault);
-    if (fault.code === 'overloaded' && fault.cause === undefined) noteShed();
+    if (fault.code === 'overloaded') noteShed(traceOf(fault.cause).cause);
     else if (reply.status >= 500) {
       const trace = traceOf(fault.cause ?? fault);
       log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
@@ -201,15 +201,15 @@ function openNotes({ requestLogging }: ServerSettings, log: Log) {
 }
 
 /** What is refused for overload is counted: a line for each would cost more than the refusal. */
-function openSheds(log: Log): () => void {
-  let count = 0;
+function openSheds(log: Log): (cause: string) => void {
+  const counts = new Map<string, number>();
   const tell = () => {
-    log.write({ event: 'overloaded', count });
-    count = 0;
+    for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });
+    counts.clear();
   };
-  return () => {
-    count += 1;
-    if (count === 1) setTimeout(tell, SHEDS_TOLD_EACH_MS).unref();
+  return (cause) => {
+    if (counts.size === 0) setTimeout(tell, SHEDS_TOLD_EACH_MS).unref();
+    counts.set(cause, (counts.get(cause) ?? 0) + 1);
   };
 }
 

@@ -28,8 +28,8 @@ export type LogRecord =
       readonly ms: number;
       readonly client_id?: string;
     }
-  /** So many requests were refused within a second because too much work waited. */
-  | { readonly event: 'overloaded'; readonly count: number }
+  /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
+  | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   | {
       readonly event: 'fault';
       readonly request_id: string;
