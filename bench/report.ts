@@ -76,7 +76,7 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
     ...rows.map(([name, cell]) => line([name, ...results.map(cell)])),
     '',
     `${machine.cpu}, ${machine.cores} cores: the service on one, the load on the other. ${connections} connections, ` +
-      `median of ${rounds} interleaved rounds of ${seconds} s, ${at.slice(0, 10)}.`,
+      `median of ${rounds} interleaved rounds of ${seconds} s, the database read into memory before each, ${at.slice(0, 10)}.`,
     '',
   ].join('\n');
 }

@@ -20,8 +20,8 @@ const WARM_UP_SECONDS = 5;
 const { values: given } = parseArgs({
   options: {
     users: { type: 'string', default: '10000,1000000' },
-    seconds: { type: 'string', default: '1' },
-    rounds: { type: 'string', default: '15' },
+    seconds: { type: 'string', default: '3' },
+    rounds: { type: 'string', default: '6' },
     connections: { type: 'string', default: '64' },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
@@ -112,7 +112,6 @@ async function measure(users: number): Promise<Result> {
     for (const server of [nginx, constant]) await server.stop();
     const operations = await measureOperations(service.url, {
       ...asked,
-      rounds: plan.rounds,
       users,
       folder,
       file,

@@ -101,6 +101,53 @@ describe('who is this?', () => {
     expect((await found(`${passwordsOf(planted.realm)}?filter=${other}`)).data).toEqual([]);
   });
 
+  test('the plain spelling asks for the record alone, every other says the same', async () => {
+    const asked: string[] = [];
+    const counted = await startService({}, (engine) => {
+      const { find, list } = engine.records;
+      const records: typeof engine.records = {
+        ...engine.records,
+        find: (...question) => {
+          asked.push('find');
+          return find(...question);
+        },
+      };
+      const listBeside: typeof engine.listBeside = (ask) => {
+        const beside = engine.listBeside(ask);
+        return (...question) => {
+          asked.push('list');
+          return beside(...question);
+        };
+      };
+      return { ...engine, records: { ...records, list }, listBeside };
+    });
+    const at = await plant(counted.vault, { subject: 'auth0|Jane' });
+    const as = await counted.token('profile-infos:read');
+    const path = oidcOf(at.realm);
+    const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
+    const spelled = async (query: string) => {
+      asked.length = 0;
+      const body = await (await counted.get(`${path}?${query}`, as)).text();
+      return { body, asked: [...asked] };
+    };
+    const plain = await spelled(`filter=${terms.join(':')}`);
+    expect(plain.asked).toEqual(['find']);
+    expect(plain.body).toContain(at.oidcLink);
+    expect(await spelled(`filter=${encodeURIComponent(terms.toReversed().join(':'))}`)).toEqual(plain);
+    for (const query of [
+      `filter=${terms.join(' : ')}`,
+      `filter=${terms.join(':')}&page[limit]=25`,
+      `filter=${terms[0]}:eq(subject,'auth0\\|Jane')`,
+      `filter=in(id,${at.oidcLink})`,
+    ]) {
+      expect(await spelled(query)).toEqual({ ...plain, asked: ['list'] });
+    }
+    asked.length = 0;
+    const searched = await counted.post(`${path}/search`, as, { filter: terms.join(':') });
+    expect([await searched.text(), asked]).toEqual([plain.body, ['find']]);
+    await counted.stop();
+  });
+
   test('a subject that differs in case, composition, width or an invisible character finds nothing', async () => {
     const subject = 'auth0|Ünï';
     const given = await plant(service.vault, {

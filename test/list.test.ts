@@ -220,6 +220,10 @@ async function crowd(at: Service): Promise<string> {
   return `${REALMS}/${id}/user-authentication-info`;
 }
 
+function toldRefused({ log }: Service): number {
+  return log.reduce((sum, each) => sum + (each.event === 'overloaded' ? each.count : 0), 0);
+}
+
 describe('lists that are read beside the service', () => {
   test('more than may wait are answered 503 at once, the others in time, lookups all the while', async () => {
     const fresh = await startService();
@@ -244,6 +248,10 @@ describe('lists that are read beside the service', () => {
     for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
     // What an index bounds is answered whatever waits.
     expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);
+    // What was refused is counted in the log: one line a second, and not one for each.
+    while (toldRefused(fresh) < refused.length) await Bun.sleep(20);
+    expect(toldRefused(fresh)).toBe(refused.length);
+    expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
     await fresh.stop();
   });
 

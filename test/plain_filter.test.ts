@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
+import { allOf, eq } from '../src/client/filter.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { parseFilter, valuesOf } from '../src/domain/filter.ts';
 import { LIMITS } from '../src/domain/limits.ts';
@@ -56,6 +57,11 @@ test.each([
   ['no identifier', 'eq(id,x)'],
   ['more than a filter may hold', `eq(issuer,i):eq(subject,${'s'.repeat(LIMITS.filterBytesMax)})`],
 ])('%s is left to the grammar', (_, text) => expect(readPlain(text, oidc)).toBeUndefined());
+
+test('what the client library writes is plain', () => {
+  const { text } = allOf(eq('issuer', 'https://i.example/'), eq('subject', 'auth0|it, (is)'));
+  expect(readPlain(text, oidc)?.values).toEqual(['https://i.example/', 'auth0|it, (is)']);
+});
 
 test('every member of a set can be asked for by eq', () => {
   for (const { finding } of RESOURCES) {

@@ -5,7 +5,7 @@ import type { Sort } from '../src/directory/store.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { cursorOf, readCursor } from '../src/http/paging.ts';
-import { type ListQuery, readQuery } from '../src/http/query.ts';
+import { type ListQuery, readQuery, soleFilter } from '../src/http/query.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
 const EVERYTHING = { hasFilter: true, hasSort: true };
@@ -197,4 +197,47 @@ test('a query of the longest request line is read in no time', () => {
   complaintsOf(`?filter=${'%41'.repeat(LIMITS.headerBytesMax / 3)}`);
   complaintsOf(`?${'&'.repeat(LIMITS.headerBytesMax)}`);
   expect(performance.now() - start).toBeLessThan(200);
+});
+
+describe('the filter of a URL that says nothing else', () => {
+  test.each([
+    ['?filter=a=b', 'a=b'],
+    ['?filter=a+b%2Bc%C3%A9', 'a b+cé'],
+    ['?filter=', ''],
+    ['?filter=%ff', undefined],
+    ['?filter=a&', undefined],
+    ['?filter=a#b', undefined],
+    ['?%66ilter=a', undefined],
+    ['?page[limit]=1', undefined],
+    ['?', undefined],
+    ['', undefined],
+  ])('%s', (query, filter) => expect(soleFilter(`${URL_START}${query}`)).toBe(filter));
+
+  test('is what the whole reading finds, and all that it finds', () => {
+    const bits = fc.constantFrom(
+      'filter',
+      '=',
+      '&',
+      '#',
+      '?',
+      '%',
+      '+',
+      '%26',
+      '%ff',
+      'a',
+      'page[limit]=1',
+      'é',
+    );
+    fc.assert(
+      fc.property(fc.array(bits, { maxLength: 8 }), (all) => {
+        const query = `?filter=${all.join('')}`;
+        const filter = soleFilter(`${URL_START}${query}`);
+        if (filter === undefined) return;
+        const { carried, ...said } = read(query);
+        const { carried: _, ...nothing } = NOTHING;
+        expect(said).toEqual({ ...nothing, filter });
+        expect(carried).toStartWith('&filter=');
+      }),
+    );
+  });
 });

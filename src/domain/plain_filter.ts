@@ -26,7 +26,8 @@ export function readPlain(text: string, { filterables, by }: Finding): Sought | 
     const values: Finished[] = [];
     for (const member of members) {
       const said = unquoted(match[member === first ? 2 : 4] as string);
-      const value = finished(said, filterables[member]?.compared ?? 'exact');
+      const filterable = filterables[member];
+      const value = filterable && finished(said, filterable.compared);
       if (value === undefined) return undefined;
       values.push(value);
     }

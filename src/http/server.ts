@@ -46,7 +46,7 @@ export async function startServer(
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
-  const { routes, fetch } = handlersOf(await makeRoutes(url), settings, log);
+  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log);
   server.reload({ routes, fetch });
   return {
     url,
@@ -56,6 +56,7 @@ export async function startServer(
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
       // What is left are idle connections that their callers keep open.
       await server.stop(true);
+      flush();
     },
   };
 }
@@ -101,7 +102,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
-  const { failed, note } = openNotes(settings, log);
+  const { failed, note, flush } = openNotes(settings, log);
 
   function write(request: Request, reply: Reply, requestId: string): Response {
     return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : undefined);
@@ -161,17 +162,17 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
     }
     routes[route.pattern] = methods;
   }
-  return { routes, fetch };
+  return { routes, fetch, flush };
 }
 
 /** What is told to the log about requests, and the answer of a failed one. */
 function openNotes({ requestLogging }: ServerSettings, log: Log) {
-  const noteShed = openSheds(log);
+  const sheds = openSheds(log);
 
   function failed(error: unknown, requestId: string, route: Route): Reply {
     const fault = error instanceof Fault ? error : new Fault('internal', [], error);
     const reply = replyOf(fault);
-    if (fault.code === 'overloaded') noteShed(traceOf(fault.cause).cause);
+    if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
     else if (reply.status >= 500) {
       const trace = traceOf(fault.cause ?? fault);
       log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
@@ -197,20 +198,30 @@ function openNotes({ requestLogging }: ServerSettings, log: Log) {
     });
   }
 
-  return { failed, note };
+  return { failed, note, flush: sheds.flush };
 }
 
 /** What is refused for overload is counted: a line for each would cost more than the refusal. */
-function openSheds(log: Log): (cause: string) => void {
+function openSheds(log: Log) {
   const counts = new Map<string, number>();
-  const tell = () => {
+  const flush = () => {
     for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });
     counts.clear();
   };
-  return (cause) => {
-    if (counts.size === 0) setTimeout(tell, SHEDS_TOLD_EACH_MS).unref();
-    counts.set(cause, (counts.get(cause) ?? 0) + 1);
+  return {
+    note(cause: string): void {
+      if (counts.size === 0) setTimeout(flush, SHEDS_TOLD_EACH_MS).unref();
+      counts.set(cause, (counts.get(cause) ?? 0) + 1);
+    },
+    flush,
   };
+}
+
+/** Work that waits in vain; a process that died or could not start is a fault like any other. */
+const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE']);
+
+function isShed(cause: unknown): cause is { readonly code: string } {
+  return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);
 }
 
 /** The one function that writes an answer. */

@@ -76,7 +76,7 @@ function openPlaces(): Places {
     take(asker) {
       const own = takers.filter((taker) => taker === asker).length;
       if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
-        throw new Fault('overloaded');
+        throw new Fault('overloaded', [], Object.assign(new Error('no place'), { code: 'PLACES_TAKEN' }));
       }
       takers.push(asker);
       return () => takers.splice(takers.indexOf(asker), 1);

@@ -22,7 +22,7 @@ type Seek = (realm: string, values: Values) => readonly Row[];
 /**
  * The reverse lookup of one connection, for each set of members that a record is found by. An index of numbers is found
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
- * first. The checksum decides nothing: all that is asked for is compared, and where two records share one, texts decide.
+ * first. The checksum decides nothing: every row is compared.
  */
 export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
   const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
@@ -48,7 +48,8 @@ function finderOf(
   // What is the same code point for code point is in the question already.
   const exact = members.filter((member) => comparedColumn(resource, member) === member);
   const told = visible.filter((column) => !exact.includes(column));
-  const seek = seekOf(db, resource, members, told);
+  const above = keyColumns(resource).slice(1, -1);
+  const seek = seekOf(db, resource, members, [...above, ...told]);
   return (realm: string, values: Values): Placed | undefined => {
     const rows = seek(realm, values);
     const [row] = rows;
@@ -57,18 +58,25 @@ function finderOf(
     for (const column of told) said[column] = row[column];
     for (const member of exact) said[member] = values[members.indexOf(member)];
     const record = decode(said);
-    return { key: [realm, row.user_id, record.id] as unknown as Key, record };
+    return { key: [realm, ...above.map((column) => row[column]), record.id] as unknown as Key, record };
   };
 }
 
-const NONE: readonly Row[] = [];
+/** So many rows of one checksum are compared one by one; where there are more, somebody has made them. */
+const SUMMED_ALIKE_MAX = 8;
 
-function seekOf(db: Database, resource: Resource, members: readonly string[], told: readonly string[]): Seek {
+function seekOf(
+  db: Database,
+  resource: Resource,
+  members: readonly string[],
+  columns: readonly string[],
+): Seek {
   const { table } = resource;
-  const columns = [...keyColumns(resource).slice(1, -1), ...told].join(', ');
   const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
   const isSought = compared.map((column, index) => `${column} = ?${index + 1}`).join(' and ');
-  const byTexts = db.prepare<Row, SqlValue[]>(`select ${columns} from ${table} where ${isSought} limit 2`);
+  const byTexts = db.prepare<Row, SqlValue[]>(
+    `select ${columns.join(', ')} from ${table} where ${isSought} limit 2`,
+  );
 
   const summed = membersOf(resource).find(
     ({ name, placement }) => placement.summed && members.includes(name),
@@ -76,12 +84,12 @@ function seekOf(db: Database, resource: Resource, members: readonly string[], to
   if (!summed) return (realm, values) => byTexts.all(realm, ...values);
   const place = members.indexOf(summed.name);
   const bySum = db.prepare<Row, SqlValue[]>(
-    `select ${isSought} as is_sought, ${columns} from ${table}
-     where ${summedColumn(summed.name)} = ?${compared.length + 1} limit 2`,
+    `select ${isSought} as is_sought, ${columns.join(', ')} from ${table}
+     where ${summedColumn(summed.name)} = ?${compared.length + 1} limit ${SUMMED_ALIKE_MAX + 1}`,
   );
   return (realm, values) => {
     const rows = bySum.all(realm, ...values, checksum(values[place] as string));
-    if (rows.length > 1) return byTexts.all(realm, ...values);
-    return rows[0]?.is_sought === 1 ? rows : NONE;
+    if (rows.length > SUMMED_ALIKE_MAX) return byTexts.all(realm, ...values);
+    return rows.filter(({ is_sought }) => is_sought === 1);
   };
 }

@@ -36,7 +36,7 @@ export function listTable(
   { visible, unlessPurged }: Pick<Statements, 'visible' | 'unlessPurged'>,
 ): ListTable {
   const keys = keyColumns(resource);
-  const columns = [...keys.slice(0, -1), visible];
+  const columns = [...keys.slice(0, -1), ...visible];
   return {
     table: resource.table,
     line: lineage(resource),

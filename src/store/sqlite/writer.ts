@@ -19,7 +19,7 @@ export interface Outcome<T> {
 }
 
 export interface Writer {
-  /** Runs `work` in a transaction shared with the other work of this tick; resolves after the commit is on disk. */
+  /** Runs `work` in a transaction shared with what else waits; resolves after the commit is on disk. */
   write<T>(work: () => Outcome<T>): Promise<T>;
 }
 
@@ -94,7 +94,7 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
 
 /**
  * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
- * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next turn.
+ * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next one.
  */
 function openCommits(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => void {
   const commit = db.prepare('commit');
@@ -158,7 +158,7 @@ function weight({ changes, rows }: Load): number {
 
 /** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0025). */
 interface Pauses {
-  /** Ends with the pause after the last commit where lookups are being answered, else with the turn. */
+  /** Ends with the pause after the last commit while very many lookups are answered, else with the turn. */
   next(): Promise<void>;
   /** Must be called after each commit. */
   begin(): void;
@@ -166,18 +166,28 @@ interface Pauses {
 
 function openPauses({ reads }: Pick<Snapshot, 'reads'>): Pauses {
   let begun = Number.NEGATIVE_INFINITY;
-  let readsBefore = 0;
+  let isReadFrom = false;
+  let seenAt = Number.NEGATIVE_INFINITY;
+  let seenReads = 0;
+
+  /** The rate of a shorter time than a pause would say nothing. */
+  function look(now: number): void {
+    const passed = now - seenAt;
+    if (passed < LIMITS.commitPauseMs) return;
+    isReadFrom = reads() - seenReads >= passed * LIMITS.commitPauseReadsMin;
+    seenAt = now;
+    seenReads = reads();
+  }
+
   return {
     next() {
-      const passed = performance.now() - begun;
-      const isReadFrom = reads() - readsBefore >= passed * LIMITS.commitPauseReadsMin;
-      return isReadFrom && passed < LIMITS.commitPauseMs
-        ? Bun.sleep(LIMITS.commitPauseMs - passed)
-        : nextTurn();
+      const now = performance.now();
+      look(now);
+      const left = begun + LIMITS.commitPauseMs - now;
+      return isReadFrom && left > 0 ? Bun.sleep(left) : nextTurn();
     },
     begin() {
       begun = performance.now();
-      readsBefore = reads();
     },
   };
 }
