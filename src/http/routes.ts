@@ -6,7 +6,6 @@ import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
 import type { Answer } from './call.ts';
 import { tokenEndpoint } from './oauth.ts';
-import { openApiDocument } from './openapi.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
@@ -36,7 +35,10 @@ export function prefixOf(baseUrl: string): string {
 
 function ownRoutes(house: House): Route[] {
   const token = tokenEndpoint(house.grant);
-  const document = () => documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
+  const document = async () => {
+    const { openApiDocument } = await import('./openapi.ts');
+    return documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
+  };
   return [
     ...resourceRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
@@ -49,8 +51,8 @@ function ownRoutes(house: House): Route[] {
 }
 
 /** Built when it is first asked for, so that a start does not wait for it. */
-function once(make: () => Reply): Answer {
-  let made: Reply | undefined;
+function once(make: () => Promise<Reply>): Answer {
+  let made: Promise<Reply> | undefined;
   return () => {
     made ??= make();
     return made;

@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
-import { type Exchange, type Exchanged, type ExchangeOptions, openExchange } from './exchange.ts';
+import type { Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
 import {
   addressesOf,
   type Resolve,
@@ -40,7 +40,7 @@ const UNREACHABLE = { kind: 'unreachable' } as const;
 const NOT_JSON = { kind: 'not_json' } as const;
 
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
-  const { resolve = resolveBySystem, exchange = openExchange(options) } = options;
+  const { resolve = resolveBySystem, exchange = whenAsked(options) } = options;
   return async (url, hear) => {
     const target = readTarget(url, options);
     if (target === undefined) return UNREACHABLE;
@@ -54,6 +54,15 @@ export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetc
     } finally {
       deadline.clear();
     }
+  };
+}
+
+/** A service that asks nobody does not load what asks, at its start. */
+function whenAsked(options: ExchangeOptions): Exchange {
+  let opened: Promise<Exchange> | undefined;
+  return async (...asked) => {
+    opened ??= import('./exchange.ts').then(({ openExchange }) => openExchange(options));
+    return (await opened)(...asked);
   };
 }
 
