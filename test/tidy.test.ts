@@ -97,12 +97,14 @@ interface Import {
 
 /** Imports of a file; one is a type import when everything it brings is. */
 function importsOf(text: string): readonly Import[] {
-  return [
+  const atStart = [
     ...text.matchAll(/^(?:import|export) (type )?(?:\{([^}]*)\}|\*|\w+)?[^'"\n]*?from '([^']+)'/gms),
   ].map(([, type, names = '', from = '']) => ({
     from,
     isType: type !== undefined || names.split(',').every((name) => /^\s*(type .*)?$/.test(name)),
   }));
+  const whenNeeded = [...text.matchAll(/\bimport\('([^']+)'\)/g)];
+  return [...atStart, ...whenNeeded.map(([, from = '']) => ({ from, isType: false }))];
 }
 
 describe('the arrows between rooms', () => {
