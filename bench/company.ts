@@ -29,8 +29,17 @@ export type Work = 'links' | 'passwords' | 'lists' | 'searches';
 export function paceKept(company: Company, treatments: readonly Treatment[]): number {
   if (company.kind === 'searches') return 1;
   const work: Work = company.kind === 'writes' ? 'links' : 'lists';
+  return perSecond(treatments, work).done / company.perSecond;
+}
+
+/** How often a second one kind of work was answered so, over all rounds. */
+export function perSecond(treatments: readonly Treatment[], work: Work): Count {
   const sum = (of: (each: Treatment) => number) => treatments.reduce((total, each) => total + of(each), 0);
-  return sum(({ counts }) => counts[work].done) / (company.perSecond * sum(({ seconds }) => seconds));
+  const seconds = sum((each) => each.seconds);
+  return {
+    done: sum(({ counts }) => counts[work].done) / seconds,
+    deferred: sum(({ counts }) => counts[work].deferred) / seconds,
+  };
 }
 
 /** Measures lookups while the service has company, from the core the service does not have. */

@@ -50,6 +50,25 @@ export async function load(url: string, plan: LoadPlan): Promise<Load> {
   };
 }
 
+export interface Turns {
+  readonly rounds: number;
+  /** The database. */
+  readonly file: string;
+}
+
+/** Each measurement in turn, round by round; the medians. */
+export async function inTurn(
+  { rounds, file }: Turns,
+  measurements: readonly (() => Promise<Load>)[],
+): Promise<Load[]> {
+  const loads: Load[][] = measurements.map(() => []);
+  for (let round = 0; round < rounds; round += 1) {
+    await readThrough(file);
+    for (const [index, measure] of measurements.entries()) loads[index]?.push(await measure());
+  }
+  return loads.map(medianOf);
+}
+
 /** Reads a file to its end, so that the system has it in memory: it may have taken that back since the last time. */
 export async function readThrough(file: string): Promise<void> {
   for await (const _ of createReadStream(file, { highWaterMark: READ_BYTES }));
@@ -69,7 +88,7 @@ export function median(values: readonly number[]): number {
 }
 
 /** The medians of several rounds, each figure by itself. */
-export function medianOf(loads: readonly Load[]): Load {
+function medianOf(loads: readonly Load[]): Load {
   return {
     requestsPerSecond: median(loads.map((each) => each.requestsPerSecond)),
     p50: median(loads.map((each) => each.p50)),

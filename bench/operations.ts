@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Company, loadInCompany, paceKept, type Treatment } from './company.ts';
-import { type Load, type LoadPlan, load, median, medianOf, readThrough } from './load.ts';
+import { inTurn, type Load, type LoadPlan, load, median, type Turns } from './load.ts';
 import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
 import { pinned, SERVER_CORE } from './server.ts';
 
@@ -33,12 +33,9 @@ export interface Accompanied {
   readonly paceKept: number;
 }
 
-export interface OperationsPlan extends LoadPlan {
+export interface OperationsPlan extends LoadPlan, Turns {
   readonly users: number;
-  readonly rounds: number;
   readonly folder: string;
-  /** The database. */
-  readonly file: string;
 }
 
 const PATHS = 20_000;
@@ -116,19 +113,6 @@ function keep(folder: string, name: string, paths: readonly string[]): string {
   const file = join(folder, name);
   writeFileSync(file, paths.join('\n'));
   return file;
-}
-
-/** Each measurement in turn, round by round; the medians. */
-async function inTurn(
-  { rounds, file }: Pick<OperationsPlan, 'rounds' | 'file'>,
-  measurements: readonly (() => Promise<Load>)[],
-): Promise<Load[]> {
-  const loads: Load[][] = measurements.map(() => []);
-  for (let round = 0; round < rounds; round += 1) {
-    await readThrough(file);
-    for (const [index, measure] of measurements.entries()) loads[index]?.push(await measure());
-  }
-  return loads.map(medianOf);
 }
 
 async function inCompany(url: string, plan: OperationsPlan): Promise<Operations['company']> {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Treatment, Work } from './company.ts';
+import { perSecond, type Treatment, type Work } from './company.ts';
 import type { Load } from './load.ts';
 import type { Accompanied, Operations } from './operations.ts';
 
@@ -83,10 +83,7 @@ function markdown({ results, machine, connections, seconds, rounds, at }: Run): 
 
 /** How one kind of work fared, over all rounds. */
 function treatedAs(treatments: readonly Treatment[], work: Work): string {
-  const sum = (of: (each: Treatment) => number) => treatments.reduce((total, each) => total + of(each), 0);
-  const seconds = sum((each) => each.seconds);
-  const done = sum(({ counts }) => counts[work].done) / seconds;
-  const deferred = sum(({ counts }) => counts[work].deferred) / seconds;
+  const { done, deferred } = perSecond(treatments, work);
   return `${work} ${whole(done)}/s, 503 ${whole(deferred)}/s`;
 }
 

@@ -3,7 +3,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillBare, fillByImport } from './filling.ts';
-import { type Load, type LoadPlan, load, median, medianOf, readThrough } from './load.ts';
+import { inTurn, type Load, type LoadPlan, load, median, readThrough } from './load.ts';
 import { measureOperations } from './operations.ts';
 import { lookupPaths } from './population.ts';
 import { sampleOf, startConstant, startNginx } from './references.ts';
@@ -75,16 +75,16 @@ async function firstAnswerMs(serve: readonly string[], path: string, token: stri
 
 /** The three servers, each under the same load, round by round in turn. */
 async function interleaved(servers: readonly BenchServer[], asked: LoadPlan, file: string): Promise<Load[]> {
-  const loads: Load[][] = servers.map(() => []);
   await readThrough(file);
   for (const server of servers) await load(server.url, { ...asked, seconds: WARM_UP_SECONDS });
-  for (let round = 0; round < plan.rounds; round += 1) {
-    await readThrough(file);
-    for (const [index, server] of servers.entries()) {
-      loads[index]?.push(await load(server.url, asked));
-    }
-  }
-  return loads.map(medianOf);
+  return inTurn(
+    { rounds: plan.rounds, file },
+    servers.map(
+      ({ url }) =>
+        () =>
+          load(url, asked),
+    ),
+  );
 }
 
 async function measure(users: number): Promise<Result> {

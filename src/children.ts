@@ -1,5 +1,5 @@
 import { constants, setPriority } from 'node:os';
-import { type Complaint, Fault, type FaultCode, Refusal } from './domain/fault.ts';
+import { type Complaint, Fault, type FaultCode, overloaded, Refusal } from './domain/fault.ts';
 import { LIMITS } from './domain/limits.ts';
 
 export interface ChildrenSettings {
@@ -333,10 +333,6 @@ function causeOf({ code, frames }: Trace): Error {
   const error = Object.assign(new Error('in a child process'), { code });
   error.stack = frames;
   return error;
-}
-
-function overloaded(code: string): Fault {
-  return new Fault('overloaded', [], Object.assign(new Error('no answer of a child process'), { code }));
 }
 
 /**

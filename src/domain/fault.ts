@@ -93,6 +93,11 @@ export class Fault extends Error {
   }
 }
 
+/** Work that too much other work stood before, or that came to nothing; `code` tells the log which. */
+export function overloaded(code: string): Fault {
+  return new Fault('overloaded', [], Object.assign(new Error('the work was not done'), { code }));
+}
+
 /** Codes that only the token endpoint answers: RFC 6749, 5.2, each with its status. */
 export const GRANT_FAULTS = {
   invalid_request: 400,

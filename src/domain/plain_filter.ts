@@ -14,7 +14,7 @@ const LENGTH_MAX = LIMITS.filterBytesMax / 3;
 /**
  * Reads a filter that asks for one record in the plain spelling, which is that of nearly every caller: `eq` of one member
  * or of two. Undefined for any other text, whether it is right or wrong: that is for the grammar, which reads this one
- * alike, in ten times the time.
+ * alike, only slower.
  */
 export function readPlain(text: string, { filterables, by }: Finding): Sought | undefined {
   const match = text.length > LENGTH_MAX ? null : PLAIN.exec(text);

@@ -1,4 +1,4 @@
-import type { MaybePromise, Placed } from '../directory/store.ts';
+import type { Listing, MaybePromise, Placed } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Filter, parseFilter, valuesOf } from '../domain/filter.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -22,14 +22,14 @@ import { readSearch } from './search_body.ts';
 export function find(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
   const seek = seeking(resource, finding, rooms);
-  const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
-  const listAll = (call: Call): MaybePromise<Reply> => {
-    const query = readQuery(call.request.url, { hasFilter: true, hasSort: false });
-    const filter = readFilter(query.filter, finding);
-    const page = pageOf(query, lengthFor(filter, rooms));
-    return answer(call, { filter, sort: NEWEST_FIRST, page }, query.carried);
+  const read: Stage = (call) => {
+    const { url } = call.request;
+    return seek(call, soleFilter(url), rooms.pageLength, () => {
+      const query = readQuery(url, { hasFilter: true, hasSort: false });
+      const filter = readFilter(query.filter, finding);
+      return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
+    });
   };
-  const read: Stage = (call) => seek(call, soleFilter(call.request.url), rooms.pageLength, listAll);
   return walk([...entrance(resource, rooms), locateRealm(resource), read]);
 }
 
@@ -40,35 +40,45 @@ export function find(resource: Resource, rooms: ListingRooms): Answer {
 export function search(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
   const seek = seeking(resource, finding, rooms);
-  const answer = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const read: Stage = (call) => {
     const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
     return seek(call, offset === 0 ? text : undefined, limit ?? rooms.pageLength, () => {
       const filter = inBody(() => readFilter(text, finding));
       const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
-      return answer(call, { filter, sort: NEWEST_FIRST, page }, undefined);
+      return { filter, page, carried: undefined };
     });
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
 
+/** A reverse lookup as a list; `carried` is what links take along. */
+interface Asked extends Pick<Listing, 'filter' | 'page'> {
+  readonly carried: string | undefined;
+}
+
 /**
  * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
- * asked, or met, otherwise is for `listAll`.
+ * asked, or met, otherwise is read whole, and answered as a list.
  */
-function seeking(resource: Resource, finding: Finding, { store, baseUrl, installation }: ListingRooms) {
+function seeking(resource: Resource, finding: Finding, rooms: ListingRooms) {
+  const { store, baseUrl, installation } = rooms;
+  const list = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
 
   return (
     call: Call,
     filter: string | undefined,
     limit: number,
-    listAll: (call: Call) => MaybePromise<Reply>,
+    readWhole: () => Asked,
   ): MaybePromise<Reply> => {
+    const listAll = () => {
+      const { carried, ...asked } = readWhole();
+      return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
+    };
     const sought = filter === undefined ? undefined : readPlain(filter, finding);
-    if (!sought) return listAll(call);
+    if (!sought) return listAll();
     const answer = (found: Placed | undefined) =>
-      found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call);
+      found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll();
     const found = store.find(resource, call.scope?.[0] as Uuid, sought);
     return found instanceof Promise ? found.then(answer) : answer(found);
   };

@@ -1,4 +1,4 @@
-import { Fault } from '../domain/fault.ts';
+import { overloaded } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { issuerUrl } from '../domain/text.ts';
 import type { GuardedFetch } from './guarded_fetch.ts';
@@ -76,7 +76,7 @@ function openPlaces(): Places {
     take(asker) {
       const own = takers.filter((taker) => taker === asker).length;
       if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
-        throw new Fault('overloaded', [], Object.assign(new Error('no place'), { code: 'PLACES_TAKEN' }));
+        throw overloaded('PLACES_TAKEN');
       }
       takers.push(asker);
       return () => takers.splice(takers.indexOf(asker), 1);

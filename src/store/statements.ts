@@ -222,7 +222,7 @@ function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
 /** A row of a scan: the columns above its own identifier are its address, the rest its record. */
 function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
   const said: Row = {};
-  // A third of the time that a rest of the row takes.
+  // Half the time that a rest of the row takes.
   for (const name in row) if (name !== 'realm_id' && name !== 'user_id') said[name] = row[name];
   const record = decodeRow(said, decoders);
   const { realm_id, user_id } = row;

@@ -3,14 +3,9 @@ import type { Placed, Store } from '../../directory/store.ts';
 import { type Key, keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { checksum } from '../checksum.ts';
-import {
-  comparedColumn,
-  type SqlValue,
-  type Statements,
-  statementsFor,
-  summedColumn,
-} from '../statements.ts';
+import { comparedColumn, type SqlValue, type Statements, summedColumn } from '../statements.ts';
 import { readFrom } from './connection.ts';
+import type { Prepared } from './prepared.ts';
 import type { Snapshot } from './snapshot.ts';
 
 type Row = Record<string, unknown>;
@@ -24,8 +19,14 @@ type Seek = (realm: string, values: Values) => readonly Row[];
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
  * first. The checksum decides nothing: every row is compared.
  */
-export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
-  const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
+export function openFinds(
+  db: Database,
+  snapshot: Snapshot,
+  of: (resource: Resource) => Pick<Prepared, 'texts'>,
+): Store['find'] {
+  const finders = new Map(
+    RESOURCES.map((resource) => [resource, findersOf(db, resource, of(resource).texts)]),
+  );
   return (resource, realm, { members, values }) => {
     const find = finders.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
@@ -33,8 +34,7 @@ export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
   };
 }
 
-function findersOf(db: Database, resource: Resource) {
-  const statements = statementsFor(resource, RESOURCES);
+function findersOf(db: Database, resource: Resource, statements: Statements) {
   const by = resource.finding?.by ?? [];
   return new Map(by.map((members) => [members, finderOf(db, resource, members, statements)] as const));
 }

@@ -21,6 +21,7 @@ import { MAPPED_BYTES_MAX } from './connection.ts';
 import type { Migration } from './migrate.ts';
 import { openPlace } from './place.ts';
 import { openSealed } from './sealed.ts';
+import { UNSHARED } from './snapshot.ts';
 import { openWriter } from './writer.ts';
 
 /** How long a question waits for a log that is being recovered. Nobody else runs in this process. */
@@ -68,14 +69,8 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
     lostRealms: () => rows(LOST_REALMS),
     answers: (now) => answersOf(rows, now),
     accessOf: () => {
-      const snapshot = {
-        read: <T>(work: () => T): T => work(),
-        reads: () => 0,
-        end: () => undefined,
-        close: () => undefined,
-      };
-      const writer = openWriter(db, snapshot, openPlace(''));
-      return { access: openAccess(db, snapshot, writer), sealed: openSealed(db, snapshot, writer) };
+      const writer = openWriter(db, UNSHARED, openPlace(path));
+      return { access: openAccess(db, UNSHARED, writer), sealed: openSealed(db, UNSHARED, writer) };
     },
     close: () => db.close(false),
   };

@@ -51,7 +51,7 @@ export function openRecords(db: Database, snapshot: Snapshot, writer: Writer): S
         return row ? (texts.decode(row) as unknown as RecordOf<R>) : undefined;
       });
     },
-    find: openFinds(db, snapshot),
+    find: openFinds(db, snapshot, of),
     list: openLists(db, snapshot).here,
     commit: (writes, changes, memory) => writer.write(() => commit(writes, changes, memory)),
     recall: (place, now) => readFrom(snapshot, () => memories.recall(place, now)),

@@ -23,10 +23,16 @@ export interface Snapshot {
 /** Opens the snapshot of a connection; where it cannot tell that something was committed, it shares nothing. */
 export function openSnapshot(db: Database): Snapshot {
   const header = logHeader(db);
-  return header
-    ? sharing(db, header)
-    : { read: (work) => work(), reads: () => 0, end: () => undefined, close: () => undefined };
+  return header ? sharing(db, header) : UNSHARED;
 }
+
+/** Each read is a transaction of its own. */
+export const UNSHARED: Snapshot = Object.freeze({
+  read: <T>(work: () => T): T => work(),
+  reads: () => 0,
+  end: () => undefined,
+  close: () => undefined,
+});
 
 function sharing(db: Database, header: Uint32Array): Snapshot {
   const begin = db.prepare('begin');
