@@ -9,6 +9,9 @@ export interface Load {
   readonly p99: number;
 }
 
+/** Until what is asked most has been compiled. */
+export const WARM_UP_SECONDS = 5;
+
 export interface LoadPlan {
   readonly connections: number;
   readonly seconds: number;
@@ -56,17 +59,23 @@ export interface Turns {
   readonly file: string;
 }
 
-/** Each measurement in turn, round by round; the medians. */
+/**
+ * Each measurement in turn, round by round; answers what every round came to, for each measurement. Every second round
+ * goes the other way, so that none is always the first one behind a file that was just read.
+ */
 export async function inTurn(
   { rounds, file }: Turns,
   measurements: readonly (() => Promise<Load>)[],
-): Promise<Load[]> {
+): Promise<Load[][]> {
   const loads: Load[][] = measurements.map(() => []);
+  const onwards = [...measurements.entries()];
   for (let round = 0; round < rounds; round += 1) {
     await readThrough(file);
-    for (const [index, measure] of measurements.entries()) loads[index]?.push(await measure());
+    for (const [index, measure] of round % 2 === 0 ? onwards : onwards.toReversed()) {
+      loads[index]?.push(await measure());
+    }
   }
-  return loads.map(medianOf);
+  return loads;
 }
 
 /** Reads a file to its end, so that the system has it in memory: it may have taken that back since the last time. */
@@ -88,10 +97,18 @@ export function median(values: readonly number[]): number {
 }
 
 /** The medians of several rounds, each figure by itself. */
-function medianOf(loads: readonly Load[]): Load {
+export function medianOf(loads: readonly Load[]): Load {
   return {
     requestsPerSecond: median(loads.map((each) => each.requestsPerSecond)),
     p50: median(loads.map((each) => each.p50)),
     p99: median(loads.map((each) => each.p99)),
   };
+}
+
+/**
+ * What a figure comes to of another one: the median of what it came to in each round. The two were measured one right
+ * after the other there, and a machine is not as fast in every minute.
+ */
+export function medianRatio(of: readonly Load[], by: readonly Load[], figure: keyof Load): number {
+  return median(of.map((each, round) => each[figure] / (by[round] as Load)[figure]));
 }

@@ -1,14 +1,25 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Company, loadInCompany, paceKept, type Treatment } from './company.ts';
-import { inTurn, type Load, type LoadPlan, load, median, type Turns } from './load.ts';
+import {
+  inTurn,
+  type Load,
+  type LoadPlan,
+  load,
+  median,
+  medianOf,
+  medianRatio,
+  type Turns,
+  WARM_UP_SECONDS,
+} from './load.ts';
 import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
 import { pinned, SERVER_CORE } from './server.ts';
 
 /** What everything beside the lookups came to. */
 export interface Operations {
-  /** Of the by-ID lookup in the same rounds: how much more a reverse lookup costs. */
+  /** Reverse lookups of both kinds of links. */
   readonly find: Load;
+  /** One of them in lookups by ID. */
   readonly findCost: number;
   /** Milliseconds, one caller: the first page of 100 users by key, and a deep one. */
   readonly firstPageMs: number;
@@ -20,13 +31,15 @@ export interface Operations {
   readonly createAlone: Load;
   readonly createTogether: Load;
   readonly bareCreatesPerSecond: number;
-  /** Lookups in company, each beside the quiet figure of the same rounds. */
+  /** Lookups in company. */
   readonly company: Readonly<Record<Company['kind'], Accompanied>>;
 }
 
 export interface Accompanied {
-  readonly quiet: Load;
   readonly accompanied: Load;
+  /** What the lookups keep of their quiet rate, and what their p99 comes to of its quiet value. */
+  readonly rateKept: number;
+  readonly p99Grown: number;
   /** Of every round. */
   readonly treatments: readonly Treatment[];
   /** The part of the meant pace that was kept; of searches 1. */
@@ -68,11 +81,12 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     body: LINK,
     paths: keep(folder, 'creates', collectionPaths(users, Math.min(PATHS, users))),
   };
-  const [find, lookup] = await inTurn(plan, [() => load(url, finds), () => load(url, plan)]);
+  await load(url, { ...finds, seconds: WARM_UP_SECONDS });
+  const [find = [], lookup = []] = await inTurn(plan, [() => load(url, finds), () => load(url, plan)]);
   const deepPage = Math.min(DEEP_PAGE, Math.floor(users / PAGE));
   const pages = await comparePages(url, plan, deepPage);
   const bare: number[] = [];
-  const [createAlone, createTogether] = await inTurn(plan, [
+  const [createAlone = [], createTogether = []] = await inTurn(plan, [
     async () => {
       const alone = await load(url, { ...creates, connections: 1 });
       bare.push(await bareCreates(plan, bare.length));
@@ -81,12 +95,12 @@ export async function measureOperations(url: string, plan: OperationsPlan): Prom
     () => load(url, { ...creates, connections: TOGETHER }),
   ]);
   return {
-    find: find as Load,
-    findCost: (lookup as Load).requestsPerSecond / (find as Load).requestsPerSecond,
+    find: medianOf(find),
+    findCost: medianRatio(lookup, find, 'requestsPerSecond'),
     ...pages,
     deepPage,
-    createAlone: createAlone as Load,
-    createTogether: createTogether as Load,
+    createAlone: medianOf(createAlone),
+    createTogether: medianOf(createTogether),
     bareCreatesPerSecond: median(bare),
     company: await inCompany(url, plan),
   };
@@ -119,7 +133,7 @@ async function inCompany(url: string, plan: OperationsPlan): Promise<Operations[
   const all: [Company['kind'], Accompanied][] = [];
   for (const company of COMPANIES) {
     const treatments: Treatment[] = [];
-    const [quiet, accompanied] = await inTurn(plan, [
+    const [quiet = [], accompanied = []] = await inTurn(plan, [
       () => load(url, plan),
       async () => {
         const { lookup, treatment } = await loadInCompany(url, plan, company);
@@ -130,8 +144,9 @@ async function inCompany(url: string, plan: OperationsPlan): Promise<Operations[
     all.push([
       company.kind,
       {
-        quiet: quiet as Load,
-        accompanied: accompanied as Load,
+        accompanied: medianOf(accompanied),
+        rateKept: medianRatio(accompanied, quiet, 'requestsPerSecond'),
+        p99Grown: medianRatio(accompanied, quiet, 'p99'),
         treatments,
         paceKept: paceKept(company, treatments),
       },

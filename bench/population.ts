@@ -82,7 +82,7 @@ function userLines(number: number): string {
     `{"type":"user_authentication_oidc_profile_info",${owner},"id":"${oidcLink}","subject":"${subject}",` +
     `"issuer":"${ISSUER}","oidc_profile_id":"${OIDC_PROFILE}",${meta}}\n` +
     `{"type":"user_authentication_password_profile_info",${owner},"id":"${passwordLink}",` +
-    `"username":"user${number}@example.com","password_profile_id":"${PASSWORD_PROFILE}",${meta}}`
+    `"username":"${usernameAt(number)}","password_profile_id":"${PASSWORD_PROFILE}",${meta}}`
   );
 }
 
@@ -90,18 +90,26 @@ export function subjectAt(number: number): string {
   return `auth0|${hex(noise(number, 61), 8)}${hex(noise(number, 62), 8)}${hex(noise(number, 63), 8)}`;
 }
 
+export function usernameAt(number: number): string {
+  return `user${number}@example.com`;
+}
+
 const REALM_PATH = `/v2/authentication-realms/${REALM}`;
 
 /** The list of users. */
 export const USERS_PATH = `${REALM_PATH}/user-authentication-info`;
 
-/** The paths of `count` reverse lookups, drawn evenly over all users, in an order of chance. */
+/** The paths of `count` reverse lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
 export function findPaths(users: number, count: number): readonly string[] {
   const issuer = encodeURIComponent(ISSUER);
   return shuffled(
     Array.from({ length: count }, (_, index) => {
-      const subject = encodeURIComponent(subjectAt(Math.floor((index * users) / count)));
-      const filter = `eq(issuer,${issuer}):eq(subject,${subject})`;
+      const number = Math.floor((index * users) / count);
+      if (index % 2 === 1) {
+        const username = encodeURIComponent(usernameAt(number));
+        return `${REALM_PATH}/user-authentication-password-profile-info?filter=eq(username,${username})`;
+      }
+      const filter = `eq(issuer,${issuer}):eq(subject,${encodeURIComponent(subjectAt(number))})`;
       return `${REALM_PATH}/user-authentication-oidc-profile-info?filter=${filter}`;
     }),
   );

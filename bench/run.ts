@@ -3,7 +3,17 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { fillBare, fillByImport } from './filling.ts';
-import { inTurn, type Load, type LoadPlan, load, median, readThrough } from './load.ts';
+import {
+  inTurn,
+  type Load,
+  type LoadPlan,
+  load,
+  median,
+  medianOf,
+  medianRatio,
+  readThrough,
+  WARM_UP_SECONDS,
+} from './load.ts';
 import { measureOperations } from './operations.ts';
 import { lookupPaths } from './population.ts';
 import { sampleOf, startConstant, startNginx } from './references.ts';
@@ -14,8 +24,6 @@ import { assertSpread } from './spread.ts';
 const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
 const PATHS = 20_000;
 const PORT = 18_080;
-/** Until what is asked most has been compiled. */
-const WARM_UP_SECONDS = 5;
 
 const { values: given } = parseArgs({
   options: {
@@ -74,7 +82,11 @@ async function firstAnswerMs(serve: readonly string[], path: string, token: stri
 }
 
 /** The three servers, each under the same load, round by round in turn. */
-async function interleaved(servers: readonly BenchServer[], asked: LoadPlan, file: string): Promise<Load[]> {
+async function interleaved(
+  servers: readonly BenchServer[],
+  asked: LoadPlan,
+  file: string,
+): Promise<Load[][]> {
   await readThrough(file);
   for (const server of servers) await load(server.url, { ...asked, seconds: WARM_UP_SECONDS });
   return inTurn(
@@ -107,7 +119,8 @@ async function measure(users: number): Promise<Result> {
     const nginx = await startNginx(folder, PORT + 1, sample);
     const constant = await startConstant(folder, PORT + 2, sample);
     const asked = { ...plan, paths, token };
-    const [lookup, nginxLoad, constantLoad] = await interleaved([service, nginx, constant], asked, file);
+    const loads = await interleaved([service, nginx, constant], asked, file);
+    const [lookup = [], nginxLoad = [], constantLoad = []] = loads;
     const memory = service.memory();
     for (const server of [nginx, constant]) await server.stop();
     const operations = await measureOperations(service.url, {
@@ -120,9 +133,11 @@ async function measure(users: number): Promise<Result> {
     const firstMs = await firstAnswerMs(serve, all[0] ?? '', token);
     return {
       users,
-      lookup: lookup as Load,
-      nginx: nginxLoad as Load,
-      constant: constantLoad as Load,
+      lookup: medianOf(lookup),
+      nginx: medianOf(nginxLoad),
+      ofNginx: medianRatio(lookup, nginxLoad, 'requestsPerSecond'),
+      constant: medianOf(constantLoad),
+      ofConstant: medianRatio(lookup, constantLoad, 'requestsPerSecond'),
       ...memory,
       firstAnswerMs: firstMs,
       databaseMb,

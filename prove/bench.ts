@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Accompanied } from '../bench/operations.ts';
 import type { Result, Run } from '../bench/report.ts';
 
 /** What must be reached, each measured in the same run as what it is measured by. */
@@ -13,7 +12,7 @@ interface Threshold {
   readonly holds: (figure: number) => boolean;
 }
 
-const ofNginx = ({ lookup, nginx }: Result) => lookup.requestsPerSecond / nginx.requestsPerSecond;
+const ofNginx = (result: Result) => result.ofNginx;
 const ofBare = (result: Result) => result.importedPerSecond / result.bareInsertsPerSecond;
 
 const ALWAYS: readonly Threshold[] = [
@@ -21,10 +20,6 @@ const ALWAYS: readonly Threshold[] = [
   { name: 'anonymous', unit: ' MB', of: (result) => result.anonymousMb, holds: (figure) => figure < 120 },
   { name: 'first 200', unit: ' ms', of: (result) => result.firstAnswerMs, holds: (figure) => figure < 300 },
 ];
-
-const rateOf = ({ quiet, accompanied }: Accompanied) =>
-  accompanied.requestsPerSecond / quiet.requestsPerSecond;
-const delayOf = ({ quiet, accompanied }: Accompanied) => accompanied.p99 / quiet.p99;
 
 /** What must hold of everything beside the lookups, whatever the size. */
 const OPERATIONS: readonly Threshold[] = [
@@ -43,7 +38,7 @@ const OPERATIONS: readonly Threshold[] = [
   {
     name: 'rate beside writes and passwords',
     unit: '',
-    of: ({ operations }) => rateOf(operations.company.writes),
+    of: ({ operations }) => operations.company.writes.rateKept,
     holds: (figure) => figure >= 0.7,
   },
   {
@@ -61,13 +56,13 @@ const OPERATIONS: readonly Threshold[] = [
   {
     name: 'p99 beside lists',
     unit: '',
-    of: ({ operations }) => delayOf(operations.company.lists),
+    of: ({ operations }) => operations.company.lists.p99Grown,
     holds: (figure) => figure <= 2,
   },
   {
     name: 'p99 beside searches',
     unit: '',
-    of: ({ operations }) => delayOf(operations.company.searches),
+    of: ({ operations }) => operations.company.searches.p99Grown,
     holds: (figure) => figure <= 2,
   },
 ];

@@ -4,7 +4,7 @@ import { type Filter, parseFilter, valuesOf } from '../domain/filter.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { readPlain } from '../domain/plain_filter.ts';
-import { type Finding, lineage, type Resource } from '../domain/resource.ts';
+import { type Finding, lineage, type Resource, type Sought } from '../domain/resource.ts';
 import { readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { answering, entrance, type ListingRooms, pageOf, pageReply } from './lists.ts';
@@ -21,14 +21,14 @@ import { readSearch } from './search_body.ts';
  */
 export function find(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
-  const seek = seeking(resource, finding, rooms);
+  const seek = seeking(resource, rooms, ({ request }) => {
+    const query = readQuery(request.url, { hasFilter: true, hasSort: false });
+    const filter = readFilter(query.filter, finding);
+    return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
+  });
   const read: Stage = (call) => {
-    const { url } = call.request;
-    return seek(call, soleFilter(url), rooms.pageLength, () => {
-      const query = readQuery(url, { hasFilter: true, hasSort: false });
-      const filter = readFilter(query.filter, finding);
-      return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
-    });
+    const filter = soleFilter(call.request.url);
+    return seek(call, filter === undefined ? undefined : readPlain(filter, finding), rooms.pageLength);
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), read]);
 }
@@ -39,14 +39,16 @@ export function find(resource: Resource, rooms: ListingRooms): Answer {
  */
 export function search(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
-  const seek = seeking(resource, finding, rooms);
+  const seek = seeking(resource, rooms, ({ body = '' }) => {
+    const { filter: text, limit, offset = 0 } = readSearch(body);
+    const filter = inBody(() => readFilter(text, finding));
+    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
+    return { filter, page, carried: undefined };
+  });
   const read: Stage = (call) => {
-    const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
-    return seek(call, offset === 0 ? text : undefined, limit ?? rooms.pageLength, () => {
-      const filter = inBody(() => readFilter(text, finding));
-      const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
-      return { filter, page, carried: undefined };
-    });
+    const { filter, limit, offset = 0 } = readSearch(call.body ?? '');
+    const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
+    return seek(call, sought, limit ?? rooms.pageLength);
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
@@ -58,29 +60,28 @@ interface Asked extends Pick<Listing, 'filter' | 'page'> {
 
 /**
  * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
- * asked, or met, otherwise is read whole, and answered as a list.
+ * asked, or met, otherwise is read whole by `readWhole`, and answered as a list.
  */
-function seeking(resource: Resource, finding: Finding, rooms: ListingRooms) {
+function seeking(resource: Resource, rooms: ListingRooms, readWhole: (call: Call) => Asked) {
   const { store, baseUrl, installation } = rooms;
   const list = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
 
-  return (
-    call: Call,
-    filter: string | undefined,
-    limit: number,
-    readWhole: () => Asked,
-  ): MaybePromise<Reply> => {
-    const listAll = () => {
-      const { carried, ...asked } = readWhole();
-      return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
-    };
-    const sought = filter === undefined ? undefined : readPlain(filter, finding);
-    if (!sought) return listAll();
-    const answer = (found: Placed | undefined) =>
-      found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll();
+  function listAll(call: Call): MaybePromise<Reply> {
+    const { carried, ...asked } = readWhole(call);
+    return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
+  }
+
+  function answer(call: Call, found: Placed | undefined, limit: number): MaybePromise<Reply> {
+    return found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call);
+  }
+
+  return (call: Call, sought: Sought | undefined, limit: number): MaybePromise<Reply> => {
+    if (!sought) return listAll(call);
     const found = store.find(resource, call.scope?.[0] as Uuid, sought);
-    return found instanceof Promise ? found.then(answer) : answer(found);
+    return found instanceof Promise
+      ? found.then((later) => answer(call, later, limit))
+      : answer(call, found, limit);
   };
 }
 

@@ -11,8 +11,8 @@ import type { Snapshot } from './snapshot.ts';
 type Row = Record<string, unknown>;
 type Values = Sought['values'];
 
-/** Answers rows that say what is sought; two of them are as good as more. */
-type Seek = (realm: string, values: Values) => readonly Row[];
+/** Answers the row that says what is sought; undefined where there is none, or more than one. */
+type Seek = (realm: string, values: Values) => Row | undefined;
 
 /**
  * The reverse lookup of one connection, for each set of members that a record is found by. An index of numbers is found
@@ -46,19 +46,25 @@ function finderOf(
   { visible, decode }: Statements,
 ) {
   // What is the same code point for code point is in the question already.
-  const exact = members.filter((member) => comparedColumn(resource, member) === member);
-  const told = visible.filter((column) => !exact.includes(column));
+  const exact = members.flatMap((member, place) =>
+    comparedColumn(resource, member) === member ? [{ member, place }] : [],
+  );
+  const told = visible.filter((column) => !exact.some(({ member }) => member === column));
   const above = keyColumns(resource).slice(1, -1);
-  const seek = seekOf(db, resource, members, [...above, ...told]);
+  const seek = seekOf(db, resource, members, [...told, ...above]);
   return (realm: string, values: Values): Placed | undefined => {
-    const rows = seek(realm, values);
-    const [row] = rows;
-    if (row === undefined || rows.length > 1) return undefined;
-    const said: Row = {};
-    for (const column of told) said[column] = row[column];
-    for (const member of exact) said[member] = values[members.indexOf(member)];
-    const record = decode(said);
-    return { key: [realm, ...above.map((column) => row[column]), record.id] as unknown as Key, record };
+    const row = seek(realm, values);
+    if (row === undefined) return undefined;
+    const key = [realm];
+    // The row becomes the record: to take off the columns it ends with costs less than to copy the others.
+    for (const column of above) {
+      key.push(row[column] as string);
+      delete row[column];
+    }
+    for (const { member, place } of exact) row[member] = values[place];
+    const record = decode(row);
+    key.push(record.id);
+    return { key: key as unknown as Key, record };
   };
 }
 
@@ -81,15 +87,34 @@ function seekOf(
   const summed = membersOf(resource).find(
     ({ name, placement }) => placement.summed && members.includes(name),
   );
-  if (!summed) return (realm, values) => byTexts.all(realm, ...values);
+  if (!summed) return (realm, values) => soleOf(byTexts.all(realm, ...values));
   const place = members.indexOf(summed.name);
   const bySum = db.prepare<Row, SqlValue[]>(
-    `select ${isSought} as is_sought, ${columns.join(', ')} from ${table}
+    `select ${columns.join(', ')}, ${isSought} as is_sought from ${table}
      where ${summedColumn(summed.name)} = ?${compared.length + 1} limit ${SUMMED_ALIKE_MAX + 1}`,
   );
+  const isUnique = resource.unique.some(
+    (set) => new Set(set).symmetricDifference(new Set(members)).size === 0,
+  );
   return (realm, values) => {
-    const rows = bySum.all(realm, ...values, checksum(values[place] as string));
-    if (rows.length > SUMMED_ALIKE_MAX) return byTexts.all(realm, ...values);
-    return rows.filter(({ is_sought }) => is_sought === 1);
+    const sum = checksum(values[place] as string);
+    // Mostly the only row of its checksum, and then the only answer.
+    const first = isUnique ? bySum.get(realm, ...values, sum) : undefined;
+    if (first === null) return undefined;
+    if (first?.is_sought === 1) return asked(first);
+    const rows = bySum.all(realm, ...values, sum);
+    if (rows.length > SUMMED_ALIKE_MAX) return soleOf(byTexts.all(realm, ...values));
+    const row = soleOf(rows.filter(({ is_sought }) => is_sought === 1));
+    return row && asked(row);
   };
+}
+
+/** A row without the column that the search added. */
+function asked(row: Row): Row {
+  delete row.is_sought;
+  return row;
+}
+
+function soleOf(rows: readonly Row[]): Row | undefined {
+  return rows.length === 1 ? rows[0] : undefined;
 }
