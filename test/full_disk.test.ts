@@ -8,8 +8,9 @@ import { Fault } from '../src/domain/fault.ts';
 import { realm } from '../src/domain/resources.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { openPlace } from '../src/store/sqlite/place.ts';
-import { openRecords } from '../src/store/sqlite/records.ts';
+import { openSqliteRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
+import { openTransactions } from '../src/store/sqlite/transactions.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
 import { freshFolder, oidcPath, plant, put, realmMembers, type Service, startService } from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
@@ -60,9 +61,10 @@ function boundedByDisk({ vault }: Service, folder: string): Bounded {
 function boundedByEngine({ settings }: Service): Bounded {
   const db = connect(settings.database.path);
   const snapshot = openSnapshot(db);
+  const writer = openWriter(db, snapshot, openPlace(db.filename));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
-    records: openRecords(db, snapshot, openWriter(db, snapshot, openPlace(db.filename))),
+    records: openSqliteRecords(db, snapshot, openTransactions(db, snapshot, writer)),
     fill: () => db.run(`pragma max_page_count = ${pages}`),
     free: () => db.run(`pragma max_page_count = ${pages * 1_000}`),
   };

@@ -12,18 +12,17 @@ import {
   oidcProfileInfo,
   passwordProfile,
   passwordProfileInfo,
-  RESOURCES,
   realm,
   user,
 } from '../src/domain/resources.ts';
 import { clauseOf } from '../src/store/filters.ts';
 import { type Engine, openEngine } from '../src/store/open.ts';
+import { SQLITE, statementsOf } from '../src/store/sqlite/dialect.ts';
 import { entered } from '../src/store/sqlite/list_reading.ts';
-import { listTable, planOf, type Reading, SQLITE } from '../src/store/sqlite/list_statements.ts';
+import { listTable, planOf, type Reading } from '../src/store/sqlite/list_statements.ts';
 import type { ListQuestion } from '../src/store/sqlite/lists.ts';
 import { openReader } from '../src/store/sqlite/reader.ts';
 import { openTotals } from '../src/store/sqlite/totals.ts';
-import { statementsFor } from '../src/store/statements.ts';
 import {
   type Ground,
   ground,
@@ -83,7 +82,7 @@ const filterOf = (resource: Resource, text: string | undefined) =>
 
 /** The statements of a shape, and how the engine goes about each of them. */
 function planned({ resource, depth, filter: text, sort = NEWEST, only }: Asked, narrowed?: Filter) {
-  const table = listTable(db, resource, statementsFor(resource, RESOURCES));
+  const table = listTable(db, resource, statementsOf(resource));
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
   const plan = planOf(table, { depth, filter, hasOnly: only === true, sort, where });

@@ -9,10 +9,10 @@ import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../src/do
 import { dependentsOf } from '../src/store/cascade.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
+import { statementsOf } from '../src/store/sqlite/dialect.ts';
 import { type Migration, migrate } from '../src/store/sqlite/migrate.ts';
 import { keepLog, knownMigrations } from '../src/store/sqlite/open.ts';
-import { slotStatements } from '../src/store/sqlite/slot.ts';
-import { statementsFor } from '../src/store/statements.ts';
+import { atSlot } from '../src/store/sqlite/slot.ts';
 import { freshFolder, ISSUER } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
@@ -260,7 +260,7 @@ describe('the schema is what the descriptions say', () => {
 
     test(`${resource.table}: columns and key`, () => {
       const found = columns(resource.table);
-      const statements = statementsFor(resource, RESOURCES);
+      const statements = statementsOf(resource);
       expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
       expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
       expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
@@ -304,9 +304,9 @@ describe('the schema is what the descriptions say', () => {
     });
 
     test(`${resource.table}: a lookup is one search by slot, or else one of the key's index`, () => {
-      const statements = statementsFor(resource, RESOURCES);
+      const statements = statementsOf(resource);
       const key = keyColumns(resource).map(() => ISSUER);
-      const { selectAt } = slotStatements(resource, statements);
+      const selectAt = atSlot(statements.select);
       const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
       // What others hang on may be being purged, which is one more search; what nothing hangs on never asks.
       const marks = isLink
@@ -326,7 +326,7 @@ describe('the schema is what the descriptions say', () => {
     });
 
     test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
-      const { scan, scanRealm, holder, remove } = statementsFor(resource, RESOURCES);
+      const { scan, scanRealm, holder, remove } = statementsOf(resource);
       const key = keyColumns(resource).map(() => ISSUER);
       for (const plan of [
         planOf(scan, ISSUER, ISSUER, 5),

@@ -1,6 +1,7 @@
 import type { Check, Sheet } from '../directory/inspection.ts';
+import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Ambient } from '../domain/id.ts';
-import { type Keyring, keyIdOf, opensProof, purposeAt } from './keyring.ts';
+import { type Keyring, opensProof, purposeAt } from './keyring.ts';
 import type { AccessStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 import { keySetAt } from './signing.ts';
 

@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { CIPHERTEXT_HEADER_BYTES } from '../domain/ciphertext.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import type { LiveKeyring } from './live_keyring.ts';
@@ -40,14 +41,8 @@ export function purposeAt({ table }: Place): Purpose {
 
 export const MASTER_KEY_BYTES = 32;
 const VERSION = 1;
-const HEADER_BYTES = 9;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-
-/** The identifier of the key that a ciphertext names. */
-export function keyIdOf(sealed: Uint8Array): string {
-  return Buffer.from(sealed.subarray(1, HEADER_BYTES)).toString('hex');
-}
 
 function derive(master: Uint8Array, info: string, bytes: number): Buffer {
   return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
@@ -77,15 +72,15 @@ export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBy
     open(purpose, place, sealed) {
       const bytes = Buffer.from(sealed);
       if (
-        bytes.length < HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
-        !bytes.subarray(0, HEADER_BYTES).equals(header)
+        bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
+        !bytes.subarray(0, CIPHERTEXT_HEADER_BYTES).equals(header)
       ) {
         throw new Error('a ciphertext names another key');
       }
-      const nonce = bytes.subarray(HEADER_BYTES, HEADER_BYTES + NONCE_BYTES);
+      const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
       const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
-      const body = bytes.subarray(HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
+      const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
       return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
     },
     digest: (purpose, text) => createHmac('sha256', keyFor(purpose)).update(text).digest('base64url'),

@@ -1,5 +1,6 @@
+import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Ambient } from '../domain/id.ts';
-import { type Keyring, keyIdOf, openKeyring } from './keyring.ts';
+import { type Keyring, openKeyring } from './keyring.ts';
 
 /**
  * The keyring of a process: the master keys it was given, and those that come while it runs. Every ciphertext names

@@ -1,6 +1,7 @@
+import { keyIdOf } from '../domain/ciphertext.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
-import { type Keyring, keyIdOf, openKeyring, opensProof, proofOf, purposeAt } from './keyring.ts';
+import { type Keyring, openKeyring, opensProof, proofOf, purposeAt } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 import type { AccessStore, Resealed, SealedStore, SealedValue } from './port.ts';
 

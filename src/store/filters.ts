@@ -1,17 +1,12 @@
 import type { Condition, Filter, Finished } from '../domain/filter.ts';
 import { keyColumns, membersOf, type Resource } from '../domain/resource.ts';
+import type { Dialect } from './dialect.ts';
 import { comparedColumn } from './statements.ts';
 
 /** A part of a WHERE clause with the values of its places, in order. No value is ever in the text. */
 export interface Clause {
   readonly text: string;
   readonly values: readonly Finished[];
-}
-
-/** What engines say differently. */
-export interface Dialect {
-  /** The function that answers where in its first argument the second one stands, from 1; 0 where it does not. */
-  readonly position: string;
 }
 
 /** The column that a condition on a member compares. Throws where the resource has no such member: that is a bug. */
@@ -34,7 +29,7 @@ export function columnsOf(resource: Resource): Columns {
 }
 
 /** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
-export function clauseOf(filter: Filter, columns: Columns, dialect: Dialect): Clause {
+export function clauseOf(filter: Filter, columns: Columns, dialect: Pick<Dialect, 'position'>): Clause {
   const values: Finished[] = [];
   let text = '';
   for (const group of filter) {
@@ -51,7 +46,7 @@ export function clauseOf(filter: Filter, columns: Columns, dialect: Dialect): Cl
 }
 
 /** A condition in SQL; `collect` yields the values of its places. */
-function textOf(condition: Condition, column: string, { position }: Dialect): string {
+function textOf(condition: Condition, column: string, { position }: Pick<Dialect, 'position'>): string {
   switch (condition.kind) {
     case 'one_of':
       return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placesOf(condition)})`;

@@ -13,6 +13,7 @@ import {
 } from '../domain/resource.ts';
 import { dependentsOf } from './cascade.ts';
 import { checksum } from './checksum.ts';
+import type { Dialect } from './dialect.ts';
 import { unlessPurged } from './purge_mark.ts';
 
 /** A value as an engine takes it. */
@@ -39,8 +40,10 @@ export interface Statements {
   readonly visible: readonly string[];
   /** What holds of a row of this table unless it is being purged, to be put behind another condition. */
   readonly unlessPurged: string;
-  /** Every column of the table that says something about the record, in the order of `insertValues`. */
+  /** Every column of the table that says something about the record. */
   readonly columns: readonly string[];
+  /** Parameters: `insertValues`. */
+  readonly insert: string;
   /** Parameters: `replaceValues`, then the key. */
   readonly replace: string;
   /** Parameters: the key. */
@@ -70,7 +73,15 @@ export interface Statements {
   /** The set of members whose index has exactly these columns, realm aside. */
   readonly uniqueMembers: (columns: readonly string[]) => readonly string[] | undefined;
   /** The members that name another record. */
-  readonly references: readonly { readonly member: string; readonly target: Resource }[];
+  readonly references: readonly Reference[];
+}
+
+/** A member that names another record. */
+export interface Reference {
+  readonly member: string;
+  readonly target: Resource;
+  /** Parameters: realm, identifier. Answers a row when that record is there. */
+  readonly exists: string;
 }
 
 interface Column {
@@ -83,10 +94,26 @@ interface Column {
   readonly member: string | undefined;
 }
 
-/** Derives the statements of a resource from its description. Done once per resource, at boot. */
-export function statementsFor(resource: Resource, all: readonly Resource[]): Statements {
+/** The statements of each of these resources. Throws for any other one: that is a bug. */
+export function statementsOver(
+  all: readonly Resource[],
+  dialect: StatementDialect,
+): (resource: Resource) => Statements {
+  const made = new Map(all.map((resource) => [resource, statementsFor(resource, all, dialect)]));
+  return (resource) => {
+    const found = made.get(resource);
+    if (!found) throw new Error(`${resource.name} has no table`);
+    return found;
+  };
+}
+
+/** Derives the statements of a resource from its description. */
+function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
   const keys = keyColumns(resource);
-  const columns = [...membersOf(resource).flatMap(memberColumns), ...derivedColumns(resource), ...stamps];
+  const derived = derivedColumns(resource, dialect);
+  const columns = [...membersOf(resource).flatMap(memberColumns), ...derived, ...stamps];
+  const written = [...keys, ...columns.map(({ name }) => name)];
+  const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
   const where = keys.map((column) => `${column} = ?`).join(' and ');
   const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
@@ -102,20 +129,26 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
     selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${present}`,
     visible,
     unlessPurged: present,
-    columns: [...keys, ...columns.map(({ name }) => name)],
+    columns: written,
+    insert: insertion.text,
     replace: `update ${table} set ${assignments} where ${where}`,
     remove: `delete from ${table} where ${where}`,
     selectHeld: `select revision, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
     holder: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [
+      ...insertion.lead(record.id),
       ...key,
       ...columns.map((column) => column.encode(record)),
     ],
     replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
     decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
     decodePlaced: (row: Row) => decodePlaced(row, decoders),
-    patching: patchings(resource, columns, { where: where + present, visible: visible.join(', ') }),
+    patching: patchings(resource, columns, {
+      where: where + present,
+      visible: visible.join(', '),
+      greatest: dialect.greatest,
+    }),
     columnOf: (member: string) => {
       const column = columns.find((each) => each.member === member);
       if (!column) throw new Error(`${resource.name} has no member ${member}`);
@@ -126,9 +159,15 @@ export function statementsFor(resource: Resource, all: readonly Resource[]): Sta
         (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
       ),
     references: membersOf(resource).flatMap(({ name, placement }) =>
-      placement.references ? [{ member: name, target: referenced(resource, name, all) }] : [],
+      placement.references ? [referenceOf(name, referenced(resource, name, all))] : [],
     ),
   });
+}
+
+type StatementDialect = Pick<Dialect, 'greatest' | 'hasChecksums' | 'insertion'>;
+
+function referenceOf(member: string, target: Resource): Reference {
+  return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
 }
 
 /** Only what others hang on can be purged; what nothing hangs on is removed at once, and never asks. */
@@ -142,6 +181,7 @@ function presence(resource: Resource, all: readonly Resource[]): string {
 interface PatchParts {
   readonly where: string;
   readonly visible: string;
+  readonly greatest: string;
 }
 
 /** Texts for each set of members that is patched: no more than the description has. */
@@ -183,9 +223,13 @@ function movedColumns(
   return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
 }
 
-function patchingOf({ table }: Resource, moved: readonly Column[], { where, visible }: PatchParts): Patching {
+function patchingOf(
+  { table }: Resource,
+  moved: readonly Column[],
+  { where, visible, greatest }: PatchParts,
+): Patching {
   const assignments = moved.map(({ name }) => `${name} = ?`);
-  const stamped = [...assignments, 'updated_at = max(updated_at, ?)', 'revision = ?'].join(', ');
+  const stamped = [...assignments, `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(', ');
   return {
     update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
     updateSeen: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
@@ -290,8 +334,8 @@ function mayBeMissing(schema: z.ZodType): boolean {
 const FOLDED_WITH = 'unicode_version';
 
 /** What engines compare by, beside the members themselves. */
-function derivedColumns(resource: Resource): readonly Column[] {
-  return [...foldingColumns(resource), ...summingColumns(resource)];
+function derivedColumns(resource: Resource, { hasChecksums }: StatementDialect): readonly Column[] {
+  return [...foldingColumns(resource), ...(hasChecksums ? summingColumns(resource) : [])];
 }
 
 function summingColumns(resource: Resource): readonly Column[] {

@@ -1,12 +1,10 @@
-import type { Database } from 'bun:sqlite';
 import type { Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { dependentsOf } from '../cascade.ts';
-import { readFrom } from './connection.ts';
-import { lazyStatements } from './prepared.ts';
-import type { Snapshot } from './snapshot.ts';
+import type { Transactions } from '../transactions.ts';
+import { first } from '../work.ts';
 
 /** What is asked of another process about what goes along with a record. Plain data. */
 export interface CountQuestion {
@@ -16,15 +14,15 @@ export interface CountQuestion {
 }
 
 /** Counts here, however many there are: for processes that have nothing else to answer meanwhile. */
-export function openCounting(db: Database, snapshot: Snapshot): Store['countBelow'] {
-  const lazily = lazyStatements(db);
+export function openCounting({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
   return (resource, key) =>
-    readFrom(snapshot, () =>
-      dependentsOf(resource, RESOURCES).reduce(
-        (sum, { count }) => sum + Number(lazily(count).get(key[0], key.at(-1) as Uuid)?.n),
-        0,
-      ),
-    );
+    read(function* () {
+      let sum = 0;
+      for (const { count } of dependentsOf(resource, RESOURCES)) {
+        sum += Number((yield* first(count, key[0], key.at(-1) as Uuid))?.n);
+      }
+      return sum;
+    });
 }
 
 /** The resource of that name. Throws where there is none: that is a bug of who asks. */

@@ -3,9 +3,9 @@ import type { Placed, Store } from '../../directory/store.ts';
 import { type Key, keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { checksum } from '../checksum.ts';
-import { comparedColumn, type SqlValue, type Statements, summedColumn } from '../statements.ts';
+import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
 import { readFrom } from './connection.ts';
-import type { Prepared } from './prepared.ts';
+import { statementsOf } from './dialect.ts';
 import type { Snapshot } from './snapshot.ts';
 
 type Row = Record<string, unknown>;
@@ -19,14 +19,8 @@ type Seek = (realm: string, values: Values) => Row | undefined;
  * through in fewer and smaller steps than one of texts (decision 0018), so a member that has a checksum is sought by that
  * first. The checksum decides nothing: every row is compared.
  */
-export function openFinds(
-  db: Database,
-  snapshot: Snapshot,
-  of: (resource: Resource) => Pick<Prepared, 'texts'>,
-): Store['find'] {
-  const finders = new Map(
-    RESOURCES.map((resource) => [resource, findersOf(db, resource, of(resource).texts)]),
-  );
+export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
+  const finders = new Map(RESOURCES.map((resource) => [resource, findersOf(db, resource)]));
   return (resource, realm, { members, values }) => {
     const find = finders.get(resource)?.get(members);
     if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
@@ -34,17 +28,13 @@ export function openFinds(
   };
 }
 
-function findersOf(db: Database, resource: Resource, statements: Statements) {
+function findersOf(db: Database, resource: Resource) {
   const by = resource.finding?.by ?? [];
-  return new Map(by.map((members) => [members, finderOf(db, resource, members, statements)] as const));
+  return new Map(by.map((members) => [members, finderOf(db, resource, members)] as const));
 }
 
-function finderOf(
-  db: Database,
-  resource: Resource,
-  members: readonly string[],
-  { visible, decode }: Statements,
-) {
+function finderOf(db: Database, resource: Resource, members: readonly string[]) {
+  const { visible, decode } = statementsOf(resource);
   // What is the same code point for code point is in the question already.
   const exact = members.flatMap((member, place) =>
     comparedColumn(resource, member) === member ? [{ member, place }] : [],

@@ -14,14 +14,16 @@ import { Refusal } from '../../domain/fault.ts';
 import { NIL_UUID } from '../../domain/id.ts';
 import { membersOf } from '../../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm, user } from '../../domain/resources.ts';
+import { openAccess } from '../access.ts';
 import { checksum } from '../checksum.ts';
+import { openSealed } from '../sealed.ts';
 import { comparedColumn, summedColumn } from '../statements.ts';
-import { openAccess } from './access.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
+import { SQLITE } from './dialect.ts';
 import type { Migration } from './migrate.ts';
 import { openPlace } from './place.ts';
-import { openSealed } from './sealed.ts';
 import { UNSHARED } from './snapshot.ts';
+import { openTransactions } from './transactions.ts';
 import { openWriter } from './writer.ts';
 
 /** How long a question waits for a log that is being recovered. Nobody else runs in this process. */
@@ -70,7 +72,8 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
     answers: (now) => answersOf(rows, now),
     accessOf: () => {
       const writer = openWriter(db, UNSHARED, openPlace(path));
-      return { access: openAccess(db, UNSHARED, writer), sealed: openSealed(db, UNSHARED, writer) };
+      const transactions = openTransactions(db, UNSHARED, writer);
+      return { access: openAccess(transactions), sealed: openSealed(transactions, SQLITE) };
     },
     close: () => db.close(false),
   };

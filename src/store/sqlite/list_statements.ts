@@ -3,11 +3,9 @@ import type { Sort } from '../../directory/store.ts';
 import type { Condition, Filter } from '../../domain/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { keyColumns, lineage, type Resource } from '../../domain/resource.ts';
-import { type Columns, columnsOf, type Dialect, width } from '../filters.ts';
+import { type Columns, columnsOf, width } from '../filters.ts';
 import { unlessPurged } from '../purge_mark.ts';
 import type { SqlValue, Statements } from '../statements.ts';
-
-export const SQLITE: Dialect = { position: 'instr' };
 
 /** An index as the engine has it: what it can serve is read from the schema, and so is described nowhere else. */
 interface Index {

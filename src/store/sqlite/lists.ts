@@ -2,11 +2,11 @@ import type { Database } from 'bun:sqlite';
 import type { Listed, Listing, MaybePromise, Placed, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
 import { clauseOf } from '../filters.ts';
-import { type SqlValue, statementsFor } from '../statements.ts';
+import type { SqlValue } from '../statements.ts';
 import { readFrom } from './connection.ts';
 import { resourceOf } from './counting.ts';
+import { SQLITE, statementsOf } from './dialect.ts';
 import {
   type Budget,
   type Elsewhere,
@@ -23,7 +23,6 @@ import {
   listTable,
   planOf,
   presenceText,
-  SQLITE,
 } from './list_statements.ts';
 import type { Snapshot } from './snapshot.ts';
 import { openTotals } from './totals.ts';
@@ -152,7 +151,7 @@ function openRead(db: Database): Read<Outcome> {
   function tableOf(resource: Resource): Table {
     let table = tables.get(resource);
     if (!table) {
-      const texts = statementsFor(resource, RESOURCES);
+      const texts = statementsOf(resource);
       table = {
         list: listTable(db, resource, texts),
         decode: texts.decodePlaced,

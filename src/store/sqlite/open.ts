@@ -6,15 +6,17 @@ import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
 import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openAccess } from './access.ts';
+import { openAccess } from '../access.ts';
+import { openSealed } from '../sealed.ts';
 import { connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
+import { SQLITE } from './dialect.ts';
 import { type AskReader, openLists } from './lists.ts';
 import { judgeSchema, type MigrateMode, type Migration, migrate, noSchema } from './migrate.ts';
 import { openPlace, proveNoOrphan } from './place.ts';
-import { openRecords } from './records.ts';
-import { openSealed } from './sealed.ts';
+import { openSqliteRecords } from './records.ts';
 import { openSnapshot } from './snapshot.ts';
+import { openTransactions } from './transactions.ts';
 import { openWriter } from './writer.ts';
 
 /** An open database: a port for each of those who use it. */
@@ -104,8 +106,9 @@ function engineOver(db: Database): Engine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
   const writer = openWriter(db, snapshot, place);
-  const records = openRecords(db, snapshot, writer);
-  const access = openAccess(db, snapshot, writer);
+  const transactions = openTransactions(db, snapshot, writer);
+  const records = openSqliteRecords(db, snapshot, transactions);
+  const access = openAccess(transactions);
   return {
     // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
     records: {
@@ -122,7 +125,7 @@ function engineOver(db: Database): Engine {
         return access.table(known);
       },
     },
-    sealed: openSealed(db, snapshot, writer),
+    sealed: openSealed(transactions, SQLITE),
     listBeside: openLists(db, snapshot).beside,
     copyTo: (path) =>
       retryWhileBusy(() => {

@@ -1,17 +1,16 @@
 import { Database } from 'bun:sqlite';
 import type { Picture } from '../../directory/store.ts';
-import type { Resource } from '../../domain/resource.ts';
-import type { Statements } from '../statements.ts';
 import { asFault, MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
+import { statementsOf } from './dialect.ts';
 
 /**
  * Takes a picture of a database: one read transaction on a connection of its own, so that lookups and commits go on
  * beside it. Until it is closed the write-ahead log cannot be folded back, and grows with what is written.
  */
-export async function takePicture(db: Database, of: (resource: Resource) => Statements): Promise<Picture> {
+export async function takePicture(db: Database): Promise<Picture> {
   try {
     const own = await retryWhileBusy(() => secondConnection(db));
-    return over(own, of);
+    return over(own);
   } catch (error) {
     throw asFault(error);
   }
@@ -35,17 +34,17 @@ export function secondConnection(db: Database): Database {
   }
 }
 
-function over(db: Database, of: (resource: Resource) => Statements): Picture {
+function over(db: Database): Picture {
   return {
     scan: (resource, after, limit, within) =>
       reading(() => {
-        const { scan, scanRealm, decodePlaced } = of(resource);
+        const { scan, scanRealm, decodePlaced } = statementsOf(resource);
         const rows = db.query<Record<string, unknown>, [string, string, number]>(within ? scanRealm : scan);
         return rows.all(within ?? after.realm, after.id, limit).map(decodePlaced);
       }),
     count: (resource, within) =>
       reading(() => {
-        const { count, countRealm } = of(resource);
+        const { count, countRealm } = statementsOf(resource);
         const row = within
           ? db.query<{ n: number }, [string]>(countRealm).get(within)
           : db.query<{ n: number }, []>(count).get();

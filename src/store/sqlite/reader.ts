@@ -4,6 +4,7 @@ import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { type CountQuestion, openCounting, resourceOf } from './counting.ts';
 import { type ListAnswer, type ListQuestion, openLists } from './lists.ts';
 import { openSnapshot } from './snapshot.ts';
+import { openReading } from './transactions.ts';
 
 /** Answers what a serving process would not stop for. */
 export interface Reader {
@@ -18,7 +19,7 @@ export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
   const snapshot = openSnapshot(db);
   const lists = openLists(db, snapshot);
-  const count = openCounting(db, snapshot);
+  const count = openCounting(openReading(db, snapshot));
   return {
     answer: lists.answer,
     count: async ({ resource, key }) => count(resourceOf(resource), key),

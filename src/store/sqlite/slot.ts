@@ -1,6 +1,4 @@
 import type { Uuid } from '../../domain/id.ts';
-import type { Resource } from '../../domain/resource.ts';
-import type { Statements } from '../statements.ts';
 
 /**
  * Where a record of this identifier would lie: a number that is found in the tree of the rows by itself, without a walk
@@ -25,20 +23,7 @@ function digits(id: Uuid, start: number, end: number): number {
 const DIGIT_0 = 0x30;
 const LETTER_A = 0x61;
 
-/** The statements that know of slots. */
-export interface SlotStatements {
-  /** Parameters: slot, then `insertValues`. A slot that is taken leaves the choice to the engine. */
-  readonly insert: string;
-  /** Parameters: the key, then slot. Answers the members a caller may see, if the record lies where it would. */
-  readonly selectAt: string;
-}
-
-export function slotStatements({ table }: Resource, { columns, select }: Statements): SlotStatements {
-  const isTaken = `exists (select 1 from ${table} where slot = ?1)`;
-  const places = columns.map((_, index) => `?${index + 2}`).join(', ');
-  return {
-    insert: `insert into ${table} (slot, ${columns.join(', ')})
-      values (case when ${isTaken} then null else ?1 end, ${places})`,
-    selectAt: `${select} and slot = ?`,
-  };
+/** A select by the key that looks where the record mostly lies. Parameters: the key, then slot. */
+export function atSlot(select: string): string {
+  return `${select} and slot = ?`;
 }

@@ -1,22 +1,13 @@
 import type { Database } from 'bun:sqlite';
 import type { Change } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
-import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { sequence } from '../sequence.ts';
+import type { Outcome } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
 import type { Place } from './place.ts';
+import { openSession } from './session.ts';
 import type { Snapshot } from './snapshot.ts';
-
-/** What a piece of work wants done with its writes. */
-export interface Outcome<T> {
-  readonly value: T;
-  /** False undoes the work's own writes; its neighbours in the commit are not touched. */
-  readonly keep: boolean;
-  /** Take their places in the realm's order when the commit does. */
-  readonly changes?: readonly Change[];
-  /** Rows that it looked at or wrote beyond those of its changes, where they may be many. */
-  readonly rows?: number;
-}
 
 export interface Writer {
   /** Runs `work` in a transaction shared with what else waits; resolves after the commit is on disk. */
@@ -101,7 +92,7 @@ function openCommits(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) 
   const savepoint = db.prepare('savepoint piece');
   const undo = db.prepare('rollback to piece');
   const release = db.prepare('release piece');
-  const sequence = openSequence(db);
+  const { perform } = openSession(db);
 
   /** Runs one piece. Its answer is handed out only after the commit. */
   function attempt(job: Job, load: Load): () => void {
@@ -132,7 +123,7 @@ function openCommits(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) 
         taken.push(job);
         settle.push(attempt(job, load));
       }
-      sequence(load.changes);
+      perform(sequence(load.changes));
       commit.run();
       place.prove();
     } catch (error) {
@@ -198,27 +189,4 @@ function nextTurn(): Promise<void> {
 
 function rejectAll(jobs: readonly Job[], error: unknown): void {
   for (const job of jobs) job.reject(error);
-}
-
-/** Gives changes their places: one step of each realm's clock for all of its changes, then the rows. */
-function openSequence(db: Database): (changes: readonly Change[]) => void {
-  const advance = db.prepare<{ seq: number }, [string, number]>(
-    `insert into realm_clock (realm_id, seq) values (?, ?)
-     on conflict (realm_id) do update set seq = seq + excluded.seq returning seq`,
-  );
-  const insert = db.prepare(
-    `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-  );
-  return (changes) => {
-    for (const [realm, ofRealm] of Map.groupBy(changes, (change): Uuid => change.realm)) {
-      const last = advance.get(realm, ofRealm.length)?.seq ?? 0;
-      let seq = last - ofRealm.length;
-      for (const { event, user, id, revision, members, actor, requestId, at } of ofRealm) {
-        seq += 1;
-        const named = members.join(' ');
-        insert.run(realm, seq, event, user ?? null, id, revision, named, actor, requestId ?? null, at);
-      }
-    }
-  };
 }

@@ -1,16 +1,16 @@
-import type { Guard, Write } from '../../directory/store.ts';
-import { keyColumns, type Resource, referenced } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
-import { isReferredTo } from '../cascade.ts';
-import type { SqlValue } from '../statements.ts';
-import type { Prepared } from './prepared.ts';
+import type { Guard, Write } from '../directory/store.ts';
+import { keyColumns, type Resource, referenced } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { isReferredTo } from './cascade.ts';
+import type { SqlValue, Statements } from './statements.ts';
+import { first, type Work } from './work.ts';
 
 /** Looks, inside the transaction of a write, whether its guards hold. Answers the first that does not. */
 export interface Guards {
   /** Those that compare with what was there: to be asked before the write. */
-  before(write: Write): Guard | undefined;
+  before(write: Write): Work<Guard | undefined>;
   /** Those that look at the record as it now is, and at the one it refers to: to be asked once the write landed. */
-  after(write: Write): Guard | undefined;
+  after(write: Write): Work<Guard | undefined>;
 }
 
 /** A text that answers a row where the guard does not hold, and what it takes beside the key. */
@@ -19,26 +19,18 @@ interface Question {
   readonly values: readonly SqlValue[];
 }
 
-export function openGuards(of: (resource: Resource) => Prepared): Guards {
-  function isBroken({ resource, key }: Write, { text, values }: Question): boolean {
-    return (
-      of(resource)
-        .lazily(text)
-        .get(...key, ...values) !== null
-    );
-  }
-
+export function openGuards(of: (resource: Resource) => Statements): Guards {
   function columnOf(resource: Resource, member: string): string {
-    return of(resource).texts.columnOf(member).name;
+    return of(resource).columnOf(member).name;
   }
 
   /** Undefined where the guard is not looked at now. */
   function earlier(write: Write, guard: Guard): Question | undefined {
     if (guard.kind !== 'settled' || write.op !== 'patch') return undefined;
     if (!(guard.member in write.patch.members)) return undefined;
-    const { name, encode } = of(write.resource).texts.columnOf(guard.member);
+    const { name, encode } = of(write.resource).columnOf(guard.member);
     const text = `select 1 from ${write.resource.table} t where ${whereKey(write.resource)}
-      and ${isReferredTo(write.resource, RESOURCES)} and t.${name} is not ?`;
+      and ${isReferredTo(write.resource, RESOURCES)} and t.${name} is distinct from ?`;
     return { text, values: [encode(write.patch.members[guard.member])] };
   }
 
@@ -53,16 +45,16 @@ export function openGuards(of: (resource: Resource) => Prepared): Guards {
       const text = `${joined} and r.${columnOf(target, guard.saying.member)} = ?`;
       return { text, values: [guard.saying.is] };
     }
-    const text = `${joined} and r.${columnOf(target, guard.of)} is not t.${columnOf(resource, guard.member)}`;
-    return { text, values: [] };
+    const own = columnOf(resource, guard.member);
+    return { text: `${joined} and r.${columnOf(target, guard.of)} is distinct from t.${own}`, values: [] };
   }
 
-  function firstBroken(write: Write, ask: typeof later): Guard | undefined {
-    const guards = write.op === 'replace' ? undefined : write.guards;
-    return guards?.find((guard) => {
+  function* firstBroken(write: Write, ask: typeof later): Work<Guard | undefined> {
+    for (const guard of (write.op === 'replace' ? undefined : write.guards) ?? []) {
       const question = ask(write, guard);
-      return question !== undefined && isBroken(write, question);
-    });
+      if (question && (yield* first(question.text, ...write.key, ...question.values))) return guard;
+    }
+    return undefined;
   }
 
   return {

@@ -1,0 +1,220 @@
+import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../access/port.ts';
+import { keyIdOf } from '../domain/ciphertext.ts';
+import type { Revision, Uuid } from '../domain/id.ts';
+import type { Realms } from '../domain/principal.ts';
+import type { SqlValue } from './statements.ts';
+import type { Transactions } from './transactions.ts';
+import { all, first, run, type Work } from './work.ts';
+
+const INSTANCE = 'select store_id, access_version from instance';
+/** Every write moves the version of the table. */
+export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
+const CLIENTS = 'select * from client order by created_at, client_id';
+const CLIENT_REALMS = 'select client_id, realm_id from client_realm';
+const KEYS = 'select * from signing_key order by created_at, kid';
+const INSERT_CLIENT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
+  previous_expires_at, created_at, updated_at, revision, client_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+const UPDATE_CLIENT = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
+  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
+  where client_id = ? and revision = ?`;
+const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
+const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
+const ANY_KEY = 'select 1 from signing_key limit 1';
+const INSERT_KEY =
+  'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
+const WITHDRAW_KEY =
+  'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
+const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
+const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
+const ANY_CHECK = 'select 1 from keyring limit 1';
+const IS_PROVEN = 'select 1 from keyring where key_id = ?';
+const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
+
+/** What is left of a secret that was forgotten. */
+const FORGOTTEN = new Uint8Array();
+
+/** Clients, signing keys and the keyring's proofs. */
+export function openAccess({ read, write }: Transactions): AccessStore {
+  /** One piece of work that answers whether it changed anything, and moves the version if so. */
+  function change(work: () => Work<boolean>): Promise<boolean> {
+    return write('instance', function* () {
+      const value = yield* work();
+      if (value) yield* run(TOUCH_ACCESS);
+      return { value, keep: value };
+    });
+  }
+
+  return {
+    table: (known) => read(() => wholeTable(known)),
+    insertClient: (client) =>
+      change(function* () {
+        const isNew = (yield* run(INSERT_CLIENT, ...columnsOf(client))) === 1;
+        if (isNew) yield* keepRealms(client);
+        return isNew;
+      }),
+    updateClient: (client, seen) =>
+      change(function* () {
+        const isKept = (yield* run(UPDATE_CLIENT, ...columnsOf(client), seen)) === 1;
+        if (isKept) yield* keepRealms(client);
+        return isKept;
+      }),
+    insertSigningKey: (key, onlyFirst) =>
+      change(function* () {
+        return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);
+      }),
+    withdrawSigningKey: (kid, at, replacement) =>
+      change(function* () {
+        if ((yield* run(WITHDRAW_KEY, at, FORGOTTEN, kid)) !== 1) return false;
+        return !replacement || (yield* addKey(replacement));
+      }),
+    forgetPrivateHalves: async (kids) => {
+      await change(function* () {
+        let forgotten = 0;
+        for (const kid of kids) forgotten += yield* run(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
+        return forgotten > 0;
+      });
+    },
+    keyChecks: () =>
+      read(function* () {
+        const rows = yield* all<KeyCheckRow>(CHECKS);
+        return rows.map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed }));
+      }),
+    insertKeyCheck: async (check, at) => {
+      await change(function* () {
+        if (yield* first(ANY_CHECK)) return false;
+        return (yield* run(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
+      });
+    },
+    storeId: () =>
+      read(function* () {
+        return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
+      }),
+  };
+}
+
+function* wholeTable(known: number | undefined): Work<AccessTable | undefined> {
+  const version = Number((yield* first<InstanceRow>(INSTANCE))?.access_version ?? 0);
+  if (version === known) return undefined;
+  const realms = Map.groupBy(yield* all<ClientRealmRow>(CLIENT_REALMS), (row) => row.client_id);
+  const clients = (yield* all<ClientRow>(CLIENTS)).map((row) => {
+    const listed = realms.get(row.client_id)?.map(({ realm_id }) => realm_id) ?? [];
+    return clientOf(row, row.all_realms === 1 ? '*' : new Set(listed));
+  });
+  const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
+  const signingKeys = (yield* all<KeyRow>(KEYS)).map(keyOf);
+  return { version, clients, signingKeys, keyIds };
+}
+
+function* keepRealms({ clientId, realms }: Client): Work<void> {
+  yield* run(CLEAR_REALMS, clientId);
+  if (realms === '*') return;
+  for (const realm of realms) yield* run(INSERT_REALM, clientId, realm);
+}
+
+/** Answers false for a key that was sealed by a master key without proof. */
+function* addKey(key: SigningKey): Work<boolean> {
+  if (!(yield* first(IS_PROVEN, keyIdOf(key.privateSealed)))) return false;
+  return (yield* run(INSERT_KEY, ...keyColumnsOf(key))) === 1;
+}
+
+/** Milliseconds since the epoch; some engines answer long numbers as text. */
+type Instant = number | string;
+
+function instantOf(at: Instant | null): number | undefined {
+  return at === null ? undefined : Number(at);
+}
+
+interface InstanceRow {
+  readonly store_id: string;
+  readonly access_version: number | string;
+}
+
+interface ClientRealmRow {
+  readonly client_id: string;
+  readonly realm_id: Uuid;
+}
+
+interface ClientRow {
+  readonly client_id: string;
+  readonly name: string;
+  readonly scopes: string;
+  readonly all_realms: number;
+  readonly disabled_at: Instant | null;
+  readonly secret_digest: Uint8Array;
+  readonly previous_digest: Uint8Array | null;
+  readonly previous_expires_at: Instant | null;
+  readonly created_at: Instant;
+  readonly updated_at: Instant;
+  readonly revision: Revision;
+}
+
+interface KeyRow {
+  readonly kid: string;
+  readonly public_jwk: string;
+  readonly private_sealed: Uint8Array;
+  readonly created_at: Instant;
+  readonly signs_from: Instant;
+  readonly withdrawn_at: Instant | null;
+}
+
+interface KeyCheckRow {
+  readonly key_id: string;
+  readonly sealed: Uint8Array;
+}
+
+/** The values of a client's row, its identifier last, as both statements take them. */
+function columnsOf(client: Client): readonly SqlValue[] {
+  return [
+    client.name,
+    [...client.scopes].join(' '),
+    client.realms === '*' ? 1 : 0,
+    client.disabledAt ?? null,
+    client.secretDigest,
+    client.previous?.digest ?? null,
+    client.previous?.expiresAt ?? null,
+    client.createdAt,
+    client.updatedAt,
+    client.revision,
+    client.clientId,
+  ];
+}
+
+function clientOf(row: ClientRow, realms: Realms): Client {
+  return Object.freeze({
+    clientId: row.client_id,
+    name: row.name,
+    scopes: new Set(row.scopes.split(' ').filter(Boolean)),
+    realms,
+    disabledAt: instantOf(row.disabled_at),
+    secretDigest: row.secret_digest,
+    previous:
+      row.previous_digest === null || row.previous_expires_at === null
+        ? undefined
+        : { digest: row.previous_digest, expiresAt: Number(row.previous_expires_at) },
+    createdAt: Number(row.created_at),
+    updatedAt: Number(row.updated_at),
+    revision: row.revision,
+  });
+}
+
+function keyColumnsOf({
+  kid,
+  publicJwk,
+  privateSealed,
+  createdAt,
+  signsFrom,
+}: SigningKey): readonly SqlValue[] {
+  return [kid, publicJwk, privateSealed, createdAt, signsFrom];
+}
+
+function keyOf(row: KeyRow): SigningKey {
+  return Object.freeze({
+    kid: row.kid,
+    publicJwk: row.public_jwk,
+    privateSealed: row.private_sealed,
+    createdAt: Number(row.created_at),
+    signsFrom: Number(row.signs_from),
+    withdrawnAt: instantOf(row.withdrawn_at),
+  });
+}

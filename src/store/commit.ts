@@ -1,0 +1,62 @@
+import type { Memory, Verdict, Write } from '../directory/store.ts';
+import type { Change } from '../domain/change.ts';
+import type { AnyRecord, Resource } from '../domain/resource.ts';
+import type { Guards } from './guards.ts';
+import { MEMORIES } from './memories.ts';
+import type { Purges } from './purges.ts';
+import { SEAL_GUARD } from './seal_guard.ts';
+import type { Statements } from './statements.ts';
+import { applyWrite, LANDED } from './verdicts.ts';
+import type { Outcome, Work } from './work.ts';
+
+interface Rooms {
+  readonly of: (resource: Resource) => Statements;
+  readonly purges: Purges;
+  readonly guards: Guards;
+}
+
+const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
+
+/** The work of a commit, and of single writes without guards. */
+export function openCommits({ of, purges, guards }: Rooms) {
+  /** What applies the writes of one transaction: whether anything is being purged is asked once for all of them. */
+  function* applier(): Work<(write: Write) => Work<Verdict>> {
+    const isPurging = yield* purges.areUnderWay();
+    return function* (write) {
+      yield* SEAL_GUARD.ofWrite(write);
+      const hindrance = isPurging ? yield* purges.hindrance(write) : undefined;
+      return hindrance ?? (yield* applyWrite(write, of));
+    };
+  }
+
+  function* applyGuarded(write: Write, apply: (write: Write) => Work<Verdict>): Work<Verdict> {
+    const before = yield* guards.before(write);
+    const verdict = yield* apply(write);
+    if (verdict.kind !== 'landed') return verdict;
+    const broken = before ?? (yield* guards.after(write));
+    return broken ? { kind: 'refused', guard: broken } : verdict;
+  }
+
+  function* commit(
+    writes: readonly Write[],
+    changes: readonly Change[],
+    memory: Memory | undefined,
+  ): Work<Outcome<Verdict>> {
+    if (memory) {
+      yield* SEAL_GUARD.ofMemory(memory);
+      // Looked at first: a repetition of the same request would break the rules that the first one kept.
+      if (!(yield* MEMORIES.keep(memory))) return { value: REMEMBERED, keep: false };
+    }
+    const patched: AnyRecord[] = [];
+    const apply = yield* applier();
+    for (const write of writes) {
+      const verdict = yield* applyGuarded(write, apply);
+      if (verdict.kind !== 'landed') return { value: verdict, keep: false };
+      if (verdict.patched) patched.push(...verdict.patched);
+    }
+    const value: Verdict = patched.length === 0 ? LANDED : { kind: 'landed', patched };
+    return { value, keep: true, changes };
+  }
+
+  return { applier, commit };
+}

@@ -1,0 +1,98 @@
+import type { Loader, Store, Write } from '../directory/store.ts';
+import type { SequencedChange } from '../domain/change.ts';
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { AnyRecord, Resource } from '../domain/resource.ts';
+import { openCommits } from './commit.ts';
+import { openGuards } from './guards.ts';
+import { openLoading } from './loading.ts';
+import { MEMORIES } from './memories.ts';
+import { openPurges } from './purges.ts';
+import { openRemovals } from './removal.ts';
+import type { Statements } from './statements.ts';
+import type { Transactions } from './transactions.ts';
+import { all, first } from './work.ts';
+
+/** What engines do in their own way: reading many records, and single ones as fast as they can. */
+type OfEngine = 'get' | 'list' | 'find' | 'countBelow';
+
+const CHANGES = 'select * from change where realm_id = ? and seq > ? order by seq limit ?';
+const PROBE = 'select store_id from instance';
+
+/** Records and their changes, as far as all engines keep them alike. */
+export function openRecords(
+  of: (resource: Resource) => Statements,
+  { read, write, giveWay }: Transactions,
+): Omit<Store, OfEngine> & Loader {
+  const purges = openPurges(of);
+  const removals = openRemovals(of, purges);
+  const { commit, applier } = openCommits({ of, purges, guards: openGuards(of) });
+  const load = openLoading(of, applier);
+
+  return {
+    commit(writes, changes, memory) {
+      const realms = realmsOf(writes, memory ? [memory.realm] : []);
+      return write(realms, () => commit(writes, changes, memory));
+    },
+    recall: (place, now) => read(() => MEMORIES.recall(place, now)),
+    async forgetExpired(now) {
+      const forgotten = await write([], function* () {
+        const rows = yield* MEMORIES.sweep(now, LIMITS.cascadeRecordsMax);
+        return { value: rows, keep: rows > 0, rows };
+      });
+      if (forgotten >= LIMITS.cascadeRecordsMax) await giveWay();
+      return forgotten;
+    },
+    remove: (removal) => write([removal.key[0]], () => removals.remove(removal)),
+    async purge(removal) {
+      const purged = await write([removal.key[0]], () => removals.purge(removal));
+      if (purged.kind === 'purged' && !purged.isDone) await giveWay();
+      return purged;
+    },
+    load(loads, stopAtFirst) {
+      const realms = realmsOf(loads.map((each) => each.write));
+      return write(realms, () => load(loads, stopAtFirst));
+    },
+    changes: (realm, after, limit) =>
+      read(function* () {
+        const rows = yield* all<ChangeRow>(CHANGES, realm, after, limit);
+        return rows.map(changeOfRow);
+      }),
+    ready: () =>
+      read(function* () {
+        yield* first(PROBE);
+      }),
+  };
+}
+
+function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] = []): readonly Uuid[] {
+  return [...new Set([...writes.map(({ key }) => key[0]), ...more])];
+}
+
+interface ChangeRow {
+  readonly realm_id: string;
+  readonly seq: number | string;
+  readonly event: string;
+  readonly user_id: string | null;
+  readonly record_id: string;
+  readonly revision: string;
+  readonly members: string;
+  readonly actor: string;
+  readonly request_id: string | null;
+  readonly at: number | string;
+}
+
+function changeOfRow(row: ChangeRow): SequencedChange {
+  return {
+    event: row.event,
+    realm: row.realm_id as Uuid,
+    user: (row.user_id ?? undefined) as Uuid | undefined,
+    id: row.record_id as Uuid,
+    revision: row.revision as AnyRecord['revision'],
+    members: row.members === '' ? [] : row.members.split(' '),
+    actor: row.actor,
+    requestId: row.request_id ?? undefined,
+    at: Number(row.at),
+    seq: Number(row.seq),
+  };
+}

@@ -1,0 +1,139 @@
+import type { Purged, Removal, Removed } from '../directory/store.ts';
+import { type Change, changeOf } from '../domain/change.ts';
+import type { Revision, Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Key, keyColumns, parentKey, type Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { dependentsOf } from './cascade.ts';
+import { MEMORIES } from './memories.ts';
+import type { Purges } from './purges.ts';
+import type { Statements } from './statements.ts';
+import { runPatch } from './verdicts.ts';
+import { all, first, type Outcome, run, type Work } from './work.ts';
+
+/** What removing a record takes: two ways to do it. */
+export interface Removals {
+  /** All at once. */
+  remove(removal: Removal): Work<Outcome<Removed>>;
+  /** One step of many. */
+  purge(removal: Omit<Removal, 'seen'>): Work<Outcome<Purged>>;
+}
+
+/** A record that goes. */
+interface Victim {
+  readonly resource: Resource;
+  readonly key: Key;
+  readonly revision: Revision;
+  /** The kind of record above that stays. */
+  readonly bereaves: Resource | undefined;
+}
+
+/** What is there of a record that is to go. */
+interface Held {
+  readonly revision: Revision;
+  readonly kept: number;
+}
+
+const CASCADES = new Map(RESOURCES.map((resource) => [resource, dependentsOf(resource, RESOURCES)]));
+
+/** What goes along with a record, children before parents, at most `limit`. */
+function* victimsOf(gone: Resource, key: Key, limit: number): Work<readonly Victim[]> {
+  const found: Victim[] = [];
+  for (const { resource, select, bereaves } of CASCADES.get(gone) ?? []) {
+    const columns = keyColumns(resource);
+    for (const row of yield* all(select, key[0], key.at(-1) as Uuid, limit - found.length)) {
+      const own = columns.map((column) => row[column]) as unknown as Key;
+      found.push({ resource, key: own, revision: row.revision as Revision, bereaves });
+    }
+    if (found.length >= limit) break;
+  }
+  return found;
+}
+
+const WITHDRAW = 'delete from client_realm where realm_id = ?';
+const TELL_ACCESS = 'update instance set access_version = access_version + 1';
+
+/** The rights to a realm end with it: one that is brought along later under its identifier is another one. */
+function* withdrawRights(realm: Uuid): Work<void> {
+  if ((yield* run(WITHDRAW, realm)) > 0) yield* run(TELL_ACCESS);
+}
+
+export function openRemovals(of: (resource: Resource) => Statements, purges: Purges): Removals {
+  function itself({ resource, key }: Pick<Removal, 'resource' | 'key'>, revision: Revision): Victim {
+    return { resource, key, revision, bereaves: resource.parent?.parent && resource.parent };
+  }
+
+  /** Removes the rows in their order, then touches the users that lost one and stay. Answers all of their changes. */
+  function* take(victims: readonly Victim[], by: Omit<Removal, 'seen'>): Work<Change[]> {
+    const changes: Change[] = [];
+    const areMarked = yield* purges.areUnderWay();
+    for (const { resource, key, revision } of victims) {
+      yield* run(of(resource).remove, ...key);
+      if (areMarked) yield* purges.end(resource, key);
+      if (!resource.parent) yield* withdrawRights(key[0]);
+      changes.push(changeOf(resource, 'deleted', { key, revision }, by.origin));
+    }
+    changes.push(...(yield* touch(victims, by)));
+    return changes;
+  }
+
+  function* touch(
+    victims: readonly Victim[],
+    { origin, mintRevision }: Omit<Removal, 'seen'>,
+  ): Work<Change[]> {
+    const bereft = new Map<string, { readonly resource: Resource; readonly key: Key }>();
+    for (const { key, bereaves } of victims) {
+      const above = parentKey(key);
+      if (bereaves && above) bereft.set(above.join(), { resource: bereaves, key: above });
+    }
+    const changes: Change[] = [];
+    for (const { resource, key } of bereft.values()) {
+      const patch = { members: {}, revision: mintRevision(), at: origin.at };
+      const touched = yield* runPatch({ op: 'patch', resource, key, patch }, of(resource));
+      // One that is being purged is absent for everybody, and goes soon.
+      if (touched) changes.push(changeOf(resource, 'updated', { key, revision: patch.revision }, origin));
+    }
+    return changes;
+  }
+
+  return {
+    *remove(removal) {
+      const { resource, key, seen } = removal;
+      const held = yield* first<Held>(of(resource).selectHeld, ...key);
+      if (!held) return nothing('absent');
+      if ((yield* purges.areUnderWay()) && (yield* purges.isAbsent(resource, key))) return nothing('absent');
+      if (held.kept === 1) return nothing('kept');
+      const below = yield* victimsOf(resource, key, MOST + 1);
+      const rows = yield* MEMORIES.count(resource, key, MOST + 1);
+      if (below.length > MOST || rows > MOST) return { ...nothing('crowded'), rows: MOST };
+      if (seen !== undefined && seen !== held.revision)
+        return { ...nothing('stale'), rows: below.length + rows };
+      const changes = yield* take([...below, itself(removal, held.revision)], removal);
+      yield* MEMORIES.forget(resource, key, MOST);
+      return { value: { kind: 'removed' }, keep: true, changes, rows };
+    },
+
+    *purge(removal) {
+      const { resource, key, origin } = removal;
+      const held = yield* first<Held>(of(resource).selectHeld, ...key);
+      if (!held) return nothing('absent');
+      if (held.kept === 1) return nothing('kept');
+      yield* purges.begin(resource, key, origin.at);
+      const victims = yield* victimsOf(resource, key, MOST);
+      // What is remembered goes last, some in each step as well: from the first one on nobody is told of it.
+      const forgotten = victims.length < MOST ? yield* MEMORIES.forget(resource, key, MOST) : 0;
+      const isDone = victims.length < MOST && forgotten < MOST;
+      const going = isDone ? [...victims, itself(removal, held.revision)] : victims;
+      const changes = yield* take(going, removal);
+      const rows = forgotten + (yield* MEMORIES.sweep(origin.at, MOST));
+      return { value: { kind: 'purged', records: going.length, isDone }, keep: true, changes, rows };
+    },
+  };
+}
+
+/** Records in one commit, and answers as well. */
+const MOST = LIMITS.cascadeRecordsMax;
+
+function nothing<K extends string>(kind: K): Outcome<{ readonly kind: K }> {
+  return { value: { kind }, keep: false };
+}

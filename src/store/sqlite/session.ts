@@ -1,0 +1,69 @@
+import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
+import type { SqlValue } from '../statements.ts';
+import { type Ask, RuleBroken, type Told, type Work } from '../work.ts';
+
+type Row = Record<string, unknown>;
+
+const NO_ROWS: readonly Row[] = Object.freeze([]);
+
+/** Runs pieces of work on one connection, inside whatever transaction is open there. */
+export interface Session {
+  /** Runs a piece to its end, in one go. */
+  perform<T>(work: Work<T>): T;
+}
+
+/** The texts all follow from the descriptions, so that there is an end to what is kept prepared. */
+export function openSession(db: Database): Session {
+  const kept = new Map<string, Statement<Row, SqlValue[]>>();
+
+  function prepared(text: string): Statement<Row, SqlValue[]> {
+    const known = kept.get(text);
+    if (known) return known;
+    const statement = db.prepare<Row, SqlValue[]>(text);
+    kept.set(text, statement);
+    return statement;
+  }
+
+  function tell({ text, values, wants }: Ask): Told {
+    const statement = prepared(text);
+    if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
+    if (wants === 'rows') return { rows: statement.all(...values), count: 0 };
+    const row = statement.get(...values);
+    return { rows: row === null ? NO_ROWS : [row], count: 0 };
+  }
+
+  return {
+    perform<T>(work: Work<T>): T {
+      let step = work.next();
+      while (!step.done) {
+        let told: Told;
+        try {
+          told = tell(step.value);
+        } catch (error) {
+          step = work.throw(step.value.mayBreak ? ruleOf(error) : error);
+          continue;
+        }
+        step = work.next(told);
+      }
+      return step.value;
+    },
+  };
+}
+
+/** `UNIQUE constraint failed: t.realm_id, t.issuer, t.subject` names the columns; nothing names a reference. */
+function ruleOf(error: unknown): unknown {
+  if (!(error instanceof SQLiteError)) return error;
+  switch (error.code) {
+    case 'SQLITE_CONSTRAINT_UNIQUE': {
+      const names = (error.message.split(': ')[1] ?? '').split(', ');
+      return new RuleBroken(
+        { kind: 'unique', columns: names.map((name) => name.split('.')[1] ?? '') },
+        error,
+      );
+    }
+    case 'SQLITE_CONSTRAINT_FOREIGNKEY':
+      return new RuleBroken({ kind: 'reference' }, error);
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,84 @@
+import type { Change } from '../domain/change.ts';
+import type { SqlValue } from './statements.ts';
+
+type Row = Record<string, unknown>;
+
+/** A statement that a piece of work wants run. */
+export interface Ask {
+  /** Its places are `?`, or `?1` where one value stands in several. */
+  readonly text: string;
+  readonly values: readonly SqlValue[];
+  /** The rows it answers, the first one of them, or how many it wrote: what is not wanted need not be told. */
+  readonly wants: 'rows' | 'row' | 'count';
+  /** A rule of the schema may refuse it, and the work goes on then: the statement alone is undone. */
+  readonly mayBreak: boolean;
+}
+
+/** What a statement came to, as far as that was wanted. */
+export interface Told {
+  readonly rows: readonly Row[];
+  readonly count: number;
+}
+
+/**
+ * What is done inside one transaction, whichever engine runs it: one that answers at once runs it through in one go,
+ * a distant one waits at each statement.
+ */
+export type Work<T> = Generator<Ask, T, Told>;
+
+/** The rows that a statement answers. */
+export function* all<R = Row>(text: string, ...values: readonly SqlValue[]): Work<readonly R[]> {
+  const { rows } = yield { text, values, wants: 'rows', mayBreak: false };
+  return rows as readonly R[];
+}
+
+/** The first row that a statement answers. */
+export function* first<R = Row>(text: string, ...values: readonly SqlValue[]): Work<R | undefined> {
+  const { rows } = yield { text, values, wants: 'row', mayBreak: false };
+  return rows[0] as R | undefined;
+}
+
+/** How many rows a statement wrote. */
+export function* run(text: string, ...values: readonly SqlValue[]): Work<number> {
+  const { count } = yield { text, values, wants: 'count', mayBreak: false };
+  return count;
+}
+
+/** How many rows a write wrote that a rule of the schema may refuse. Throws RuleBroken then. */
+export function* attempt(text: string, values: readonly SqlValue[]): Work<number> {
+  const { count } = yield { text, values, wants: 'count', mayBreak: true };
+  return count;
+}
+
+/** The rows that such a write answers. */
+export function* attemptRows(text: string, values: readonly SqlValue[]): Work<readonly Row[]> {
+  const { rows } = yield { text, values, wants: 'rows', mayBreak: true };
+  return rows;
+}
+
+/** Which rule of the schema refused a statement: these columns are taken, or what it refers to is not there. */
+export type Rule =
+  | { readonly kind: 'unique'; readonly columns: readonly string[] }
+  | { readonly kind: 'reference' };
+
+/** Thrown into a piece of work at the statement that broke a rule; never leaves the store. */
+export class RuleBroken extends Error {
+  readonly rule: Rule;
+
+  constructor(rule: Rule, cause: unknown) {
+    super(rule.kind, { cause });
+    this.name = 'RuleBroken';
+    this.rule = rule;
+  }
+}
+
+/** What a piece of work wants done with its writes. */
+export interface Outcome<T> {
+  readonly value: T;
+  /** False undoes the work's own writes; its neighbours in the commit are not touched. */
+  readonly keep: boolean;
+  /** Take their places in the realm's order when the commit does. */
+  readonly changes?: readonly Change[];
+  /** Rows that it looked at or wrote beyond those of its changes, where they may be many. */
+  readonly rows?: number;
+}
