@@ -44,7 +44,7 @@ async function show(path: string, port: string, isOnce: boolean): Promise<void> 
   const settings = readSettings({ database: `sqlite:${path}`, port }, {});
   const vault = await openVault(settings, systemAmbient);
   const server = await serve(settings, vault, openLog(), systemAmbient);
-  const stopped = signalled();
+  const stopped = signalled('on');
   try {
     const links = await plant(vault, server.url);
     const token = await fetchToken(vault, server.url);

@@ -116,7 +116,7 @@ async function exportInto(file: string, what: What): Promise<void> {
 
 async function write(output: Output, { picture, open, within }: What): Promise<number> {
   const stop = new AbortController();
-  void signalled().then(() => stop.abort());
+  void signalled('once').then(() => stop.abort());
   const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;
   const progress = openProgress(total, systemAmbient, process.stderr);
   try {

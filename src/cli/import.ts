@@ -71,7 +71,7 @@ interface Source {
 
 function stopSignal(): AbortSignal {
   const stop = new AbortController();
-  void signalled().then(() => stop.abort());
+  void signalled('once').then(() => stop.abort());
   return stop.signal;
 }
 

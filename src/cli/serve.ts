@@ -14,7 +14,7 @@ export function addServe(program: Command, desk: Desk): void {
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
-      const stopped = signalled();
+      const stopped = signalled('on');
       const log = openLog();
       const vault = await openVault(settings, systemAmbient);
       const path = settings.bootstrapClientFile;
@@ -41,7 +41,7 @@ export function addServe(program: Command, desk: Desk): void {
       const server = await serve(settings, vault, openLog(), systemAmbient);
       process.send?.({ url: server.url });
       await Promise.race([
-        signalled(),
+        signalled('on'),
         new Promise((resolve) => process.once('disconnect', () => resolve(''))),
       ]);
       await server.stop();
@@ -67,9 +67,12 @@ async function tellReady(url: string, { engine }: Vault, settings: Settings, log
   log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
 }
 
-/** Resolves with the name of the signal that asks the process to stop. */
-export function signalled(): Promise<string> {
+/**
+ * Resolves with the name of the signal that asks the process to stop. With `on` those that follow ask for nothing new:
+ * how long a service takes to stop has a bound. With `once` the next one ends the process, whatever it waits for.
+ */
+export function signalled(listen: 'on' | 'once'): Promise<string> {
   return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process[listen](signal, () => resolve(signal));
   });
 }
