@@ -91,9 +91,11 @@ function posted(body: string | undefined): Record<string, string> {
   return { BENCH_BODY: body, BENCH_SALT: `${process.pid}-${runs}-` };
 }
 
+/** The middle one, or the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  const middle = (sorted.length - 1) / 2;
+  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2;
 }
 
 /** The medians of several rounds, each figure by itself. */
@@ -106,8 +108,8 @@ export function medianOf(loads: readonly Load[]): Load {
 }
 
 /**
- * What a figure comes to of another one: the median of what it came to in each round. The two were measured one right
- * after the other there, and a machine is not as fast in every minute.
+ * What a figure comes to of another one: the median of what it came to in each round. The two were measured within
+ * seconds of each other there, and a machine is not as fast in every minute.
  */
 export function medianRatio(of: readonly Load[], by: readonly Load[], figure: keyof Load): number {
   return median(of.map((each, round) => each[figure] / (by[round] as Load)[figure]));

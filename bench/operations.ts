@@ -36,6 +36,7 @@ export interface Operations {
 }
 
 export interface Accompanied {
+  readonly quiet: Load;
   readonly accompanied: Load;
   /** What the lookups keep of their quiet rate, and what their p99 comes to of its quiet value. */
   readonly rateKept: number;
@@ -144,6 +145,7 @@ async function inCompany(url: string, plan: OperationsPlan): Promise<Operations[
     all.push([
       company.kind,
       {
+        quiet: medianOf(quiet),
         accompanied: medianOf(accompanied),
         rateKept: medianRatio(accompanied, quiet, 'requestsPerSecond'),
         p99Grown: medianRatio(accompanied, quiet, 'p99'),

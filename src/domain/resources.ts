@@ -240,3 +240,10 @@ export const DESCRIPTIONS = {
 export type CollectionName = keyof typeof DESCRIPTIONS;
 
 export const RESOURCES: readonly Resource[] = Object.values(DESCRIPTIONS);
+
+/** The resource of that name. Throws where there is none: that is a bug of who asks. */
+export function resourceOf(name: string): Resource {
+  const found = RESOURCES.find((resource) => resource.name === name);
+  if (!found) throw new Error(`no resource ${name}`);
+  return found;
+}

@@ -28,8 +28,8 @@ const WITHDRAW_KEY =
 const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
 const ANY_CHECK = 'select 1 from keyring limit 1';
-const IS_PROVEN = 'select 1 from keyring where key_id = ?';
-const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
+export const IS_PROVEN = 'select 1 from keyring where key_id = ?';
+export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
 
 /** What is left of a secret that was forgotten. */
 const FORGOTTEN = new Uint8Array();

@@ -1,4 +1,5 @@
 import { keyColumns, lineage, membersOf, type Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
 
 /** Records of one resource that go along with a record of another one, and every SQL text about them. */
 export interface Dependent {
@@ -85,3 +86,8 @@ export function isReferredTo(resource: Resource, all: readonly Resource[]): stri
   );
   return referrers.length === 0 ? 'false' : `(${referrers.join(' or ')})`;
 }
+
+/** What goes along with a record of each resource. */
+export const CASCADES: ReadonlyMap<Resource, readonly Dependent[]> = new Map(
+  RESOURCES.map((resource) => [resource, dependentsOf(resource, RESOURCES)]),
+);

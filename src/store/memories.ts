@@ -96,7 +96,7 @@ interface Ending {
 
 function endingOf(condition: string): Ending {
   return {
-    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as some`,
+    count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as ending`,
     forget: forgetting(`${condition} limit ?3`),
   };
 }
@@ -104,9 +104,9 @@ function endingOf(condition: string): Ending {
 /** The answers that end with a record, by the column that names it below. */
 const ENDINGS: Readonly<Record<NonNullable<Resource['foreignKey']>, readonly Ending[]>> = {
   realm_id: [
-    'realm_id = ?2',
+    'realm_id = ?1 and realm_id = ?2',
     // There was no realm to name when the answer to its creation was remembered.
-    `realm_id = '${NIL_UUID}' and record_id = ?2`,
+    `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
   ].map(endingOf),
   user_id: [
     'realm_id = ?1 and user_id = ?2',
@@ -117,6 +117,16 @@ const ENDINGS: Readonly<Record<NonNullable<Resource['foreignKey']>, readonly End
 function endingsOf({ foreignKey }: Resource): readonly Ending[] {
   return foreignKey ? ENDINGS[foreignKey] : [];
 }
+
+/** Every text about answers. */
+export const MEMORY_TEXTS: readonly string[] = [
+  SELECT,
+  CLEAR,
+  INSERT,
+  FORGET_OLDEST,
+  SWEEP,
+  ...Object.values(ENDINGS).flatMap((endings) => endings.flatMap(({ count, forget }) => [count, forget])),
+];
 
 interface MemoryRow {
   readonly realm_id: Uuid;

@@ -6,7 +6,7 @@ import { type Engine, knownMigrations, openSqlite, reopenSqlite } from './sqlite
 import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
 export { refusalOf } from './advice.ts';
-export type { CountQuestion } from './sqlite/counting.ts';
+export type { CountQuestion } from './counting.ts';
 export type { AskReader, ListQuestion } from './sqlite/lists.ts';
 export type { MigrateMode } from './sqlite/migrate.ts';
 export type { Engine } from './sqlite/open.ts';

@@ -3,8 +3,8 @@ import { type Change, changeOf } from '../domain/change.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Key, keyColumns, parentKey, type Resource } from '../domain/resource.ts';
-import { RESOURCES } from '../domain/resources.ts';
-import { dependentsOf } from './cascade.ts';
+import { TOUCH_ACCESS } from './access.ts';
+import { CASCADES } from './cascade.ts';
 import { MEMORIES } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { Statements } from './statements.ts';
@@ -34,8 +34,6 @@ interface Held {
   readonly kept: number;
 }
 
-const CASCADES = new Map(RESOURCES.map((resource) => [resource, dependentsOf(resource, RESOURCES)]));
-
 /** What goes along with a record, children before parents, at most `limit`. */
 function* victimsOf(gone: Resource, key: Key, limit: number): Work<readonly Victim[]> {
   const found: Victim[] = [];
@@ -51,11 +49,10 @@ function* victimsOf(gone: Resource, key: Key, limit: number): Work<readonly Vict
 }
 
 const WITHDRAW = 'delete from client_realm where realm_id = ?';
-const TELL_ACCESS = 'update instance set access_version = access_version + 1';
 
 /** The rights to a realm end with it: one that is brought along later under its identifier is another one. */
 function* withdrawRights(realm: Uuid): Work<void> {
-  if ((yield* run(WITHDRAW, realm)) > 0) yield* run(TELL_ACCESS);
+  if ((yield* run(WITHDRAW, realm)) > 0) yield* run(TOUCH_ACCESS);
 }
 
 export function openRemovals(of: (resource: Resource) => Statements, purges: Purges): Removals {

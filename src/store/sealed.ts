@@ -1,7 +1,7 @@
 import type { Place } from '../access/keyring.ts';
 import type { KeyCheck, SealedStore, SealedValue } from '../access/port.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { TOUCH_ACCESS } from './access.ts';
+import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from './access.ts';
 import type { Dialect } from './dialect.ts';
 import { forgetting } from './memories.ts';
 import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
@@ -21,7 +21,7 @@ interface ValueRow {
 function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }: Dialect) {
   const isByOther = `${column} is not null and length(${column}) > 0 and ${hexBehindFirst(column)} <> ?`;
   const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
-  const inOrder = `order by ${realm}, ${id} limit ?`;
+  const inOrder = 'order by realm, id limit ?';
   return {
     table,
     column,
@@ -37,8 +37,6 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }:
 }
 
 const CHECKS = 'select key_id, created_at from keyring';
-const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
-const IS_PROVEN = 'select 1 from keyring where key_id = ?';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
 /** Sealed values and the keyring's proofs. */

@@ -50,7 +50,7 @@ export function* attempt(text: string, values: readonly SqlValue[]): Work<number
   return count;
 }
 
-/** The rows that such a write answers. */
+/** The rows that such a write answers: it runs to its end for them, because some rules are looked at last. */
 export function* attemptRows(text: string, values: readonly SqlValue[]): Work<readonly Row[]> {
   const { rows } = yield { text, values, wants: 'rows', mayBreak: true };
   return rows;

@@ -2,6 +2,7 @@ import { Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync } from 'node:fs';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { RuleBroken } from '../work.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** Reads go through the page cache of the system rather than through copies of our own. */
@@ -49,7 +50,8 @@ export function isBusy(error: unknown): error is SQLiteError {
 
 /** Engine trouble becomes `unavailable`, its cause kept for the log; anything else is a bug and stays what it is. */
 export function asFault(error: unknown): unknown {
-  return error instanceof SQLiteError ? new Fault('unavailable', [], error) : error;
+  const cause = error instanceof RuleBroken ? error.cause : error;
+  return cause instanceof SQLiteError ? new Fault('unavailable', [], cause) : cause;
 }
 
 /** Rolls back what is open. An engine in trouble may refuse even that; then closing the connection does it. */

@@ -88,19 +88,20 @@ function seekOf(
   );
   return (realm, values) => {
     const sum = checksum(values[place] as string);
-    // Mostly the only row of its checksum, and then the only answer.
+    // Mostly the only row of its checksum, and then the only answer. A subject that another realm has as well is asked
+    // for twice.
     const first = isUnique ? bySum.get(realm, ...values, sum) : undefined;
     if (first === null) return undefined;
-    if (first?.is_sought === 1) return asked(first);
+    if (first?.is_sought === 1) return unmarked(first);
     const rows = bySum.all(realm, ...values, sum);
     if (rows.length > SUMMED_ALIKE_MAX) return soleOf(byTexts.all(realm, ...values));
     const row = soleOf(rows.filter(({ is_sought }) => is_sought === 1));
-    return row && asked(row);
+    return row && unmarked(row);
   };
 }
 
 /** A row without the column that the search added. */
-function asked(row: Row): Row {
+function unmarked(row: Row): Row {
   delete row.is_sought;
   return row;
 }

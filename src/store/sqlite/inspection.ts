@@ -39,7 +39,7 @@ export interface AccessInspection {
 }
 
 export interface SqliteInspection extends Inspection {
-  /** Throws where the tables of access are not there. */
+  /** Its questions throw where the tables of access are not there. */
   readonly accessOf: () => AccessInspection;
 }
 

@@ -2,10 +2,11 @@ import type { Database } from 'bun:sqlite';
 import type { Listed, Listing, MaybePromise, Placed, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
+import { resourceOf } from '../../domain/resources.ts';
 import { clauseOf } from '../filters.ts';
 import type { SqlValue } from '../statements.ts';
 import { readFrom } from './connection.ts';
-import { resourceOf } from './counting.ts';
+
 import { SQLITE, statementsOf } from './dialect.ts';
 import {
   type Budget,

@@ -1,7 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
+import { resourceOf } from '../../domain/resources.ts';
+import { type CountQuestion, openCounting } from '../counting.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
-import { type CountQuestion, openCounting, resourceOf } from './counting.ts';
 import { type ListAnswer, type ListQuestion, openLists } from './lists.ts';
 import { openSnapshot } from './snapshot.ts';
 import { openReading } from './transactions.ts';

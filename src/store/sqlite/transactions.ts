@@ -7,8 +7,11 @@ import type { Snapshot } from './snapshot.ts';
 import type { Writer } from './writer.ts';
 
 /** Reading on one connection. */
-export function openReading(db: Database, snapshot: Snapshot): Pick<Transactions, 'read'> {
-  const { perform } = openSession(db);
+export function openReading(
+  db: Database,
+  snapshot: Snapshot,
+  { perform } = openSession(db),
+): Pick<Transactions, 'read'> {
   const together = db.transaction(<T>(work: Work<T>): T => perform(work)) as typeof perform;
   // One moment for all statements, also where the snapshot shares no transaction.
   return {
@@ -18,10 +21,10 @@ export function openReading(db: Database, snapshot: Snapshot): Pick<Transactions
 
 /** The transactions of one connection. All that is written has one order here, wherever it belongs. */
 export function openTransactions(db: Database, snapshot: Snapshot, writer: Writer): Transactions {
-  const { perform } = openSession(db);
+  const session = openSession(db);
   return {
-    ...openReading(db, snapshot),
-    write: (_, work) => writer.write(() => perform(work())),
+    ...openReading(db, snapshot, session),
+    write: (_, work) => writer.write(() => session.perform(work())),
     giveWay,
   };
 }

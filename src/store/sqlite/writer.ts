@@ -28,7 +28,7 @@ interface Job {
  */
 export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 'prove'>): Writer {
   const begin = db.prepare('begin immediate');
-  const perform = openCommits(db, place);
+  const perform = openGroups(db, place);
   const pauses = openPauses(snapshot);
   let queue: Job[] = [];
   let isDraining = false;
@@ -87,7 +87,7 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
  * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
  * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next one.
  */
-function openCommits(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => void {
+function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => void {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint piece');
   const undo = db.prepare('rollback to piece');
