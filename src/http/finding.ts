@@ -13,7 +13,7 @@ import { locateScope } from './pipeline.ts';
 import { itemPresenterOf } from './present.ts';
 import { NEWEST_FIRST, readQuery, soleFilter } from './query.ts';
 import type { Reply } from './reply.ts';
-import { readSearch } from './search_body.ts';
+import { readSearch, type Search } from './search_body.ts';
 
 /**
  * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
@@ -21,14 +21,16 @@ import { readSearch } from './search_body.ts';
  */
 export function find(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
-  const seek = seeking(resource, rooms, ({ request }) => {
-    const query = readQuery(request.url, { hasFilter: true, hasSort: false });
+  const seek = seeking(resource, rooms, (url: string) => {
+    const query = readQuery(url, { hasFilter: true, hasSort: false });
     const filter = readFilter(query.filter, finding);
     return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
   });
   const read: Stage = (call) => {
-    const filter = soleFilter(call.request.url);
-    return seek(call, filter === undefined ? undefined : readPlain(filter, finding), rooms.pageLength);
+    const { url } = call.request;
+    const filter = soleFilter(url);
+    const sought = filter === undefined ? undefined : readPlain(filter, finding);
+    return seek(call, url, sought, rooms.pageLength);
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), read]);
 }
@@ -39,16 +41,16 @@ export function find(resource: Resource, rooms: ListingRooms): Answer {
  */
 export function search(resource: Resource, rooms: ListingRooms): Answer {
   const finding = findingOf(resource);
-  const seek = seeking(resource, rooms, ({ body = '' }) => {
-    const { filter: text, limit, offset = 0 } = readSearch(body);
+  const seek = seeking(resource, rooms, ({ filter: text, limit, offset = 0 }: Search) => {
     const filter = inBody(() => readFilter(text, finding));
     const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
     return { filter, page, carried: undefined };
   });
   const read: Stage = (call) => {
-    const { filter, limit, offset = 0 } = readSearch(call.body ?? '');
+    const said = readSearch(call.body ?? '');
+    const { filter, limit, offset = 0 } = said;
     const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
-    return seek(call, sought, limit ?? rooms.pageLength);
+    return seek(call, said, sought, limit ?? rooms.pageLength);
   };
   return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
@@ -60,28 +62,27 @@ interface Asked extends Pick<Listing, 'filter' | 'page'> {
 
 /**
  * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
- * asked, or met, otherwise is read whole by `readWhole`, and answered as a list.
+ * asked, or met, otherwise is read whole, by `readWhole` from what was said, and answered as a list.
  */
-function seeking(resource: Resource, rooms: ListingRooms, readWhole: (call: Call) => Asked) {
+function seeking<Said>(resource: Resource, rooms: ListingRooms, readWhole: (said: Said) => Asked) {
   const { store, baseUrl, installation } = rooms;
   const list = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
 
-  function listAll(call: Call): MaybePromise<Reply> {
-    const { carried, ...asked } = readWhole(call);
+  function listAll(call: Call, said: Said): MaybePromise<Reply> {
+    const { carried, ...asked } = readWhole(said);
     return list(call, { ...asked, sort: NEWEST_FIRST }, carried);
   }
 
-  function answer(call: Call, found: Placed | undefined, limit: number): MaybePromise<Reply> {
-    return found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call);
+  function answer(call: Call, said: Said, found: Placed | undefined, limit: number): MaybePromise<Reply> {
+    return found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call, said);
   }
 
-  return (call: Call, sought: Sought | undefined, limit: number): MaybePromise<Reply> => {
-    if (!sought) return listAll(call);
+  return (call: Call, said: Said, sought: Sought | undefined, limit: number): MaybePromise<Reply> => {
+    if (!sought) return listAll(call, said);
     const found = store.find(resource, call.scope?.[0] as Uuid, sought);
-    return found instanceof Promise
-      ? found.then((later) => answer(call, later, limit))
-      : answer(call, found, limit);
+    if (found instanceof Promise) return found.then((later) => answer(call, said, later, limit));
+    return answer(call, said, found, limit);
   };
 }
 

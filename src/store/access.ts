@@ -4,7 +4,7 @@ import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms } from '../domain/principal.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, run, type Work } from './work.ts';
+import { all, first, type Long, run, type Work } from './work.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
 /** Every write moves the version of the table. */
@@ -118,16 +118,13 @@ function* addKey(key: SigningKey): Work<boolean> {
   return (yield* run(INSERT_KEY, ...keyColumnsOf(key))) === 1;
 }
 
-/** Milliseconds since the epoch; some engines answer long numbers as text. */
-type Instant = number | string;
-
-function instantOf(at: Instant | null): number | undefined {
+function instantOf(at: Long | null): number | undefined {
   return at === null ? undefined : Number(at);
 }
 
 interface InstanceRow {
   readonly store_id: string;
-  readonly access_version: number | string;
+  readonly access_version: Long;
 }
 
 interface ClientRealmRow {
@@ -140,12 +137,12 @@ interface ClientRow {
   readonly name: string;
   readonly scopes: string;
   readonly all_realms: number;
-  readonly disabled_at: Instant | null;
+  readonly disabled_at: Long | null;
   readonly secret_digest: Uint8Array;
   readonly previous_digest: Uint8Array | null;
-  readonly previous_expires_at: Instant | null;
-  readonly created_at: Instant;
-  readonly updated_at: Instant;
+  readonly previous_expires_at: Long | null;
+  readonly created_at: Long;
+  readonly updated_at: Long;
   readonly revision: Revision;
 }
 
@@ -153,9 +150,9 @@ interface KeyRow {
   readonly kid: string;
   readonly public_jwk: string;
   readonly private_sealed: Uint8Array;
-  readonly created_at: Instant;
-  readonly signs_from: Instant;
-  readonly withdrawn_at: Instant | null;
+  readonly created_at: Long;
+  readonly signs_from: Long;
+  readonly withdrawn_at: Long | null;
 }
 
 interface KeyCheckRow {

@@ -1,3 +1,4 @@
+import type { Uuid } from '../domain/id.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { SqlValue } from './statements.ts';
 
@@ -6,7 +7,7 @@ export interface Insertion {
   /** Parameters: `lead`, then every column of the record. */
   readonly text: string;
   /** What an engine keeps beside the columns of the description. */
-  readonly lead: (id: string) => readonly SqlValue[];
+  readonly lead: (id: Uuid) => readonly SqlValue[];
 }
 
 /** What engines say differently. */

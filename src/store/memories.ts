@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import { realm, user } from '../domain/resources.ts';
 import { unlessPurged } from './purge_mark.ts';
-import { first, run, type Work } from './work.ts';
+import { first, type Long, run, type Work } from './work.ts';
 
 /** Answers that are kept for the repetition of their request. */
 export interface Memories {
@@ -66,7 +66,7 @@ export const MEMORIES: Memories = {
     yield* run(CLEAR, where, clientId, key);
     yield* run(SWEEP, at, SWEPT_AT_ONCE);
     const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
-    const row = yield* first<{ ordinal: number | string }>(INSERT, where, clientId, key, ...told);
+    const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...told);
     yield* run(FORGET_OLDEST, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
     return true;
   },
@@ -74,7 +74,7 @@ export const MEMORIES: Memories = {
   *count(resource, key, limit) {
     let sum = 0;
     for (const { count } of endingsOf(resource)) {
-      const row = yield* first<{ n: number | string }>(count, key[0], key.at(-1) as Uuid, limit - sum);
+      const row = yield* first<{ n: Long }>(count, key[0], key.at(-1) as Uuid, limit - sum);
       sum += Number(row?.n ?? 0);
     }
     return sum;
@@ -137,8 +137,8 @@ interface MemoryRow {
   readonly record_id: Uuid | null;
   readonly user_id: Uuid | null;
   readonly answer_sealed: Uint8Array;
-  readonly at: number | string;
-  readonly expires_at: number | string;
+  readonly at: Long;
+  readonly expires_at: Long;
 }
 
 function memoryOf(row: MemoryRow): Memory {

@@ -11,7 +11,7 @@ import { openPurges } from './purges.ts';
 import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first } from './work.ts';
+import { all, first, type Long } from './work.ts';
 
 /** What engines do in their own way: reading many records, and single ones as fast as they can. */
 type OfEngine = 'get' | 'list' | 'find' | 'countBelow';
@@ -71,7 +71,7 @@ function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] =
 
 interface ChangeRow {
   readonly realm_id: string;
-  readonly seq: number | string;
+  readonly seq: Long;
   readonly event: string;
   readonly user_id: string | null;
   readonly record_id: string;
@@ -79,7 +79,7 @@ interface ChangeRow {
   readonly members: string;
   readonly actor: string;
   readonly request_id: string | null;
-  readonly at: number | string;
+  readonly at: Long;
 }
 
 function changeOfRow(row: ChangeRow): SequencedChange {

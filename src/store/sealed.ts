@@ -6,7 +6,7 @@ import type { Dialect } from './dialect.ts';
 import { forgetting } from './memories.ts';
 import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, type Outcome, run, type Work } from './work.ts';
+import { all, first, type Long, type Outcome, run, type Work } from './work.ts';
 
 /** No key is named so, and so it is not the name in any ciphertext, however short. */
 const NO_KEY = '-';
@@ -100,7 +100,7 @@ export function openSealed({ read, write, giveWay }: Transactions, dialect: Dial
 
 /** Adds a proof where there is at most one of another key. The newest is the one that was made last. */
 function* addSecond({ keyId, sealed }: KeyCheck, at: number): Work<Outcome<boolean>> {
-  const checks = yield* all<{ key_id: string; created_at: number | string }>(CHECKS);
+  const checks = yield* all<{ key_id: string; created_at: Long }>(CHECKS);
   const others = checks.filter(({ key_id }) => key_id !== keyId);
   if (others.length > 1) return { value: checks.length > others.length, keep: false };
   if (checks.length === others.length) {

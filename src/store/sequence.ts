@@ -1,6 +1,6 @@
 import type { Change } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
-import { first, run, type Work } from './work.ts';
+import { first, type Long, run, type Work } from './work.ts';
 
 const ADVANCE = `insert into realm_clock (realm_id, seq) values (?, ?)
   on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq returning seq`;
@@ -11,7 +11,7 @@ const INSERT = `insert into change
 /** Gives changes their places: one step of each realm's clock for all of its changes, then the rows. */
 export function* sequence(changes: readonly Change[]): Work<void> {
   for (const [realm, ofRealm] of Map.groupBy(changes, (change): Uuid => change.realm)) {
-    const clock = yield* first<{ seq: number | string }>(ADVANCE, realm, ofRealm.length);
+    const clock = yield* first<{ seq: Long }>(ADVANCE, realm, ofRealm.length);
     let seq = Number(clock?.seq ?? 0) - ofRealm.length;
     for (const { event, user, id, revision, members, actor, requestId, at } of ofRealm) {
       seq += 1;

@@ -94,16 +94,19 @@ interface Column {
   readonly member: string | undefined;
 }
 
-/** The statements of each of these resources. Throws for any other one: that is a bug. */
+/** The statements of each of these resources, derived when first asked for. Throws for any other one: that is a bug. */
 export function statementsOver(
   all: readonly Resource[],
   dialect: StatementDialect,
 ): (resource: Resource) => Statements {
-  const made = new Map(all.map((resource) => [resource, statementsFor(resource, all, dialect)]));
+  const made = new Map<Resource, Statements>();
   return (resource) => {
-    const found = made.get(resource);
-    if (!found) throw new Error(`${resource.name} has no table`);
-    return found;
+    const known = made.get(resource);
+    if (known) return known;
+    if (!all.includes(resource)) throw new Error(`${resource.name} has no table`);
+    const statements = statementsFor(resource, all, dialect);
+    made.set(resource, statements);
+    return statements;
   };
 }
 

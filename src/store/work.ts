@@ -14,6 +14,9 @@ export interface Ask {
   readonly mayBreak: boolean;
 }
 
+/** A long number in a row: some engines answer it as text. */
+export type Long = number | string;
+
 /** What a statement came to, as far as that was wanted. */
 export interface Told {
   readonly rows: readonly Row[];

@@ -1,4 +1,3 @@
-import type { Uuid } from '../../domain/id.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../statements.ts';
@@ -16,7 +15,7 @@ export const SQLITE: Dialect = {
     return {
       text: `insert into ${table} (slot, ${columns.join(', ')})
         values (case when ${isTaken} then null else ?1 end, ${places})`,
-      lead: (id) => [slotOf(id as Uuid)],
+      lead: (id) => [slotOf(id)],
     };
   },
 };
