@@ -34,13 +34,15 @@ import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
 import {
   type CountQuestion,
   type Engine,
+  fileOf,
   inspectEngine,
+  nameOf,
   openEngine,
   refusalOf,
   reopenEngine,
 } from './store/open.ts';
 
-export { openReader, refusalOf } from './store/open.ts';
+export { fileOf, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
 
 /** The release of this program, from its package. */
 export const VERSION: string = JSON.parse(
@@ -70,8 +72,8 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
     await ensureSigningKey(engine.access, keyring, ambient);
     return { engine, keyring, keyFileMade: made };
   } catch (error) {
-    engine.close();
-    throw refusalOf(error, settings.database.path);
+    await engine.close();
+    throw refusalOf(error, nameOf(settings.database));
   }
 }
 
@@ -82,7 +84,7 @@ export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engi
 
 /** Opens what another process has already made ready. */
 export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
-  const engine = await reopenEngine(settings.database);
+  const engine = await reopenEngine(settings.database, { version: VERSION, ambient });
   try {
     const source = masterKeySource(settings);
     const { keys } = obtainMasterKeys(source, true, ambient);
@@ -90,8 +92,8 @@ export async function reopenVault(settings: Settings, ambient: Ambient): Promise
     keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
     return { engine, keyring, keyFileMade: undefined };
   } catch (error) {
-    engine.close();
-    throw refusalOf(error, settings.database.path);
+    await engine.close();
+    throw refusalOf(error, nameOf(settings.database));
   }
 }
 
@@ -116,7 +118,7 @@ export async function rewrap(
 ): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
   const source = masterKeySource(settings);
   if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
-  const keyFile = source.from === 'value' ? undefined : source.path;
+  const keyFile = 'path' in source ? source.path : undefined;
   if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
     throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
   }
@@ -136,7 +138,7 @@ export async function rewrap(
     });
     return { ...changed, isKeyMade: isMade, source };
   } finally {
-    engine.close();
+    await engine.close();
   }
 }
 
@@ -162,16 +164,18 @@ interface Readings {
   close(): Promise<void>;
 }
 
-/** Records, what takes long read beside this process; of a database in memory here, for nobody else reaches it. */
-function openReadings({ database: { path } }: Settings, engine: Engine): Readings {
-  if (path === ':memory:') return { store: engine.records, close: async () => undefined };
+/** Records; of a file what takes long is read beside this process, which would stop for it. */
+function openReadings({ database }: Settings, engine: Engine): Readings {
+  const path = fileOf(database);
+  const { embedded } = engine;
+  if (path === undefined || !embedded) return { store: engine.records, close: async () => undefined };
   const readers = openChildren({
     command: besideCommand(READER_COMMAND, '--database', `sqlite:${path}`),
     atOnce: LIMITS.readersMax,
     waitingMax: LIMITS.listsWaitingMax,
     waitMsMax: LIMITS.listMsMax,
   });
-  const list = engine.listBeside(readers.ask);
+  const list = embedded.listBeside(readers.ask);
   const countBelow: Store['countBelow'] = ({ name }, key) => {
     const question: CountQuestion = { resource: name, key };
     return readers.ask<number>(question);

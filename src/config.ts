@@ -6,7 +6,7 @@ import { LIMITS } from './domain/limits.ts';
 import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
 import type { RequestLogging } from './observe/log.ts';
-import { type DatabaseAddress, type MigrateMode, parseDatabase } from './store/open.ts';
+import { type DatabaseAddress, fileOf, isInMemory, type MigrateMode, parseDatabase } from './store/open.ts';
 
 /** One row of the settings table: everything there is to know about a setting, in one place. */
 interface Setting<T> {
@@ -48,7 +48,7 @@ export const SETTINGS = {
     fallback: 'sqlite:./authrealm.db',
     doc: 'where the records are',
     parse: parseDatabase,
-    expects: 'sqlite:PATH',
+    expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
   }),
   masterKeyFile: optional<string>({
     env: 'AUTHREALM_MASTER_KEY_FILE',
@@ -313,7 +313,7 @@ function contradictions(settings: Partial<Settings>): string[] {
   if (settings.masterKey !== undefined && settings.masterKeyFile !== undefined) {
     found.push('AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE exclude each other');
   }
-  if ((settings.processes ?? 1) > 1 && settings.database?.path === ':memory:') {
+  if ((settings.processes ?? 1) > 1 && settings.database !== undefined && isInMemory(settings.database)) {
     found.push('a database in memory belongs to one process: --processes must be 1');
   }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
@@ -356,8 +356,10 @@ function exposures(settings: Partial<Settings>): string[] {
 export function masterKeySource(settings: Settings): MasterKeySource {
   if (settings.masterKey !== undefined) return { from: 'value', value: settings.masterKey };
   if (settings.masterKeyFile !== undefined) return { from: 'file', path: settings.masterKeyFile };
-  const { path } = settings.database;
-  return path === ':memory:' ? { from: 'nowhere' } : { from: 'beside', path: `${path}.key` };
+  const { database } = settings;
+  const file = fileOf(database);
+  if (file !== undefined) return { from: 'beside', path: `${file}.key` };
+  return { from: isInMemory(database) ? 'nowhere' : 'operator' };
 }
 
 /** Certificate and key, read from their files. */

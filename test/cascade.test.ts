@@ -80,7 +80,7 @@ describe('on a disk, with others at it', () => {
   let theirs: Engine;
   beforeAll(async () => {
     ours = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
-    theirs = await reopenEngine(address);
+    theirs = await reopenEngine(address, { version: 'test', ambient: systemAmbient });
   });
   afterAll(() => {
     ours.close();

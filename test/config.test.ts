@@ -55,7 +55,7 @@ test('all mistakes are told at once', () => {
 
 test('a value is never repeated', () => {
   const told = complaints(
-    { database: 'postgres://user:hunter2@host/db' },
+    { database: 'mysql://user:hunter2@host/db' },
     { AUTHREALM_MASTER_KEY: '' },
   ).join();
   expect(told).toContain('--database must be sqlite:PATH');

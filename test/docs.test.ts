@@ -15,7 +15,7 @@ import { openApiDocument } from '../src/http/openapi.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { operationsOf } from './document_caller.ts';
 import type { JsonObject } from './json_schema.ts';
-import { freshFolder, oidcPath, plant, startService } from './kit.ts';
+import { databaseFile, freshFolder, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -293,13 +293,11 @@ test('the lines shown for import can be read', () => {
 describe('the statements an operator may paste', () => {
   const statement = (heading: string): string =>
     /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
-  const fileOf = (service: { settings: { database: { path: string } } }) => service.settings.database.path;
-
   test('a backup of a running service holds what was committed', async () => {
     const service = await startService();
     const planted = await plant(service.vault);
     const copy = join(freshFolder(), 'backup.db');
-    const db = new Database(fileOf(service));
+    const db = new Database(databaseFile(service));
     db.run(statement('## Backups').replace('backup.db', copy));
     db.close();
     const found = new Database(copy, { readonly: true })
@@ -315,12 +313,12 @@ describe('the statements an operator may paste', () => {
     const { clientId, secret } = await before.client('profile-infos:read');
     const old = await before.token('profile-infos:read');
     await before.stop();
-    rmSync(`${fileOf(before)}.key`);
-    const db = new Database(fileOf(before));
+    rmSync(`${databaseFile(before)}.key`);
+    const db = new Database(databaseFile(before));
     db.run(statement('### When the master key is lost'));
     db.close();
 
-    const after = await startService({ database: `sqlite:${fileOf(before)}`, baseUrl: before.url });
+    const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     const { access_token: token } = (await (await after.grant(form)).json()) as { access_token: string };
     expect((await after.get(oidcPath(planted), old)).status).toBe(401);
@@ -334,7 +332,7 @@ test('what another process removes is gone at the next request', async () => {
   const planted = await plant(service.vault);
   const token = await service.token('oidc-profile-infos:read');
   expect((await service.get(oidcPath(planted), token)).status).toBe(200);
-  const other = new Database(service.settings.database.path);
+  const other = new Database(databaseFile(service));
   other.run('delete from oidc_profile_info where id = ?', [planted.oidcLink]);
   other.close();
   expect((await service.get(oidcPath(planted), token)).status).toBe(404);

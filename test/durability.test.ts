@@ -6,7 +6,7 @@ import { chanceOf, freshSeed } from '../prove/chance.ts';
 import { importVictim } from '../prove/killed_import.ts';
 import { writersVictim } from '../prove/killed_writers.ts';
 import { lostOf } from '../prove/victim.ts';
-import { freshFolder, plant, startService } from './kit.ts';
+import { databaseFile, freshFolder, plant, startService } from './kit.ts';
 
 /** `npm run prove` does fifty of larger ones. */
 const ROUNDS = 5;
@@ -40,7 +40,7 @@ const DAMAGES: readonly (readonly [string, RegExp])[] = [
 
 test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, complaint) => {
   const service = await startService();
-  const { path } = service.settings.database;
+  const path = databaseFile(service);
   const { user } = await plant(service.vault);
   await service.stop();
   expect(disagreements(path)).toEqual([]);
@@ -53,7 +53,7 @@ test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, compla
 
 test('what is looked at after a kill sees a lost record and pages that are not whole', async () => {
   const service = await startService();
-  const { path } = service.settings.database;
+  const path = databaseFile(service);
   await plant(service.vault);
   await service.stop();
   expect(lostOf(path, ['gone'])).toEqual(['gone']);

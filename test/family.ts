@@ -9,7 +9,7 @@ import {
   realm,
   user,
 } from '../src/domain/resources.ts';
-import { ISSUER, type Sendable, type Service } from './kit.ts';
+import { databaseFile, ISSUER, type Sendable, type Service } from './kit.ts';
 
 /** The six resources as the suites write them: one row for each, and a test misses the seventh. */
 
@@ -280,7 +280,7 @@ export const OFFLINE = { offline: 'true' } as const;
 
 /** How many records and changes there are, by table. */
 export function rowsOf(service: Service): Readonly<Record<string, number>> {
-  const db = new Database(service.settings.database.path, { readonly: true });
+  const db = new Database(databaseFile(service), { readonly: true });
   try {
     const tables = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
     return Object.fromEntries(

@@ -3,6 +3,7 @@ import { systemAmbient } from '../src/ambient.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
+import type { EmbeddedEngine } from '../src/store/open.ts';
 import {
   errorsOf,
   ISSUER,
@@ -112,14 +113,15 @@ describe('who is this?', () => {
           return find(...question);
         },
       };
-      const listBeside: typeof engine.listBeside = (ask) => {
-        const beside = engine.listBeside(ask);
+      const { embedded } = engine as EmbeddedEngine;
+      const listBeside: typeof embedded.listBeside = (ask) => {
+        const beside = embedded.listBeside(ask);
         return (...question) => {
           asked.push('list');
           return beside(...question);
         };
       };
-      return { ...engine, records: { ...records, list }, listBeside };
+      return { ...engine, records: { ...records, list }, embedded: { ...embedded, listBeside } };
     });
     const at = await plant(counted.vault, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');

@@ -12,7 +12,16 @@ import { openSqliteRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openTransactions } from '../src/store/sqlite/transactions.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
-import { freshFolder, oidcPath, plant, put, realmMembers, type Service, startService } from './kit.ts';
+import {
+  databaseFile,
+  freshFolder,
+  oidcPath,
+  plant,
+  put,
+  realmMembers,
+  type Service,
+  startService,
+} from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
 
 const mounted: string[] = [];
@@ -59,7 +68,7 @@ function boundedByDisk({ vault }: Service, folder: string): Bounded {
 
 /** Where nothing can be mounted: another connection to the same file, which is told how large it may become. */
 function boundedByEngine({ settings }: Service): Bounded {
-  const db = connect(settings.database.path);
+  const db = connect(databaseFile({ settings }));
   const snapshot = openSnapshot(db);
   const writer = openWriter(db, snapshot, openPlace(db.filename));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
@@ -87,7 +96,7 @@ async function writeUntilRefused(records: Bounded['records']): Promise<{ count: 
 }
 
 function counted({ settings }: Service): { realms: number; changes: number; check: string } {
-  const db = new Database(settings.database.path, { readonly: true });
+  const db = new Database(databaseFile({ settings }), { readonly: true });
   const counts = db
     .query<{ realms: number; changes: number }, []>(
       'select (select count(*) from realm) as realms, (select count(*) from change) as changes',

@@ -6,7 +6,7 @@ import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile, oidcProfileInfo, passwordProfileInfo, realm, user } from '../src/domain/resources.ts';
 import { bring, bringFrom, bytesOf, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
-import { type Service, startService } from './kit.ts';
+import { databaseFile, type Service, startService } from './kit.ts';
 
 let service: Service;
 let vault: Vault;
@@ -77,7 +77,7 @@ describe('a whole realm', () => {
     expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
     const login = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(login?.issuer).toBe('https://login.example.com');
-    const db = new Database(service.settings.database.path, { readonly: true });
+    const db = new Database(databaseFile(service), { readonly: true });
     const row = db
       .query<{ client_secret_sealed: Uint8Array }, [string]>(
         'select client_secret_sealed from oidc_profile where id = ?',
@@ -91,7 +91,7 @@ describe('a whole realm', () => {
   });
 
   test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
-    const before = rowsOf(service.settings.database.path, []);
+    const before = rowsOf(databaseFile(service), []);
     const upper = all.map((line) => ({ ...line, id: String(line.id).toUpperCase() }));
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
     for (const isUpsert of [false, true]) {
@@ -99,7 +99,7 @@ describe('a whole realm', () => {
         expect((await bring(vault, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
       }
     }
-    expect(rowsOf(service.settings.database.path, [])).toEqual(before);
+    expect(rowsOf(databaseFile(service), [])).toEqual(before);
     expect(await changes(ids.realm)).toHaveLength(6);
   });
 });
@@ -295,7 +295,7 @@ describe('refused lines of a commit that never came are met again, not lost', ()
 
 test('a database that stays busy is asked again; a signal meanwhile names the line to resume from', async () => {
   const [patient, stopped] = [family(), family()];
-  const holder = new Database(service.settings.database.path);
+  const holder = new Database(databaseFile(service));
   holder.run('begin immediate');
   const stop = new AbortController();
   const reports = Promise.all([

@@ -3,7 +3,7 @@ import type { Vault } from '../src/app.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../src/domain/resources.ts';
 import { bring, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
-import { type Service, startService } from './kit.ts';
+import { databaseFile, type Service, startService } from './kit.ts';
 
 let service: Service;
 let vault: Vault;
@@ -53,7 +53,7 @@ describe('--upsert', () => {
     const { client_secret: _, ...silent } = lines.oidc;
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const secret = (): string => {
-      const row = rowsOf(service.settings.database.path, []).find(({ id }) => id === ids.oidc);
+      const row = rowsOf(databaseFile(service), []).find(({ id }) => id === ids.oidc);
       return vault.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
     };
     expect((await upsert({ ...silent, name: 'Renamed' })).tally).toEqual(tally(0, 0, 1, 0));
@@ -64,12 +64,12 @@ describe('--upsert', () => {
     expect(secret()).toBe('another');
     const { password_hash, ...hashless } = lines.name;
     expect((await upsert({ ...hashless, username: 'renamed' })).tally.replaced).toBe(1);
-    const row = rowsOf(service.settings.database.path).find(({ id }) => id === ids.name);
+    const row = rowsOf(databaseFile(service)).find(({ id }) => id === ids.name);
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
 
   test('what is known of a hash ends with the hash', async () => {
-    const row = () => rowsOf(service.settings.database.path).find(({ id }) => id === ids.name);
+    const row = () => rowsOf(databaseFile(service)).find(({ id }) => id === ids.name);
     const known = { ...lines.name, username: 'renamed', password_normalised: true };
     expect((await upsert(known)).tally.replaced).toBe(1);
     expect(row()).toMatchObject({ password_normalised: 1 });
@@ -94,7 +94,7 @@ describe('--upsert', () => {
     const second = { ...lines.oidc, id: mint() };
     const secondPasswords = { ...lines.passwords, id: mint() };
     await upsert(other, second, secondPasswords, ...elsewhere.all);
-    const before = rowsOf(service.settings.database.path, []);
+    const before = rowsOf(databaseFile(service), []);
     const report = await upsert(
       { ...lines.link, user_authentication_info_id: other.id },
       { ...lines.link, oidc_profile_id: second.id },
@@ -107,7 +107,7 @@ describe('--upsert', () => {
       'another record of the realm has the same id',
       expect.stringContaining('password_profile_id never changes'),
     ] as never);
-    expect(rowsOf(service.settings.database.path, [])).toEqual(before);
+    expect(rowsOf(databaseFile(service), [])).toEqual(before);
   });
 
   test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, serve, type Vault } from '../src/app.ts';
+import { fileOf, openVault, serve, type Vault } from '../src/app.ts';
 import { type Flags, readSettings, type Settings } from '../src/config.ts';
 import { changeOf } from '../src/domain/change.ts';
 import type { Ambient, Uuid } from '../src/domain/id.ts';
@@ -71,6 +71,13 @@ export interface Service {
   put(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
   del(path: string, token: string, headers?: Record<string, string>, body?: Sendable): Promise<Response>;
   stop(): Promise<void>;
+}
+
+/** The file that a service of the suite has its records in. */
+export function databaseFile({ settings }: Pick<Service, 'settings'>): string {
+  const file = fileOf(settings.database);
+  if (file === undefined) throw new Error('the database of this service has no file');
+  return file;
 }
 
 /** `wrap` puts something between the service and its store: a counter, or a failure. */

@@ -16,13 +16,14 @@ import {
   user,
 } from '../src/domain/resources.ts';
 import { clauseOf } from '../src/store/filters.ts';
-import { type Engine, openEngine } from '../src/store/open.ts';
+import { listTable, planOf, type Reading } from '../src/store/list_plans.ts';
+import { entered } from '../src/store/list_reading.ts';
+import type { ListQuestion } from '../src/store/lists.ts';
+import { type EmbeddedEngine, openEngine } from '../src/store/open.ts';
 import { SQLITE, statementsOf } from '../src/store/sqlite/dialect.ts';
-import { entered } from '../src/store/sqlite/list_reading.ts';
-import { listTable, planOf, type Reading } from '../src/store/sqlite/list_statements.ts';
-import type { ListQuestion } from '../src/store/sqlite/lists.ts';
+import { indexesOf } from '../src/store/sqlite/lists.ts';
 import { openReader } from '../src/store/sqlite/reader.ts';
-import { openTotals } from '../src/store/sqlite/totals.ts';
+import { openTotals } from '../src/store/totals.ts';
 import {
   type Ground,
   ground,
@@ -40,7 +41,7 @@ const NEWEST: Sort = { by: 'created_at', isDescending: true };
 const BEGINNING: Page = { kind: 'offset', offset: 0, limit: 25 };
 
 let path: string;
-let engine: Engine;
+let engine: EmbeddedEngine;
 let db: Database;
 let at: Ground;
 let someone: Uuid;
@@ -82,10 +83,10 @@ const filterOf = (resource: Resource, text: string | undefined) =>
 
 /** The statements of a shape, and how the engine goes about each of them. */
 function planned({ resource, depth, filter: text, sort = NEWEST, only }: Asked, narrowed?: Filter) {
-  const table = listTable(db, resource, statementsOf(resource));
+  const table = listTable(resource, statementsOf(resource), indexesOf(db, resource.table));
   const filter = narrowed ?? filterOf(resource, text);
   const { text: where } = clauseOf(filter, table.columnOf, SQLITE);
-  const plan = planOf(table, { depth, filter, hasOnly: only === true, sort, where });
+  const plan = planOf(table, { depth, filter, hasOnly: only === true, sort, where }, SQLITE.lists);
   const steps = (reading: Reading, mayBePurging = false): readonly string[] =>
     db
       .query<{ detail: string }, []>(`explain query plan ${plan.text(reading, mayBePurging)}`)
@@ -163,7 +164,7 @@ const title = ({ resource, depth, filter = 'everything', sort = NEWEST, only }: 
 const SORTING = /TEMP B-TREE/;
 /** Into the table by a value, or along an index in its order; a list of parameters; the few marks of a purge. */
 const INDEXED =
-  /^(?:SEARCH \w+ USING |SCAN json_each |LIST SUBQUERY|(?:CORRELATED )?SCALAR SUBQUERY|CO-ROUTINE|SCAN \(subquery)/;
+  /^(?:SEARCH \w+ USING |SCAN json_each |LIST SUBQUERY|(?:CORRELATED )?SCALAR SUBQUERY|CO-ROUTINE|SCAN (?:\(subquery|probed$))/;
 
 /** The steps that touch a table of records, without those about marks of a purge. */
 const touching = (steps: readonly string[], table: string) =>
@@ -259,7 +260,7 @@ describe('who reads what', () => {
   const ask = async (resource: Resource, filter: string | undefined, listing: Partial<Listing> = {}) => {
     const questions: ListQuestion[] = [];
     const reader = await openReader(path);
-    const list = engine.listBeside((question) => {
+    const list = engine.embedded.listBeside((question) => {
       questions.push(question);
       return reader.answer(question);
     });
@@ -319,7 +320,7 @@ describe('totals', () => {
   async function counting(delayMs = 0) {
     const reader = await openReader(path);
     let asked = 0;
-    const list = engine.listBeside(async (question) => {
+    const list = engine.embedded.listBeside(async (question) => {
       asked += 1;
       await Bun.sleep(delayMs);
       return reader.answer(question);
@@ -360,7 +361,7 @@ describe('totals', () => {
   test('a count that fails is not kept', async () => {
     let isBroken = true;
     const reader = await openReader(path);
-    const list = engine.listBeside(async (question) => {
+    const list = engine.embedded.listBeside(async (question) => {
       if (isBroken) throw new Error('gone');
       return reader.answer(question);
     });

@@ -11,8 +11,9 @@ import { Fault } from '../src/domain/fault.ts';
 import { NIL_UUID } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
-import { MEMORY_TEXTS } from '../src/store/memories.ts';
+import { memoryTexts } from '../src/store/memories.ts';
 import { type Engine, openEngine } from '../src/store/open.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/ground.ts';
 import { FULL_SCOPE, kindOf } from './family.ts';
 import { freePort, freshFolder, plant, startService } from './kit.ts';
@@ -226,7 +227,7 @@ test('that a provider is out of reach is not remembered: the same request succee
 
 test('nothing about answers walks the table: a client with very many costs what one with few does', () => {
   const db = new Database(path, { readonly: true });
-  for (const text of MEMORY_TEXTS) {
+  for (const text of memoryTexts(SQLITE)) {
     const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
     const steps = plan.map(({ detail }) => detail).filter((detail) => detail.includes('idempotency'));
     // What is only counted up to a limit is scanned, after it was searched for.

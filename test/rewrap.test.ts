@@ -14,7 +14,7 @@ import { readSettings, type Settings } from '../src/config.ts';
 import { keyIdOf } from '../src/domain/ciphertext.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
-import { freshFolder, oidcPath, plant, put, startService } from './kit.ts';
+import { databaseFile, freshFolder, oidcPath, plant, put, startService } from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand, start } from './processes.ts';
 
 const SECRET = 'a client secret of a provider';
@@ -59,7 +59,7 @@ describe('keys rewrap', () => {
     const planted = await plant(service.vault);
     await plantSecret(service.vault, planted.realm);
     const before = await service.token('profile-infos:read');
-    const { path } = service.settings.database;
+    const path = databaseFile(service);
     const file = newKeyFile();
     const old = readFileSync(`${path}.key`, 'utf8');
     chmodSync(`${path}.key`, 0o640);

@@ -43,7 +43,7 @@ listContract('sqlite on disk, the long ones beside', async () => {
   const engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
   const reader = await openReader(address);
   return {
-    store: { ...engine.records, list: engine.listBeside(reader.answer) },
+    store: { ...engine.records, list: engine.embedded.listBeside(reader.answer) },
     close() {
       reader.close();
       engine.close();

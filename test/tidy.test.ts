@@ -73,6 +73,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   commander: ['cli'],
   'cli-progress': ['cli'],
   'bun:ffi': ['store'],
+  bun: ['store'],
   'bun:sqlite': ['store'],
   'node:crypto': ['access'],
   'node:dns': ['outbound'],

@@ -25,7 +25,8 @@ export type MasterKeySource =
   | { readonly from: 'value'; readonly value: string }
   | { readonly from: 'file'; readonly path: string }
   | { readonly from: 'beside'; readonly path: string }
-  | { readonly from: 'nowhere' };
+  | { readonly from: 'nowhere' }
+  | { readonly from: 'operator' };
 
 /** Reads 32 bytes written as base64url, base64 or hex. */
 export function parseMasterKey(raw: string): Uint8Array | undefined {
@@ -51,6 +52,11 @@ export function obtainMasterKeys(
       return { keys: [parsed(source.value, 'AUTHREALM_MASTER_KEY')] };
     case 'file':
       return { keys: readKeyFile(source.path) };
+    case 'operator':
+      throw new Refusal(
+        'this database needs a master key, which is not kept beside it: authrealm keys make FILE makes one; give it by ' +
+          '--master-key-file FILE to every process',
+      );
     case 'nowhere':
       return { keys: [ambient.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {

@@ -35,7 +35,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     try {
       return await work(engine.access);
     } finally {
-      engine.close();
+      await engine.close();
     }
   }
 

@@ -57,7 +57,7 @@ async function show(path: string, port: string, isOnce: boolean): Promise<void> 
     await stopped;
   } finally {
     await server.stop();
-    vault.engine.close();
+    await vault.engine.close();
   }
 }
 

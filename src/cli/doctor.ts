@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { accessChecks } from '../access/inspection.ts';
 import { systemAmbient } from '../ambient.ts';
-import { givenKeyring, inspect, VERSION } from '../app.ts';
+import { fileOf, givenKeyring, inspect, VERSION } from '../app.ts';
 import { masterKeySource, SETTINGS, type SettingName, type SettingOrigin, type Settings } from '../config.ts';
 import {
   type Check,
@@ -92,7 +92,7 @@ const OTHERS_MAY_WRITE = 0o022;
 
 /** Sizes and modes of the database, its log, the key and the copies beside them. */
 function checkFiles(settings: Settings, sheet: Sheet): void {
-  const { path } = settings.database;
+  const path = fileOf(settings.database);
   for (const file of filesOf(settings)) {
     const { size, mode } = statSync(file);
     const told = (mode & 0o777).toString(8).padStart(4, '0');
@@ -102,22 +102,25 @@ function checkFiles(settings: Settings, sheet: Sheet): void {
       sheet.find({ says: `${file} has mode ${told}, others may ${verbs.join(' and ')} it: chmod 600` });
     }
   }
-  if (!existsSync(path)) throw new Refusal(`there is no database ${path}`);
+  if (path !== undefined && !existsSync(path)) throw new Refusal(`there is no database ${path}`);
   const key = masterKeySource(settings);
   if ('path' in key && !existsSync(key.path))
     sheet.find({ says: `the master key file ${key.path} is missing` });
 }
 
 function filesOf(settings: Settings): readonly string[] {
-  const { path } = settings.database;
   const key = masterKeySource(settings);
-  const beside = besides(path).filter((name) =>
-    /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued)?$/.test(rest(name, path)),
-  );
   const named = 'path' in key ? [key.path] : [];
-  return [...new Set([...beside.map((name) => join(dirname(path), name)), ...named])].filter((file) =>
+  return [...new Set([...databaseFiles(fileOf(settings.database)), ...named])].filter((file) =>
     existsSync(file),
   );
+}
+
+function databaseFiles(path: string | undefined): readonly string[] {
+  if (path === undefined) return [];
+  return besides(path)
+    .filter((name) => /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued)?$/.test(rest(name, path)))
+    .map((name) => join(dirname(path), name));
 }
 
 /** Names in the folder of the database that begin with its own. */
@@ -140,7 +143,8 @@ const REHEARSAL = /^\.authrealm-/;
 
 /** What commands leave beside the database when they are killed. */
 function checkLeftovers(settings: Settings, sheet: Sheet): void {
-  const { path } = settings.database;
+  const path = fileOf(settings.database);
+  if (path === undefined) return;
   const folder = dirname(path);
   if (!existsSync(folder)) return;
   for (const name of readdirSync(folder)) {

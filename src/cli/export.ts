@@ -1,11 +1,11 @@
 import { existsSync, lstatSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openDatabase, openVault } from '../app.ts';
+import { fileOf, isInMemory, openDatabase, openVault } from '../app.ts';
 import type { Settings } from '../config.ts';
 import { countRecords, exportRecords } from '../directory/exporting.ts';
 import type { OpenSecret } from '../directory/format.ts';
-import type { Picture } from '../directory/store.ts';
+import type { MaybePromise, Picture } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
@@ -41,7 +41,7 @@ export function addExport(program: Command, desk: Desk): void {
         await exportInto(file, { picture, open, within: options.realm });
       } finally {
         picture.close();
-        close();
+        await close();
       }
     });
 }
@@ -69,16 +69,17 @@ function proveTarget(file: string, { withSecrets }: ExportOptions): void {
   );
 }
 
-function proveDatabase({ database: { path } }: Settings): void {
-  if (path === ':memory:') throw new Refusal('a database in memory holds nothing to export');
-  if (!existsSync(path)) throw new Refusal(`there is no database ${path} to export`);
+function proveDatabase({ database }: Settings): void {
+  if (isInMemory(database)) throw new Refusal('a database in memory holds nothing to export');
+  const file = fileOf(database);
+  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file} to export`);
 }
 
 /** What there is to export, and what opens its secrets. */
 interface Source {
   readonly picture: Picture;
   readonly open: OpenSecret | undefined;
-  readonly close: () => void;
+  readonly close: () => MaybePromise<void>;
 }
 
 /** Opens the database; the master key only where secrets are wanted. */
@@ -90,7 +91,7 @@ async function openSource(settings: Settings, { withSecrets }: ExportOptions): P
   try {
     return { picture: await engine.records.picture(), open, close: () => engine.close() };
   } catch (error) {
-    engine.close();
+    await engine.close();
     throw error;
   }
 }

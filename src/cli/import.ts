@@ -2,7 +2,7 @@ import { createReadStream, existsSync, rmSync, type Stats, statSync } from 'node
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, reopenVault, type Vault } from '../app.ts';
+import { fileOf, isInMemory, openVault, reopenVault, type Vault } from '../app.ts';
 import { masterKeySource, type Settings } from '../config.ts';
 import { importLines, type Report, type Tally } from '../directory/importing.ts';
 import { linesOf } from '../directory/lines.ts';
@@ -101,15 +101,19 @@ async function perform(settings: Settings, source: Source): Promise<ImportReport
     tellKeyFile(vault);
     return await importInto(vault, source);
   } finally {
-    vault.engine.close();
+    await vault.engine.close();
   }
 }
 
 /** Imports into a complete copy of the database, so that nobody who writes to the real one ever waits for it. */
 async function rehearse(settings: Settings, source: Source): Promise<ImportReport> {
-  const { path } = settings.database;
-  if (path === ':memory:')
+  const path = fileOf(settings.database);
+  if (isInMemory(settings.database))
     throw new Refusal('a database in memory has nothing to try an import on: leave --dry-run out');
+  if (path === undefined)
+    throw new Refusal(
+      '--dry-run tries an import on a copy of a SQLite file: copy this database to one first',
+    );
   if (!existsSync(path))
     throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
   const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient);
@@ -121,13 +125,13 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
     return await importIntoCopy(settings, copy, source);
   } finally {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
-    vault.engine.close();
+    await vault.engine.close();
   }
 }
 
 async function copyInto({ engine }: Vault, copy: string): Promise<void> {
   try {
-    await engine.copyTo(copy);
+    await engine.embedded?.copyTo(copy);
   } catch (error) {
     throw notRehearsed(error);
   }
@@ -136,7 +140,7 @@ async function copyInto({ engine }: Vault, copy: string): Promise<void> {
 /** The copy's secrets are opened by the key of the original. */
 async function importIntoCopy(settings: Settings, path: string, source: Source): Promise<ImportReport> {
   const key = masterKeySource(settings);
-  const copied = { ...settings, database: { ...settings.database, path } };
+  const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
   const vault = await reopenVault(
     key.from === 'beside' ? { ...copied, masterKeyFile: key.path } : copied,
     systemAmbient,
@@ -144,7 +148,7 @@ async function importIntoCopy(settings: Settings, path: string, source: Source):
   try {
     return await importInto(vault, source);
   } finally {
-    vault.engine.close();
+    await vault.engine.close();
   }
 }
 

@@ -52,7 +52,7 @@ export function addInit(program: Command, desk: Desk): void {
         const calls = { program: desk.programName, flags: desk.flagsOf(command) };
         tellNext(settings, beginning, calls);
       } finally {
-        vault.engine.close();
+        await vault.engine.close();
       }
     });
 }

@@ -17,7 +17,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
       const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
       const stored = (await engine.access.table(undefined))?.signingKeys ?? [];
       for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemAmbient.now())));
-      engine.close();
+      await engine.close();
     });
 
   addDatabaseSettings(keys.command('rotate'))
@@ -26,7 +26,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
       const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
       const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemAmbient);
       console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
-      engine.close();
+      await engine.close();
     });
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
@@ -34,7 +34,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     .action(async (kid: string, _options, command: Command) => {
       const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemAmbient);
-      engine.close();
+      await engine.close();
       if (!isDone)
         throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
       console.log(`${kid} is withdrawn`);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openDatabase } from '../app.ts';
+import { fileOf, isInMemory, openDatabase } from '../app.ts';
 import type { Settings } from '../config.ts';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -27,15 +27,16 @@ export function addPurge(program: Command, desk: Desk): void {
         const records = await purge(engine.records, resource, key);
         console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);
       } finally {
-        engine.close();
+        await engine.close();
       }
     });
 }
 
 /** Opening one that is not there would make it. */
-function proveDatabase({ database: { path } }: Settings): void {
-  if (path === ':memory:') throw new Refusal('a database in memory holds nothing to purge');
-  if (!existsSync(path)) throw new Refusal(`there is no database ${path} to purge`);
+function proveDatabase({ database }: Settings): void {
+  if (isInMemory(database)) throw new Refusal('a database in memory holds nothing to purge');
+  const file = fileOf(database);
+  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file} to purge`);
 }
 
 /** Removes step by step until the record itself is gone; answers how many records went. */

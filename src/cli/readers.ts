@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { openReader, READER_COMMAND } from '../app.ts';
 import { serveParent } from '../children.ts';
+import { Refusal } from '../domain/fault.ts';
 import type { CountQuestion, ListQuestion } from '../store/open.ts';
 import { addSettings, type Desk } from './cli.ts';
 
@@ -8,7 +9,9 @@ import { addSettings, type Desk } from './cli.ts';
 export function addReader(program: Command, desk: Desk): void {
   addSettings(program.command(READER_COMMAND, { hidden: true }), ['database']).action(
     async (_options, command: Command) => {
-      const reader = await openReader(desk.settingsOf(command).database);
+      const { database } = desk.settingsOf(command);
+      if (database.engine !== 'sqlite') throw new Refusal('only a SQLite file is read beside its service');
+      const reader = await openReader(database);
       await serveParent((asked) => {
         const question = asked as ListQuestion | CountQuestion;
         return 'listing' in question ? reader.answer(question) : reader.count(question);

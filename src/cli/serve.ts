@@ -28,10 +28,10 @@ export function addServe(program: Command, desk: Desk): void {
           ? await serve(settings, vault, log, systemAmbient)
           : await startWorkers(settings, desk.flagsOf(command), log);
       await tellReady(serving.url, vault, settings, log);
-      if (settings.processes > 1) vault.engine.close();
+      if (settings.processes > 1) await vault.engine.close();
       log.write({ event: 'stopping', signal: await stopped });
       await serving.stop();
-      if (settings.processes === 1) vault.engine.close();
+      if (settings.processes === 1) await vault.engine.close();
       log.write({ event: 'stopped' });
     });
   addSettings(program.command(WORKER_COMMAND, { hidden: true }), names).action(
@@ -45,7 +45,7 @@ export function addServe(program: Command, desk: Desk): void {
         new Promise((resolve) => process.once('disconnect', () => resolve(''))),
       ]);
       await server.stop();
-      vault.engine.close();
+      await vault.engine.close();
       process.disconnect?.();
     },
   );

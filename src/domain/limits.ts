@@ -18,6 +18,13 @@ export const LIMITS = Object.freeze({
   drainMsMax: 10_000,
   /** How long a read or write waits for a busy database; less than `answerMsMax`. */
   storeWaitMsMax: 4_000,
+  /** Connections of a process to a database that is not embedded: for lookups, for transactions, for short lists. */
+  lookupConnectionsMax: 4,
+  transactionConnectionsMax: 8,
+  listConnectionsMax: 4,
+  /** Lookups of one resource in one realm that share a statement, and such statements under way at once. */
+  lookupsTogetherMax: 256,
+  lookupStatementsMax: 2,
   /** How long a start waits for another process that makes or migrates the database. */
   startWaitMsMax: 30_000,
   writesQueuedMax: 10_000,

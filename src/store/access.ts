@@ -27,7 +27,7 @@ const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
 const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
-const ANY_CHECK = 'select 1 from keyring limit 1';
+export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_PROVEN = 'select 1 from keyring where key_id = ?';
 export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
 

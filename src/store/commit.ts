@@ -2,9 +2,9 @@ import type { Memory, Verdict, Write } from '../directory/store.ts';
 import type { Change } from '../domain/change.ts';
 import type { AnyRecord, Resource } from '../domain/resource.ts';
 import type { Guards } from './guards.ts';
-import { MEMORIES } from './memories.ts';
+import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
-import { SEAL_GUARD } from './seal_guard.ts';
+import type { SealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
 import { applyWrite, LANDED } from './verdicts.ts';
 import type { Outcome, Work } from './work.ts';
@@ -13,17 +13,19 @@ interface Rooms {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly guards: Guards;
+  readonly memories: Memories;
+  readonly sealGuard: SealGuard;
 }
 
 const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
 
 /** The work of a commit, and of single writes without guards. */
-export function openCommits({ of, purges, guards }: Rooms) {
+export function openCommits({ of, purges, guards, memories, sealGuard }: Rooms) {
   /** What applies the writes of one transaction: whether anything is being purged is asked once for all of them. */
   function* applier(): Work<(write: Write) => Work<Verdict>> {
     const isPurging = yield* purges.areUnderWay();
     return function* (write) {
-      yield* SEAL_GUARD.ofWrite(write);
+      yield* sealGuard.ofWrite(write);
       const hindrance = isPurging ? yield* purges.hindrance(write) : undefined;
       return hindrance ?? (yield* applyWrite(write, of));
     };
@@ -43,9 +45,9 @@ export function openCommits({ of, purges, guards }: Rooms) {
     memory: Memory | undefined,
   ): Work<Outcome<Verdict>> {
     if (memory) {
-      yield* SEAL_GUARD.ofMemory(memory);
+      yield* sealGuard.ofMemory(memory);
       // Looked at first: a repetition of the same request would break the rules that the first one kept.
-      if (!(yield* MEMORIES.keep(memory))) return { value: REMEMBERED, keep: false };
+      if (!(yield* memories.keep(memory))) return { value: REMEMBERED, keep: false };
     }
     const patched: AnyRecord[] = [];
     const apply = yield* applier();

@@ -21,4 +21,35 @@ export interface Dialect {
   /** SQL for eight bytes of a value behind its first one, as hexadecimal digits in lower case. */
   readonly hexBehindFirst: (value: string) => string;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
+  /** Whether long numbers come back as text. */
+  readonly tellsLongsAsText: boolean;
+  readonly lists: ListDialect;
+  /** What a select that ends so does with the rows it answers, until the transaction ends. */
+  readonly claims: Claims;
+}
+
+/** How lists are read. */
+export interface ListDialect {
+  /** Behind the name of a table: the index to read it by. Empty where the engine is left to choose. */
+  readonly by: (index: string) => string;
+  /** Whether a column has one of the values of a place, and those values as one. */
+  readonly isAmong: (column: string) => string;
+  readonly among: (values: readonly string[]) => SqlValue;
+  /**
+   * `n`, how many rows there are behind `source`, counted up to `most`; and `slots`, where they lie, if an engine can
+   * tell.
+   */
+  readonly few: (source: string, most: number) => string;
+  /** What holds of the rows in those slots, which are its one value; undefined where none were told. */
+  readonly isInSlots: string | undefined;
+}
+
+/** Ends of a select where writers of several realms meet. Empty where an engine has one writer at a time. */
+export interface Claims {
+  /** Waits for whoever writes these rows, and lets nobody else write them. */
+  readonly alone: string;
+  /** The same, of those that nobody else claims: it never waits. */
+  readonly free: string;
+  /** Others may claim them so as well, and nobody may write them. */
+  readonly together: string;
 }

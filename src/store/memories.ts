@@ -3,6 +3,7 @@ import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import { realm, user } from '../domain/resources.ts';
+import type { Dialect } from './dialect.ts';
 import { unlessPurged } from './purge_mark.ts';
 import { first, type Long, run, type Work } from './work.ts';
 
@@ -47,8 +48,6 @@ const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and 
 const INSERT = `insert into idempotency (${COLUMNS})
   values (?1, ?2, ?3, coalesce((select max(ordinal) from idempotency where client_id = ?2), 0) + 1,
     ?4, ?5, ?6, ?7, ?8, ?9, ?10) returning ordinal`;
-const FORGET_OLDEST = 'delete from idempotency where client_id = ? and ordinal <= ?';
-const SWEEP = forgetting('expires_at <= ?1 order by expires_at limit ?2');
 
 /** Deletes the answers that a selection names. */
 export function forgetting(selection: string): string {
@@ -56,37 +55,46 @@ export function forgetting(selection: string): string {
     (select realm_id, client_id, key from idempotency where ${selection})`;
 }
 
-export const MEMORIES: Memories = {
-  *recall({ realm: at, clientId, key }, now) {
-    const row = yield* first<MemoryRow>(SELECT, at, clientId, key, now);
-    return row && memoryOf(row);
-  },
-  *keep({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
-    if (yield* first(SELECT, where, clientId, key, at)) return false;
-    yield* run(CLEAR, where, clientId, key);
-    yield* run(SWEEP, at, SWEPT_AT_ONCE);
-    const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
-    const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...told);
-    yield* run(FORGET_OLDEST, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
-    return true;
-  },
-  sweep: (now, limit) => run(SWEEP, now, limit),
-  *count(resource, key, limit) {
-    let sum = 0;
-    for (const { count } of endingsOf(resource)) {
-      const row = yield* first<{ n: Long }>(count, key[0], key.at(-1) as Uuid, limit - sum);
-      sum += Number(row?.n ?? 0);
-    }
-    return sum;
-  },
-  *forget(resource, key, limit) {
-    let sum = 0;
-    for (const { forget } of endingsOf(resource)) {
-      sum += yield* run(forget, key[0], key.at(-1) as Uuid, limit - sum);
-    }
-    return sum;
-  },
-};
+export function openMemories(dialect: Pick<Dialect, 'claims'>): Memories {
+  const { forgetOldest, sweep, endings } = deletionsOf(dialect);
+
+  /** What becomes of the answers that end with a record. */
+  function endingsOf({ foreignKey }: Resource): readonly Ending[] {
+    return foreignKey ? endings[foreignKey] : [];
+  }
+
+  return {
+    *recall({ realm: at, clientId, key }, now) {
+      const row = yield* first<MemoryRow>(SELECT, at, clientId, key, now);
+      return row && memoryOf(row);
+    },
+    *keep({ realm: where, clientId, key, body, status, recordId, user: owner, sealed, at, expiresAt }) {
+      if (yield* first(SELECT, where, clientId, key, at)) return false;
+      yield* run(CLEAR, where, clientId, key);
+      yield* run(sweep, at, SWEPT_AT_ONCE);
+      const told = [body, status, recordId ?? null, owner ?? null, sealed, at, expiresAt];
+      const row = yield* first<{ ordinal: Long }>(INSERT, where, clientId, key, ...told);
+      yield* run(forgetOldest, clientId, Number(row?.ordinal ?? 0) - LIMITS.idempotencyKeysPerClientMax);
+      return true;
+    },
+    sweep: (now, limit) => run(sweep, now, limit),
+    *count(resource, key, limit) {
+      let sum = 0;
+      for (const { count } of endingsOf(resource)) {
+        const row = yield* first<{ n: Long }>(count, key[0], key.at(-1) as Uuid, limit - sum);
+        sum += Number(row?.n ?? 0);
+      }
+      return sum;
+    },
+    *forget(resource, key, limit) {
+      let sum = 0;
+      for (const { forget } of endingsOf(resource)) {
+        sum += yield* run(forget, key[0], key.at(-1) as Uuid, limit - sum);
+      }
+      return sum;
+    },
+  };
+}
 
 /** What becomes of at most so many answers of one condition. Parameters: realm, identifier, limit. */
 interface Ending {
@@ -94,39 +102,48 @@ interface Ending {
   readonly forget: string;
 }
 
-function endingOf(condition: string): Ending {
-  return {
+type Endings = Readonly<Record<NonNullable<Resource['foreignKey']>, readonly Ending[]>>;
+
+/**
+ * The texts that forget. Those of a client or of a time reach into realms that others write in, and leave what these
+ * claim for the next one; those that go with a record must have them all.
+ */
+function deletionsOf({ claims }: Pick<Dialect, 'claims'>) {
+  const endingOf = (condition: string): Ending => ({
     count: `select count(*) as n from (select 1 from idempotency where ${condition} limit ?3) as ending`,
-    forget: forgetting(`${condition} limit ?3`),
+    forget: forgetting(`${condition} limit ?3${claims.alone}`),
+  });
+  const endings: Endings = {
+    realm_id: [
+      'realm_id = ?1 and realm_id = ?2',
+      // There was no realm to name when the answer to its creation was remembered.
+      `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
+    ].map(endingOf),
+    user_id: [
+      'realm_id = ?1 and user_id = ?2',
+      'realm_id = ?1 and record_id = ?2 and user_id is distinct from ?2',
+    ].map(endingOf),
+  };
+  return {
+    forgetOldest: forgetting(`client_id = ? and ordinal <= ?${claims.free}`),
+    sweep: forgetting(`expires_at <= ?1 order by expires_at limit ?2${claims.free}`),
+    endings,
   };
 }
 
-/** The answers that end with a record, by the column that names it below. */
-const ENDINGS: Readonly<Record<NonNullable<Resource['foreignKey']>, readonly Ending[]>> = {
-  realm_id: [
-    'realm_id = ?1 and realm_id = ?2',
-    // There was no realm to name when the answer to its creation was remembered.
-    `realm_id = '${NIL_UUID}' and record_id = ?1 and record_id = ?2`,
-  ].map(endingOf),
-  user_id: [
-    'realm_id = ?1 and user_id = ?2',
-    'realm_id = ?1 and record_id = ?2 and user_id is distinct from ?2',
-  ].map(endingOf),
-};
-
-function endingsOf({ foreignKey }: Resource): readonly Ending[] {
-  return foreignKey ? ENDINGS[foreignKey] : [];
-}
-
 /** Every text about answers. */
-export const MEMORY_TEXTS: readonly string[] = [
-  SELECT,
-  CLEAR,
-  INSERT,
-  FORGET_OLDEST,
-  SWEEP,
-  ...Object.values(ENDINGS).flatMap((endings) => endings.flatMap(({ count, forget }) => [count, forget])),
-];
+export function memoryTexts(dialect: Pick<Dialect, 'claims'>): readonly string[] {
+  const { forgetOldest, sweep, endings } = deletionsOf(dialect);
+  const ofEndings = Object.values(endings).flat();
+  return [
+    SELECT,
+    CLEAR,
+    INSERT,
+    forgetOldest,
+    sweep,
+    ...ofEndings.flatMap(({ count, forget }) => [count, forget]),
+  ];
+}
 
 interface MemoryRow {
   readonly realm_id: Uuid;

@@ -1,62 +1,91 @@
-import type { Ambient } from '../domain/id.ts';
+import { Refusal } from '../domain/fault.ts';
 import { refusalOf } from './advice.ts';
+import type { EmbeddedEngine, Engine } from './engine.ts';
+import type { MigrateMode, Program } from './migrations.ts';
+import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
+import { openPostgres } from './postgres/open.ts';
 import { inspectSqlite, type SqliteInspection } from './sqlite/inspection.ts';
-import type { MigrateMode } from './sqlite/migrate.ts';
-import { type Engine, knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
+import { knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
 import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
 export { refusalOf } from './advice.ts';
 export type { CountQuestion } from './counting.ts';
-export type { AskReader, ListQuestion } from './sqlite/lists.ts';
-export type { MigrateMode } from './sqlite/migrate.ts';
-export type { Engine } from './sqlite/open.ts';
+export type { EmbeddedEngine, Engine } from './engine.ts';
+export type { AskReader, ListQuestion } from './lists.ts';
+export type { MigrateMode, Program } from './migrations.ts';
+export type { PostgresAddress } from './postgres/address.ts';
 
-/** Where the records are: today a SQLite file, or `:memory:` for one that ends with the process. */
-export interface DatabaseAddress {
+/** A SQLite file, or `:memory:` for a database that ends with the process. */
+export interface SqliteAddress {
   readonly engine: 'sqlite';
   readonly path: string;
 }
 
-/** Reads `sqlite:PATH`. Answers undefined for anything else. */
+/** Where the records are. */
+export type DatabaseAddress = SqliteAddress | PostgresAddress;
+
+/** Reads `sqlite:PATH` and `postgres://…`. Answers undefined for anything else. */
 export function parseDatabase(url: string): DatabaseAddress | undefined {
   const path = /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1];
-  return path === undefined ? undefined : { engine: 'sqlite', path };
-}
-
-export interface Program {
-  readonly version: string;
-  readonly ambient: Ambient;
+  return path === undefined ? parsePostgres(url) : { engine: 'sqlite', path };
 }
 
 /** Opens the database, made if absent, its schema brought up as `mode` says. Throws Refusal with what to do. */
+export function openEngine(
+  address: SqliteAddress,
+  mode: MigrateMode,
+  program: Program,
+): Promise<EmbeddedEngine>;
+export function openEngine(address: DatabaseAddress, mode: MigrateMode, program: Program): Promise<Engine>;
 export async function openEngine(
   address: DatabaseAddress,
   mode: MigrateMode,
   program: Program,
 ): Promise<Engine> {
   try {
-    return await openSqlite(address.path, mode, program);
+    return await (address.engine === 'sqlite'
+      ? openSqlite(address.path, mode, program)
+      : openPostgres(address, mode, program));
   } catch (error) {
-    throw refusalOf(error, address.path);
+    throw refusalOf(error, nameOf(address));
   }
 }
 
+/** What an address is called in a message: never with a password. */
+export function nameOf(address: DatabaseAddress): string {
+  if (address.engine === 'sqlite') return address.path;
+  return `${address.database} on ${address.hosts.map(({ host, port }) => `${host}:${port}`).join(', ')}`;
+}
+
+/** Whether the database ends with the process. */
+export function isInMemory(address: DatabaseAddress): boolean {
+  return address.engine === 'sqlite' && address.path === ':memory:';
+}
+
+/** The file of a database that has one of its own; undefined for every other. */
+export function fileOf(address: DatabaseAddress): string | undefined {
+  return address.engine === 'sqlite' && !isInMemory(address) ? address.path : undefined;
+}
+
 /** Opens a database to look at it, whatever its schema. Throws Refusal where there is none. */
-export function inspectEngine({ path }: DatabaseAddress): SqliteInspection {
-  return inspectSqlite(path, knownMigrations());
+export function inspectEngine(address: DatabaseAddress): SqliteInspection {
+  if (address.engine !== 'sqlite') throw new Refusal('doctor looks into SQLite files alone');
+  return inspectSqlite(address.path, knownMigrations());
 }
 
 /** Opens a database that the parent process has already made ready. */
-export async function reopenEngine(address: DatabaseAddress): Promise<Engine> {
+export async function reopenEngine(address: DatabaseAddress, program: Program): Promise<Engine> {
   try {
-    return await reopenSqlite(address.path);
+    return await (address.engine === 'sqlite'
+      ? reopenSqlite(address.path)
+      : openPostgres(address, 'off', program));
   } catch (error) {
-    throw refusalOf(error, address.path);
+    throw refusalOf(error, nameOf(address));
   }
 }
 
 /** Opens a database that the parent process has ready, to read what is long, and nothing else. */
-export async function openReader(address: DatabaseAddress): Promise<Reader> {
+export async function openReader(address: SqliteAddress): Promise<Reader> {
   try {
     return await openSqliteReader(address.path);
   } catch (error) {

@@ -4,11 +4,13 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, Resource } from '../domain/resource.ts';
 import { openCommits } from './commit.ts';
+import type { Dialect } from './dialect.ts';
 import { openGuards } from './guards.ts';
 import { openLoading } from './loading.ts';
-import { MEMORIES } from './memories.ts';
+import { openMemories } from './memories.ts';
 import { openPurges } from './purges.ts';
 import { openRemovals } from './removal.ts';
+import { openSealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
 import type { Transactions } from './transactions.ts';
 import { all, first, type Long } from './work.ts';
@@ -22,11 +24,14 @@ const PROBE = 'select store_id from instance';
 /** Records and their changes, as far as all engines keep them alike. */
 export function openRecords(
   of: (resource: Resource) => Statements,
+  dialect: Dialect,
   { read, write, giveWay }: Transactions,
 ): Omit<Store, OfEngine> & Loader {
   const purges = openPurges(of);
-  const removals = openRemovals(of, purges);
-  const { commit, applier } = openCommits({ of, purges, guards: openGuards(of) });
+  const memories = openMemories(dialect);
+  const removals = openRemovals({ of, purges, memories });
+  const sealGuard = openSealGuard(dialect);
+  const { commit, applier } = openCommits({ of, purges, memories, sealGuard, guards: openGuards(of) });
   const load = openLoading(of, applier);
 
   return {
@@ -34,10 +39,10 @@ export function openRecords(
       const realms = realmsOf(writes, memory ? [memory.realm] : []);
       return write(realms, () => commit(writes, changes, memory));
     },
-    recall: (place, now) => read(() => MEMORIES.recall(place, now)),
+    recall: (place, now) => read(() => memories.recall(place, now)),
     async forgetExpired(now) {
       const forgotten = await write([], function* () {
-        const rows = yield* MEMORIES.sweep(now, LIMITS.cascadeRecordsMax);
+        const rows = yield* memories.sweep(now, LIMITS.cascadeRecordsMax);
         return { value: rows, keep: rows > 0, rows };
       });
       if (forgotten >= LIMITS.cascadeRecordsMax) await giveWay();

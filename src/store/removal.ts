@@ -5,7 +5,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type Key, keyColumns, parentKey, type Resource } from '../domain/resource.ts';
 import { TOUCH_ACCESS } from './access.ts';
 import { CASCADES } from './cascade.ts';
-import { MEMORIES } from './memories.ts';
+import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { Statements } from './statements.ts';
 import { runPatch } from './verdicts.ts';
@@ -17,6 +17,12 @@ export interface Removals {
   remove(removal: Removal): Work<Outcome<Removed>>;
   /** One step of many. */
   purge(removal: Omit<Removal, 'seen'>): Work<Outcome<Purged>>;
+}
+
+interface Rooms {
+  readonly of: (resource: Resource) => Statements;
+  readonly purges: Purges;
+  readonly memories: Memories;
 }
 
 /** A record that goes. */
@@ -55,7 +61,7 @@ function* withdrawRights(realm: Uuid): Work<void> {
   if ((yield* run(WITHDRAW, realm)) > 0) yield* run(TOUCH_ACCESS);
 }
 
-export function openRemovals(of: (resource: Resource) => Statements, purges: Purges): Removals {
+export function openRemovals({ of, purges, memories }: Rooms): Removals {
   function itself({ resource, key }: Pick<Removal, 'resource' | 'key'>, revision: Revision): Victim {
     return { resource, key, revision, bereaves: resource.parent?.parent && resource.parent };
   }
@@ -101,12 +107,12 @@ export function openRemovals(of: (resource: Resource) => Statements, purges: Pur
       if ((yield* purges.areUnderWay()) && (yield* purges.isAbsent(resource, key))) return nothing('absent');
       if (held.kept === 1) return nothing('kept');
       const below = yield* victimsOf(resource, key, MOST + 1);
-      const rows = yield* MEMORIES.count(resource, key, MOST + 1);
+      const rows = yield* memories.count(resource, key, MOST + 1);
       if (below.length > MOST || rows > MOST) return { ...nothing('crowded'), rows: MOST };
       if (seen !== undefined && seen !== held.revision)
         return { ...nothing('stale'), rows: below.length + rows };
       const changes = yield* take([...below, itself(removal, held.revision)], removal);
-      yield* MEMORIES.forget(resource, key, MOST);
+      yield* memories.forget(resource, key, MOST);
       return { value: { kind: 'removed' }, keep: true, changes, rows };
     },
 
@@ -118,11 +124,11 @@ export function openRemovals(of: (resource: Resource) => Statements, purges: Pur
       yield* purges.begin(resource, key, origin.at);
       const victims = yield* victimsOf(resource, key, MOST);
       // What is remembered goes last, some in each step as well: from the first one on nobody is told of it.
-      const forgotten = victims.length < MOST ? yield* MEMORIES.forget(resource, key, MOST) : 0;
+      const forgotten = victims.length < MOST ? yield* memories.forget(resource, key, MOST) : 0;
       const isDone = victims.length < MOST && forgotten < MOST;
       const going = isDone ? [...victims, itself(removal, held.revision)] : victims;
       const changes = yield* take(going, removal);
-      const rows = forgotten + (yield* MEMORIES.sweep(origin.at, MOST));
+      const rows = forgotten + (yield* memories.sweep(origin.at, MOST));
       return { value: { kind: 'purged', records: going.length, isDone }, keep: true, changes, rows };
     },
   };

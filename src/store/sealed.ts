@@ -43,8 +43,10 @@ const RETIRE = 'delete from keyring where key_id <> ?';
 export function openSealed({ read, write, giveWay }: Transactions, dialect: Dialect): SealedStore {
   const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
   const forgetSome = forgetting(
-    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}`,
+    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.claims.alone}`,
   );
+
+  const otherChecks = `select key_id from keyring where key_id <> ?${dialect.claims.alone}`;
 
   function* valuesBehind(notBy: string, after: Place | undefined, limit: number): Work<SealedValue[]> {
     const found: SealedValue[] = [];
@@ -65,6 +67,8 @@ export function openSealed({ read, write, giveWay }: Transactions, dialect: Dial
   /** One commit of the end of other keys. */
   function* retireStep(keyId: string): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
     if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
+    // From here on nobody stores what another key sealed, and all that was stored so is seen.
+    yield* all(otherChecks, keyId);
     for (const { hasOther } of columns) {
       if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
     }

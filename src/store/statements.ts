@@ -114,7 +114,7 @@ export function statementsOver(
 function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
   const keys = keyColumns(resource);
   const derived = derivedColumns(resource, dialect);
-  const columns = [...membersOf(resource).flatMap(memberColumns), ...derived, ...stamps];
+  const columns = [...membersOf(resource).flatMap(memberColumns), ...derived, ...stampColumns(dialect)];
   const written = [...keys, ...columns.map(({ name }) => name)];
   const insertion = dialect.insertion(resource, written);
   const stored = columns.filter((column) => column.member !== undefined);
@@ -167,7 +167,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
   });
 }
 
-type StatementDialect = Pick<Dialect, 'greatest' | 'hasChecksums' | 'insertion'>;
+type StatementDialect = Pick<Dialect, 'greatest' | 'hasChecksums' | 'insertion' | 'tellsLongsAsText'>;
 
 function referenceOf(member: string, target: Resource): Reference {
   return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
@@ -279,12 +279,18 @@ function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
   return { key: key as unknown as Key, record };
 }
 
-const stamps: readonly Column[] = (['created_at', 'updated_at', 'revision'] as const).map((name) => ({
-  name,
-  member: name,
-  isVisible: true,
-  encode: (record) => record[name] as SqlValue,
-}));
+/** When a record was made and changed, and its revision. */
+function stampColumns({ tellsLongsAsText }: StatementDialect): readonly Column[] {
+  const stamp = (name: 'created_at' | 'updated_at' | 'revision'): Column => ({
+    name,
+    member: name,
+    isVisible: true,
+    encode: (record) => record[name] as SqlValue,
+  });
+  const instant = (name: 'created_at' | 'updated_at'): Column =>
+    tellsLongsAsText ? { ...stamp(name), decode: Number } : stamp(name);
+  return [instant('created_at'), instant('updated_at'), stamp('revision')];
+}
 
 /** The column of a member. Booleans are kept as 0 and 1, lists and objects as JSON, the rest as it is. */
 function memberColumns(member: Member): readonly Column[] {

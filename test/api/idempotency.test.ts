@@ -21,7 +21,7 @@ import {
   userPath,
   word,
 } from '../family.ts';
-import { errorsOf, type Service, seen, startService } from '../kit.ts';
+import { databaseFile, errorsOf, type Service, seen, startService } from '../kit.ts';
 
 /** One request, one record, however often it is sent (issue 4, point 3). */
 
@@ -249,7 +249,7 @@ test('a replay passes token, scope and realm again; 401 and 403 are not kept', a
 describe('what the database keeps of it', () => {
   /** Everything that lies in the folder of the database: the file itself, its log and whatever is beside it. */
   function stored(): string {
-    const folder = dirname(service.settings.database.path);
+    const folder = dirname(databaseFile(service));
     return readdirSync(folder)
       .map((name) => readFileSync(join(folder, name)).toString('latin1'))
       .join('\n');
@@ -278,7 +278,7 @@ describe('what the database keeps of it', () => {
 
   test('it goes with the user, and with the realm', async () => {
     const count = (user: string) => {
-      const db = new Database(service.settings.database.path, { readonly: true });
+      const db = new Database(databaseFile(service), { readonly: true });
       const sql =
         'select count(*) as n from idempotency where user_id = ?1 or record_id = ?1 or realm_id = ?1';
       const found = db.query<{ n: number }, [string]>(sql).get(user)?.n;

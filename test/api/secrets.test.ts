@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { FULL_SCOPE, type Home, KINDS, type Kind, make, OFFLINE, settle, word } from '../family.ts';
-import { type Service, startService } from '../kit.ts';
+import { databaseFile, type Service, startService } from '../kit.ts';
 
 /** Client secrets and passwords go in and never come out: not in an answer, a log line or the database. */
 
@@ -57,7 +57,7 @@ async function tryAll(kind: Kind, name: string): Promise<readonly string[]> {
 test('no secret is ever shown, logged or stored in the clear', async () => {
   const [, login, , , , name] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind, Kind];
   const secrets = [...(await tryAll(login, 'client_secret')), ...(await tryAll(name, 'password'))];
-  const folder = dirname(service.settings.database.path);
+  const folder = dirname(databaseFile(service));
   const stored = readdirSync(folder).map((file) => readFileSync(join(folder, file)).toString('latin1'));
   const places = { said: said.join('\n'), log: JSON.stringify(service.log), stored: stored.join('\n') };
   expect(service.log.length).toBeGreaterThan(20);

@@ -18,6 +18,16 @@ export const SQLITE: Dialect = {
       lead: (id) => [slotOf(id)],
     };
   },
+  tellsLongsAsText: false,
+  lists: {
+    by: (index) => ` indexed by ${index}`,
+    isAmong: (column) => `${column} in (select value from json_each(?))`,
+    among: (values) => JSON.stringify(values),
+    few: (source, most) =>
+      `select count(*) as n, json_group_array(slot) as slots from (select slot ${source} limit ${most})`,
+    isInSlots: 'slot in (select value from json_each(?))',
+  },
+  claims: { alone: '', free: '', together: '' },
 };
 
 export const statementsOf = statementsOver(RESOURCES, SQLITE);

@@ -1,26 +1,9 @@
 import type { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { type Applied, judgeApplied, type MigrateMode, type Migration, type Program } from '../migrations.ts';
 import { retryWhileBusy } from './connection.ts';
 import { keepCopy } from './copy.ts';
-
-export interface Migration {
-  readonly version: number;
-  readonly name: string;
-  readonly sql: string;
-}
-
-/**
- * What to do about a schema that is older than the program: bring it up, refuse to start, or trust the operator. Where
- * there is no schema yet, `off` alone refuses.
- */
-export type MigrateMode = 'auto' | 'check' | 'off';
-
-interface Applied {
-  readonly version: number;
-  readonly program_version: string;
-}
 
 /**
  * Brings the schema to the newest migration, each applied once however many processes try: the check and the rows
@@ -30,7 +13,7 @@ export async function migrate(
   db: Database,
   mode: MigrateMode,
   migrations: readonly Migration[],
-  program: { readonly version: string; readonly ambient: Ambient },
+  program: Program,
 ): Promise<void> {
   const newest = migrations.at(-1)?.version ?? 0;
   const found = await retryWhileBusy(
@@ -59,14 +42,7 @@ export function judgeSchema(
   newest: number,
   programVersion: string,
 ): number | undefined {
-  const found = newestApplied(db);
-  if (!found) {
-    if (mode === 'off') throw noSchema();
-    return undefined;
-  }
-  if (found.version > newest) throw tooNew(found, newest, programVersion);
-  if (mode === 'check' && found.version < newest) throw tooOld(found.version, newest);
-  return found.version;
+  return judgeApplied(newestApplied(db), mode, newest, programVersion);
 }
 
 function newestApplied(db: Database): Applied | undefined {
@@ -79,32 +55,7 @@ function newestApplied(db: Database): Applied | undefined {
   return db.query<Applied, []>('select * from migration order by version desc limit 1').get() ?? undefined;
 }
 
-/** Why a database that is not there is not made. */
-export function noSchema(): Refusal {
-  return new Refusal(
-    'there is no database yet, and --migrate off makes none: start once with --migrate auto',
-  );
-}
-
-function tooOld(found: number, newest: number): Refusal {
-  return new Refusal(
-    `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or give ` +
-      '--migrate auto. Programs of the older release will then refuse it',
-  );
-}
-
-function tooNew(found: Applied, newest: number, version: string): Refusal {
-  return new Refusal(
-    `the database has schema ${found.version}, made by authrealm ${found.program_version}; this is authrealm ` +
-      `${version}, which knows schemas up to ${newest}: install authrealm ${found.program_version} or newer`,
-  );
-}
-
-function applyPending(
-  db: Database,
-  migrations: readonly Migration[],
-  { version, ambient }: { readonly version: string; readonly ambient: Ambient },
-): void {
+function applyPending(db: Database, migrations: readonly Migration[], { version, ambient }: Program): void {
   db.run('begin immediate');
   try {
     const done = newestApplied(db)?.version ?? 0;

@@ -1,58 +1,35 @@
 import type { Database } from 'bun:sqlite';
-import { accessSync, constants, existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
-import type { AccessStore, SealedStore } from '../../access/port.ts';
-import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { Refusal } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
+import type { EmbeddedEngine } from '../engine.ts';
+import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
 import { connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
 import { SQLITE } from './dialect.ts';
-import { type AskReader, openLists } from './lists.ts';
-import { judgeSchema, type MigrateMode, type Migration, migrate, noSchema } from './migrate.ts';
+import { openSqliteLists } from './lists.ts';
+import { judgeSchema, migrate } from './migrate.ts';
 import { openPlace, proveNoOrphan } from './place.ts';
 import { openSqliteRecords } from './records.ts';
 import { openSnapshot } from './snapshot.ts';
 import { openTransactions } from './transactions.ts';
 import { openWriter } from './writer.ts';
 
-/** An open database: a port for each of those who use it. */
-export interface Engine {
-  readonly records: Store & Loader & Scanner;
-  readonly access: AccessStore;
-  readonly sealed: SealedStore;
-  /** `records.list` for a process that must not stop for it: what could touch many rows is asked of another one. */
-  listBeside(ask: AskReader): Store['list'];
-  /** Copies everything into a new file, complete and consistent, while the service runs. */
-  copyTo(path: string): Promise<void>;
-  close(): void;
-}
-
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 
-/** The numbered files beside this one, in order. */
+/** The migrations of this release, in order. */
 export function knownMigrations(): readonly Migration[] {
-  return readdirSync(MIGRATIONS_URL)
-    .sort()
-    .map((file) => ({
-      version: Number.parseInt(file, 10),
-      name: file.replace(/^\d+_|\.sql$/g, ''),
-      sql: readFileSync(new URL(file, MIGRATIONS_URL), 'utf8'),
-    }));
+  return migrationsIn(MIGRATIONS_URL);
 }
 
 /**
  * Opens a SQLite database, made if absent, and brings its schema up as `mode` says. Throws Refusal where the schema
  * cannot be served; such a file is not changed.
  */
-export async function openSqlite(
-  path: string,
-  mode: MigrateMode,
-  program: { readonly version: string; readonly ambient: Ambient },
-): Promise<Engine> {
+export async function openSqlite(path: string, mode: MigrateMode, program: Program): Promise<EmbeddedEngine> {
   const migrations = knownMigrations();
   const newest = migrations.at(-1)?.version ?? 0;
   if (path !== ':memory:') {
@@ -84,14 +61,14 @@ export function keepLog(db: Database): void {
 }
 
 /** Opens a database that another process has already made and migrated. */
-export function reopenSqlite(path: string): Promise<Engine> {
+export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
   return opening(path, async () => undefined);
 }
 
 /**
  * Any first touch of the file, even preparing a statement, can meet the lock of another start: each step waits for it.
  */
-async function opening(path: string, makeReady: (db: Database) => Promise<void>): Promise<Engine> {
+async function opening(path: string, makeReady: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
   const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
   try {
     await makeReady(db);
@@ -102,7 +79,7 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
   }
 }
 
-function engineOver(db: Database): Engine {
+function engineOver(db: Database): EmbeddedEngine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
   const writer = openWriter(db, snapshot, place);
@@ -126,12 +103,14 @@ function engineOver(db: Database): Engine {
       },
     },
     sealed: openSealed(transactions, SQLITE),
-    listBeside: openLists(db, snapshot).beside,
-    copyTo: (path) =>
-      retryWhileBusy(() => {
-        snapshot.end();
-        copy(db, path);
-      }),
+    embedded: {
+      listBeside: openSqliteLists(db, snapshot).beside,
+      copyTo: (path) =>
+        retryWhileBusy(() => {
+          snapshot.end();
+          copy(db, path);
+        }),
+    },
     close() {
       snapshot.close();
       if (place.isLost()) rescue(db);

@@ -2,8 +2,9 @@ import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
 import { resourceOf } from '../../domain/resources.ts';
 import { type CountQuestion, openCounting } from '../counting.ts';
+import type { ListAnswer, ListQuestion } from '../lists.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
-import { type ListAnswer, type ListQuestion, openLists } from './lists.ts';
+import { openSqliteLists } from './lists.ts';
 import { openSnapshot } from './snapshot.ts';
 import { openReading } from './transactions.ts';
 
@@ -19,7 +20,7 @@ export interface Reader {
 export async function openReader(path: string): Promise<Reader> {
   const db = await retryWhileBusy(() => connectToRead(path), LIMITS.startWaitMsMax);
   const snapshot = openSnapshot(db);
-  const lists = openLists(db, snapshot);
+  const lists = openSqliteLists(db, snapshot);
   const count = openCounting(openReading(db, snapshot));
   return {
     answer: lists.answer,

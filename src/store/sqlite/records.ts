@@ -8,9 +8,9 @@ import { openRecords } from '../records.ts';
 import type { SqlValue } from '../statements.ts';
 import type { Transactions } from '../transactions.ts';
 import { readFrom } from './connection.ts';
-import { statementsOf } from './dialect.ts';
+import { SQLITE, statementsOf } from './dialect.ts';
 import { openFinds } from './finds.ts';
-import { openLists } from './lists.ts';
+import { openSqliteLists } from './lists.ts';
 import { takePicture } from './picture.ts';
 import { atSlot, slotOf } from './slot.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -22,10 +22,10 @@ export function openSqliteRecords(
   transactions: Transactions,
 ): Store & Loader & Scanner {
   return {
-    ...openRecords(statementsOf, transactions),
+    ...openRecords(statementsOf, SQLITE, transactions),
     get: openGet(db, snapshot),
     find: openFinds(db, snapshot),
-    list: openLists(db, snapshot).here,
+    list: openSqliteLists(db, snapshot).here,
     countBelow: openCounting(transactions),
     picture: () => takePicture(db),
   };

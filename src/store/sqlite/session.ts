@@ -10,9 +10,11 @@ const NO_ROWS: readonly Row[] = Object.freeze([]);
 export interface Session {
   /** Runs a piece to its end, in one go. */
   perform<T>(work: Work<T>): T;
+  /** Drops what is prepared for texts that nobody asks for any more. */
+  forget(texts: Iterable<string>): void;
 }
 
-/** The texts all follow from the descriptions, so that there is an end to what is kept prepared. */
+/** Every text is kept prepared: those that follow from the descriptions have an end, others are to be forgotten. */
 export function openSession(db: Database): Session {
   const kept = new Map<string, Statement<Row, SqlValue[]>>();
 
@@ -33,6 +35,12 @@ export function openSession(db: Database): Session {
   }
 
   return {
+    forget(texts) {
+      for (const text of texts) {
+        kept.get(text)?.finalize();
+        kept.delete(text);
+      }
+    },
     perform<T>(work: Work<T>): T {
       let step = work.next();
       while (!step.done) {

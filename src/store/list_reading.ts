@@ -1,9 +1,10 @@
-import type { Listed, Listing, Mark, Page, Placed, Sort } from '../../directory/store.ts';
-import type { Bound, Condition, Finished } from '../../domain/filter.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import type { Resource, Scope } from '../../domain/resource.ts';
-import type { SqlValue } from '../statements.ts';
-import { GATHERED_MAX, type ListStatements, type Reading } from './list_statements.ts';
+import type { Listed, Listing, Mark, Page, Placed, Sort } from '../directory/store.ts';
+import type { Bound, Condition, Finished } from '../domain/filter.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Resource, Scope } from '../domain/resource.ts';
+import { GATHERED_MAX, type Plan, type Reading } from './list_plans.ts';
+import type { SqlValue } from './statements.ts';
+import { all, first, type Work } from './work.ts';
 
 /** What another process must read: the page as well, or no more than how many there are in all. */
 export type Elsewhere = 'page elsewhere' | 'total elsewhere';
@@ -29,33 +30,39 @@ export interface Budget {
 /** A question in the words of its statements. */
 export interface Asked {
   readonly question: Question;
-  readonly statements: ListStatements;
+  readonly plan: Plan;
   /** The values of scope, `only` and filter. */
   readonly values: readonly SqlValue[];
-  readonly decode: (row: Record<string, unknown>) => Placed;
-  /** 1 where some record is being purged, 0 where none is; undefined where the scope is not there. */
-  readonly purging: (scope: Scope) => number | undefined;
+  readonly decode: (row: Row) => Placed;
+  /** Answers whether anything is being purged; no row where the scope is not there. Parameters: the scope. */
+  readonly presence: string;
 }
+
+type Row = Record<string, unknown>;
 
 /**
  * Reads a list as far as the budget goes. What is touched is bounded by the statements alone: each of those that run
  * under a bounded budget walks an index that holds nothing else than what is asked for, and ends at a limit.
  */
-export function readList(asked: Asked, budget: Budget): Outcome {
-  const { isServed, isWalkable } = asked.statements.plan;
-  const gathered = isServed && !isWalkable ? gather(asked) : undefined;
+export function* readList(asked: Asked, budget: Budget): Work<Outcome> {
+  const { isServed, isWalkable } = asked.plan;
+  const gathered = isServed && !isWalkable ? yield* gather(asked) : undefined;
   if (gathered && gathered.length > 0) return cut(gathered, asked);
-  const purging = asked.purging(asked.question.scope);
-  if (purging === undefined) return undefined;
+  const present = yield* first<{ purging: number }>(asked.presence, ...asked.question.scope);
+  if (present === undefined) return undefined;
   if (gathered) return cut(gathered, asked);
-  const mayBePurging = purging === 1;
-  return isWalkable ? walk(asked, mayBePurging, budget) : pick(asked, mayBePurging, budget);
+  const mayBePurging = present.purging === 1;
+  return yield* (isWalkable ? walk : pick)(asked, mayBePurging, budget);
+}
+
+function read({ plan }: Asked, reading: Reading, values: readonly SqlValue[], mayBePurging: boolean) {
+  return all<Row>(plan.text(reading, mayBePurging), ...values);
 }
 
 /** All records that are asked for, in no order; undefined where they are more than fit a page. */
-function gather({ statements, values, decode }: Asked): Placed[] | undefined {
-  const rows = statements.all('gather', values, true);
-  return rows.length > GATHERED_MAX ? undefined : rows.map(decode);
+function* gather(asked: Asked): Work<Placed[] | undefined> {
+  const rows = yield* read(asked, 'gather', asked.values, true);
+  return rows.length > GATHERED_MAX ? undefined : rows.map(asked.decode);
 }
 
 /** The page of a list that is wholly at hand. */
@@ -86,58 +93,69 @@ function compare(left: Mark, right: Mark, { isDescending }: Sort): number {
 }
 
 /** A page along the index of the order. It costs what it skips, so a deep one is read elsewhere. */
-function walk(asked: Asked, mayBePurging: boolean, budget: Budget): Outcome {
+function* walk(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcome> {
   const { page } = asked.question.listing;
   const isDeep = page.kind === 'offset' && page.offset + page.limit >= LIMITS.listRecordsInTurnMax;
-  if (isDeep && budget.isBounded && probe(asked, mayBePurging) === undefined) return 'page elsewhere';
-  const listed = readPage('walk', asked, mayBePurging);
-  return withTotal(listed, asked, budget, (isExact) => {
-    const few = probe(asked, mayBePurging);
+  if (isDeep && budget.isBounded && (yield* probe(asked, mayBePurging)) === undefined)
+    return 'page elsewhere';
+  const listed = yield* readPage('walk', asked, mayBePurging);
+  return yield* withTotal(listed, asked, budget, function* (isExact) {
+    const few = yield* probe(asked, mayBePurging);
     if (few !== undefined) return few;
-    return isExact ? count(asked, mayBePurging) : undefined;
+    return isExact ? yield* count(asked, mayBePurging) : undefined;
   });
 }
 
 /** A page of records that no index has in order: few of them are found and sorted, many are for another process. */
-function pick(asked: Asked, mayBePurging: boolean, budget: Budget): Outcome {
-  if (budget.isBounded && !asked.statements.plan.isServed) return 'page elsewhere';
-  const [found] = asked.statements.all('few', asked.values, mayBePurging);
+function* pick(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcome> {
+  if (budget.isBounded && !asked.plan.isServed) return 'page elsewhere';
+  const [found] = yield* read(asked, 'few', asked.values, mayBePurging);
   const few = fewOf(found);
   if (few === undefined && budget.isBounded) return 'page elsewhere';
-  const listed =
-    few === undefined
-      ? readPage('free', asked, mayBePurging)
-      : readPage('narrow', { ...asked, values: [found?.slots as string] }, false);
-  return withTotal(listed, asked, budget, () => few ?? count(asked, mayBePurging));
+  const listed = yield* few === undefined
+    ? readPage('free', asked, mayBePurging)
+    : readNarrow(asked, found?.slots, mayBePurging);
+  return yield* withTotal(listed, asked, budget, function* () {
+    return few ?? (yield* count(asked, mayBePurging));
+  });
+}
+
+/** A page of few. What is being purged is not in their slots. */
+function readNarrow(asked: Asked, slots: unknown, mayBePurging: boolean): Work<Listed> {
+  return slots === undefined
+    ? readPage('narrow', asked, mayBePurging)
+    : readPage('narrow', { ...asked, values: [slots as string] }, false);
 }
 
 /** How many there are, if they are few; undefined where they are more than may be touched in a turn. */
-function probe({ statements, values }: Asked, mayBePurging: boolean): number | undefined {
-  return fewOf(statements.all('probe', values, mayBePurging)[0]);
+function* probe(asked: Asked, mayBePurging: boolean): Work<number | undefined> {
+  return fewOf((yield* read(asked, 'probe', asked.values, mayBePurging))[0]);
 }
 
-function fewOf(row: Record<string, unknown> | undefined): number | undefined {
+function fewOf(row: Row | undefined): number | undefined {
   const found = Number(row?.n);
   return found > LIMITS.listRecordsInTurnMax ? undefined : found;
 }
 
-function count({ statements, values }: Asked, mayBePurging: boolean): number {
-  return Number(statements.all('count', values, mayBePurging)[0]?.n);
+function* count(asked: Asked, mayBePurging: boolean): Work<number> {
+  return Number((yield* read(asked, 'count', asked.values, mayBePurging))[0]?.n);
 }
 
-function readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: boolean): Listed {
+function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: boolean): Work<Listed> {
   const { values, decode } = asked;
   const { page, sort } = asked.question.listing;
   const more = page.limit + 1;
-  const read = (reading: Reading, own: readonly SqlValue[]) =>
-    asked.statements.all(reading, [...values, ...own], mayBePurging);
   const rows =
     page.kind === 'after' && page.after
-      ? read(`${way} behind`, [...placeOf(page.after, sort), more])
-      : read(`${way} from`, [more, page.kind === 'offset' ? page.offset : 0]);
+      ? yield* read(asked, `${way} behind`, [...values, ...placeOf(page.after, sort), more], mayBePurging)
+      : yield* read(
+          asked,
+          `${way} from`,
+          [...values, more, page.kind === 'offset' ? page.offset : 0],
+          mayBePurging,
+        );
   const hasMore = rows.length > page.limit;
-  if (hasMore) rows.pop();
-  return { items: rows.map(decode), hasMore, total: undefined };
+  return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
 }
 
 function placeOf({ at, id }: Mark, { by }: Sort): readonly SqlValue[] {
@@ -147,17 +165,17 @@ function placeOf({ at, id }: Mark, { by }: Sort): readonly SqlValue[] {
 }
 
 /** The page with its total, where one is wanted: told by the page itself, known already, or counted. */
-function withTotal(
+function* withTotal(
   listed: Listed,
   { question }: Asked,
   { isBounded, isTotalWanted, knownTotal }: Budget,
-  countAll: (isExact: boolean) => number | undefined,
-): Outcome {
+  countAll: (isExact: boolean) => Work<number | undefined>,
+): Work<Outcome> {
   const { page } = question.listing;
   if (page.kind === 'after' || !isTotalWanted) return listed;
   const told = fit(listed, page, 0);
   if (told.isEnd) return told.listed;
-  const total = knownTotal(question) ?? countAll(!isBounded);
+  const total = knownTotal(question) ?? (yield* countAll(!isBounded));
   return total === undefined ? 'total elsewhere' : fit(listed, page, total).listed;
 }
 

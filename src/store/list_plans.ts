@@ -1,14 +1,14 @@
-import type { Database, Statement } from 'bun:sqlite';
-import type { Sort } from '../../directory/store.ts';
-import type { Condition, Filter } from '../../domain/filter.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { keyColumns, lineage, type Resource } from '../../domain/resource.ts';
-import { type Columns, columnsOf, width } from '../filters.ts';
-import { unlessPurged } from '../purge_mark.ts';
-import type { SqlValue, Statements } from '../statements.ts';
+import type { Sort } from '../directory/store.ts';
+import type { Condition, Filter } from '../domain/filter.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { keyColumns, lineage, type Resource } from '../domain/resource.ts';
+import type { ListDialect } from './dialect.ts';
+import { type Columns, columnsOf, width } from './filters.ts';
+import { unlessPurged } from './purge_mark.ts';
+import type { Statements } from './statements.ts';
 
 /** An index as the engine has it: what it can serve is read from the schema, and so is described nowhere else. */
-interface Index {
+export interface Index {
   readonly name: string;
   readonly columns: readonly string[];
   readonly isUnique: boolean;
@@ -29,9 +29,9 @@ export interface ListTable {
 }
 
 export function listTable(
-  db: Database,
   resource: Resource,
   { visible, unlessPurged }: Pick<Statements, 'visible' | 'unlessPurged'>,
+  indexes: readonly Index[],
 ): ListTable {
   const keys = keyColumns(resource);
   const columns = [...keys.slice(0, -1), ...visible];
@@ -42,22 +42,8 @@ export function listTable(
     columnOf: columnsOf(resource),
     select: `select ${columns.join(', ')} from ${resource.table}`,
     unlessPurged,
-    indexes: indexesOf(db, resource.table),
+    indexes,
   };
-}
-
-function indexesOf(db: Database, table: string): readonly Index[] {
-  const list = db.prepare<{ name: string; unique: number }, [string]>(
-    'select name, "unique" from pragma_index_list(?) where partial = 0',
-  );
-  const info = db.prepare<{ name: string | null }, [string]>(
-    'select name from pragma_index_info(?) order by seqno',
-  );
-  return list.all(table).map(({ name, unique }) => ({
-    name,
-    columns: info.all(name).map((column) => column.name ?? ''),
-    isUnique: unique === 1,
-  }));
 }
 
 /** The part of a list's question that decides its statements; values take no part. */
@@ -74,10 +60,10 @@ export interface Shape {
  * One way to read some of a list. Values begin with those of scope, `only` and filter.
  * - `gather`: at most one more than `GATHERED_MAX` of them, in no order. By an index that finds these and no others.
  * - `probe`: `n`, how many there are, counted up to one more than LIMITS.listRecordsInTurnMax.
- * - `few`: the same, and `slots`, where they lie, as a JSON text.
+ * - `few`: the same, and where they lie if the engine can tell.
  * - `count`: `n`, how many there are.
  * - `walk`: a page, read along an index that has them in order.
- * - `narrow`: a page of few, which are sorted then. Their slots take the place of scope, `only` and filter.
+ * - `narrow`: a page of few, which are sorted then. Their slots take the place of scope, `only` and filter, if told.
  * - `free`: a page in whichever way the engine thinks best.
  * Pages take as values, `from` an offset: limit, offset; and `behind` a mark: its place, limit.
  */
@@ -91,13 +77,18 @@ export interface Plan {
   readonly isServed: boolean;
   /** An index has just these records in their order: `walk` touches those of the page, and those its offset skips. */
   readonly isWalkable: boolean;
-  /** Records that are being purged are left out where there may be any; `gather` always leaves them out. */
+  /**
+   * Records that are being purged are left out where there may be any; `gather` always leaves them out. Each text is
+   * made once.
+   */
   text(reading: Reading, mayBePurging: boolean): string;
+  /** Those that were made. */
+  made(): Iterable<string>;
 }
 
 export const GATHERED_MAX = LIMITS.pageRecordsMax;
 
-export function planOf(table: ListTable, shape: Shape): Plan {
+export function planOf(table: ListTable, shape: Shape, dialect: ListDialect): Plan {
   const { select, keys } = table;
   const id = keys.at(-1) as string;
   const wanted = wantedOf(table, shape);
@@ -105,50 +96,67 @@ export function planOf(table: ListTable, shape: Shape): Plan {
     (index) => isOrderedBy(index, shape, keys) && walks(index, shape, wanted),
   );
   const served = walking ?? findingOf(table, wanted);
-  const by = (index: Index | undefined) => (index ? ` indexed by ${index.name}` : '');
-  const all = conditionsOf(table, shape);
+  const by = (index: Index | undefined) => (index ? dialect.by(index.name) : '');
+  const all = conditionsOf(table, shape, dialect);
   const { order, behind } = orderOf(shape.sort, id);
 
   const most = LIMITS.listRecordsInTurnMax + 1;
 
   function page(way: PageWay, isBehind: boolean, conditions: string): string {
-    const where = way === 'narrow' ? 'slot in (select value from json_each(?))' : conditions;
+    const where = (way === 'narrow' ? dialect.isInSlots : undefined) ?? conditions;
     const source = `${select}${way === 'walk' ? by(walking) : ''} where ${where}`;
     return isBehind
       ? `${source} and ${behind} order by ${order} limit ?`
       : `${source} order by ${order} limit ? offset ?`;
   }
 
+  function make(reading: Reading, mayBePurging: boolean): string {
+    const conditions = mayBePurging ? all + table.unlessPurged : all;
+    const source = `from ${table.table}${by(served ?? scanningOf(table, shape))} where ${conditions}`;
+    switch (reading) {
+      case 'gather': {
+        const present = all + table.unlessPurged + scopeUnlessPurged(table.line.slice(0, shape.depth));
+        return `${select}${by(served)} where ${present} limit ${GATHERED_MAX + 1}`;
+      }
+      case 'probe':
+        return `select count(*) as n from (select 1 ${source} limit ${most}) as probed`;
+      case 'few':
+        return dialect.few(source, most);
+      case 'count':
+        return `select count(*) as n ${source}`;
+      default: {
+        const [way, place] = reading.split(' ') as [PageWay, string];
+        return page(way, place === 'behind', conditions);
+      }
+    }
+  }
+
+  const usual = new Map<Reading, string>();
+  const whilePurging = new Map<Reading, string>();
   return {
     isServed: served !== undefined,
     isWalkable: walking !== undefined,
     text(reading, mayBePurging) {
-      const conditions = mayBePurging ? all + table.unlessPurged : all;
-      const source = `from ${table.table}${by(served ?? scanningOf(table, shape))} where ${conditions}`;
-      switch (reading) {
-        case 'gather': {
-          const present = all + table.unlessPurged + scopeUnlessPurged(table.line.slice(0, shape.depth));
-          return `${select}${by(served)} where ${present} limit ${GATHERED_MAX + 1}`;
-        }
-        case 'probe':
-          return `select count(*) as n from (select 1 ${source} limit ${most})`;
-        case 'few':
-          return `select count(*) as n, json_group_array(slot) as slots from (select slot ${source} limit ${most})`;
-        case 'count':
-          return `select count(*) as n ${source}`;
-        default: {
-          const [way, place] = reading.split(' ') as [PageWay, string];
-          return page(way, place === 'behind', conditions);
-        }
+      const texts = mayBePurging ? whilePurging : usual;
+      let text = texts.get(reading);
+      if (text === undefined) {
+        text = make(reading, mayBePurging);
+        texts.set(reading, text);
       }
+      return text;
     },
+    made: () => [...usual.values(), ...whilePurging.values()],
   };
 }
 
-function conditionsOf({ keys }: ListTable, { depth, hasOnly, where }: Shape): string {
+function conditionsOf(
+  { keys }: ListTable,
+  { depth, hasOnly, where }: Shape,
+  { isAmong }: ListDialect,
+): string {
   const conditions = [
     ...keys.slice(0, depth).map((column, place) => `${column} = ?${place + 1}`),
-    ...(hasOnly ? [`${keys.at(-1)} in (select value from json_each(?))`] : []),
+    ...(hasOnly ? [isAmong(keys.at(-1) as string)] : []),
     ...(where === '' ? [] : [where]),
   ];
   return conditions.length === 0 ? 'true' : conditions.join(' and ');
@@ -265,41 +273,13 @@ function isOrderedBy({ columns }: Index, { depth, sort }: Shape, keys: readonly 
   return ordered.every((column, place) => columns[place] === column);
 }
 
-/** The statements of one shape on one connection, each prepared when it is first needed. */
-export interface ListStatements {
-  readonly plan: Plan;
-  all(reading: Reading, values: readonly SqlValue[], mayBePurging: boolean): Record<string, unknown>[];
-  close(): void;
-}
-
-export function listStatements(db: Database, plan: Plan): ListStatements {
-  type Prepared = Map<Reading, Statement<Record<string, unknown>, SqlValue[]>>;
-  const usual: Prepared = new Map();
-  const whilePurging: Prepared = new Map();
-  return {
-    plan,
-    all(reading, values, mayBePurging) {
-      const prepared = mayBePurging ? whilePurging : usual;
-      let statement = prepared.get(reading);
-      if (!statement) {
-        statement = db.prepare(plan.text(reading, mayBePurging));
-        prepared.set(reading, statement);
-      }
-      return statement.all(...values);
-    },
-    close() {
-      for (const statement of [...usual.values(), ...whilePurging.values()]) statement.finalize();
-    },
-  };
-}
-
 /**
  * Answers a row where the record of this scope is there and neither it nor one above it is being purged; `purging` says
  * whether anything is. Values: the scope.
  */
 export function presenceText(line: readonly Resource[]): string {
   const scope = line.at(-1);
-  const purging = 'select exists (select 1 from purge) as purging';
+  const purging = 'select case when exists (select 1 from purge) then 1 else 0 end as purging';
   if (!scope) return purging;
   const where = keyColumns(scope).map((column, depth) => `${column} = ?${depth + 1}`);
   return `${purging} from ${scope.table} where ${where.join(' and ')}${scopeUnlessPurged(line)}`;

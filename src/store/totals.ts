@@ -1,4 +1,4 @@
-import { LIMITS } from '../../domain/limits.ts';
+import { LIMITS } from '../domain/limits.ts';
 
 /**
  * Totals that were counted lately, and those that are being counted. One is told for LIMITS.totalAgeMsMax from the

@@ -1,0 +1,25 @@
+import type { AccessStore, SealedStore } from '../access/port.ts';
+import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
+import type { AskReader } from './lists.ts';
+
+/** An open database: a port for each of those who use it. */
+export interface Engine {
+  readonly records: Store & Loader & Scanner;
+  readonly access: AccessStore;
+  readonly sealed: SealedStore;
+  /** What only a database inside this process needs and can; undefined for one that others run. */
+  readonly embedded: Embedded | undefined;
+  close(): MaybePromise<void>;
+}
+
+/** A database that lives in this process and a file. */
+export interface Embedded {
+  /** `records.list` for a process that must not stop for it: what could touch many rows is asked of another one. */
+  listBeside(ask: AskReader): Store['list'];
+  /** Copies everything into a new file, complete and consistent, while the service runs. */
+  copyTo(path: string): Promise<void>;
+}
+
+export interface EmbeddedEngine extends Engine {
+  readonly embedded: Embedded;
+}

@@ -1,0 +1,37 @@
+import type { SQL } from 'bun';
+import type { Index } from '../list_plans.ts';
+
+/** The indexes of the schema, as the engine has them. */
+export interface Indexes {
+  /** Those of a table that hold all of its rows. */
+  of(table: string): readonly Index[];
+  /** Undefined for an index that is not there. */
+  columnsOf(index: string): readonly string[] | undefined;
+}
+
+const INDEXES = `select t.relname as table_name, c.relname as name, i.indisunique as is_unique, array_to_string(array(
+    select a.attname from unnest(i.indkey::smallint[]) with ordinality as k (number, place)
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place), ' ') as columns
+  from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
+  where c.relnamespace = current_schema()::regnamespace and i.indpred is null`;
+
+interface Row {
+  readonly table_name: string;
+  readonly name: string;
+  readonly is_unique: boolean;
+  readonly columns: string;
+}
+
+export async function readIndexes(sql: SQL): Promise<Indexes> {
+  const rows = ((await sql.unsafe(INDEXES)) as Row[]).map(
+    ({ table_name: table, name, is_unique, columns }) => ({
+      table,
+      name,
+      columns: columns.split(' '),
+      isUnique: is_unique,
+    }),
+  );
+  const byTable = Map.groupBy(rows, ({ table }) => table);
+  const byName = new Map(rows.map(({ name, columns }) => [name, columns]));
+  return { of: (table) => byTable.get(table) ?? [], columnsOf: (index) => byName.get(index) };
+}

@@ -1,0 +1,58 @@
+import { Fault, overloaded } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Work } from '../work.ts';
+import { asFault, isCancelled } from './connection.ts';
+import type { Pool } from './pool.ts';
+import type { Perform } from './session.ts';
+import { BEGIN_READING } from './transactions.ts';
+
+/** The engine ends what takes longer. */
+const BEGIN_LONG_READING = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.listMsMax}`;
+
+/**
+ * Reads what may take long: LIMITS.readersMax at once, LIMITS.listsWaitingMax wait, each for LIMITS.listMsMax. Rejects
+ * with Fault `overloaded` beyond that.
+ */
+export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => Work<T>) => Promise<T> {
+  const waiting: (() => void)[] = [];
+  let atOnce = 0;
+
+  /** Resolves when there is a place. */
+  async function enter(): Promise<void> {
+    if (atOnce < LIMITS.readersMax) {
+      atOnce += 1;
+      return;
+    }
+    if (waiting.length >= LIMITS.listsWaitingMax) throw overloaded('LIST_QUEUE_FULL');
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => {
+      waiting.splice(waiting.indexOf(resolve), 1);
+      reject(overloaded('LIST_LATE'));
+    }, LIMITS.listMsMax);
+    waiting.push(resolve);
+    await promise;
+    clearTimeout(timer);
+  }
+
+  /** Hands the place on. */
+  function leave(): void {
+    const next = waiting.shift();
+    if (next) next();
+    else atOnce -= 1;
+  }
+
+  return async (work) => {
+    await enter();
+    try {
+      return await pool.transaction(BEGIN_LONG_READING, async (connection) => ({
+        value: await perform(connection, work()),
+        isKept: true,
+      }));
+    } catch (error) {
+      if (isCancelled(error)) throw overloaded('LIST_LATE');
+      throw error instanceof Fault ? error : asFault(error);
+    } finally {
+      leave();
+    }
+  };
+}

@@ -1,0 +1,47 @@
+import type { Loader, Scanner, Store } from '../../directory/store.ts';
+import { openCounting } from '../counting.ts';
+import { openRecords } from '../records.ts';
+import type { Transactions } from '../transactions.ts';
+import { POSTGRES, statementsOf } from './dialect.ts';
+import { openFinds } from './finds.ts';
+import type { Indexes } from './indexes.ts';
+import { openPostgresLists } from './lists.ts';
+import { openLongReading } from './long_reading.ts';
+import { openLookups } from './lookups.ts';
+import { takePicture } from './picture.ts';
+import type { Pool } from './pool.ts';
+import type { Session } from './session.ts';
+import { openReading } from './transactions.ts';
+
+/** What waits apart: nobody who looks one record up stands behind a list or a write. */
+export interface Pools {
+  readonly lookups: Pool;
+  readonly transactions: Pool;
+  /** Of lists that touch few rows. */
+  readonly lists: Pool;
+  /** Of all that may take long. */
+  readonly long: Pool;
+}
+
+interface Rooms {
+  readonly session: Session;
+  readonly transactions: Transactions;
+  readonly indexes: Indexes;
+}
+
+/** Records and their changes in a PostgreSQL database. */
+export function openPostgresRecords(
+  pools: Pools,
+  { session: { perform, forget }, transactions, indexes }: Rooms,
+): Store & Loader & Scanner {
+  const readShort = openReading(pools.lists, perform);
+  const readLong = openLongReading(pools.long, perform);
+  return {
+    ...openRecords(statementsOf, POSTGRES, transactions),
+    get: openLookups(pools.lookups),
+    find: openFinds(pools.lookups),
+    list: openPostgresLists({ readShort, readLong, indexes, forget }),
+    countBelow: openCounting({ read: readLong }),
+    picture: () => takePicture(pools.transactions),
+  };
+}

@@ -1,0 +1,86 @@
+import type { Ask, Rule, Told, Work } from '../work.ts';
+import { RuleBroken } from '../work.ts';
+import type { Answer, Connection } from './connection.ts';
+import { numbered, sent } from './places.ts';
+
+/** Names the columns of a unique index. */
+export type IndexColumns = (index: string) => readonly string[] | undefined;
+
+/** Runs a piece of work inside the transaction of a connection, with a wait at each statement. */
+export type Perform = <T>(connection: Connection, work: Work<T>) => Promise<T>;
+
+export interface Session {
+  readonly perform: Perform;
+  /** Drops what is kept of texts that nobody asks for any more. */
+  forget(texts: Iterable<string>): void;
+}
+
+/** Every text is kept: those that follow from the descriptions have an end, others are to be forgotten. */
+export function openSession(columnsOf: IndexColumns): Session {
+  const known = new Map<string, ReturnType<typeof numbered>>();
+
+  function numberedOnce(text: string) {
+    let found = known.get(text);
+    if (!found) {
+      found = numbered(text);
+      known.set(text, found);
+    }
+    return found;
+  }
+
+  async function tell(connection: Connection, { text, values, mayBreak }: Ask): Promise<Told> {
+    const { text: said, order } = numberedOnce(text);
+    const own = sent(values, order);
+    if (!mayBreak) return connection.ask(said, own);
+    try {
+      return await attempt(connection, said, own);
+    } catch (error) {
+      const rule = ruleOf(error, columnsOf);
+      throw rule ? new RuleBroken(rule, error) : error;
+    }
+  }
+
+  return {
+    forget(texts) {
+      for (const text of texts) known.delete(text);
+    },
+    async perform(connection, work) {
+      let step = work.next();
+      while (!step.done) {
+        let told: Told;
+        try {
+          told = await tell(connection, step.value);
+        } catch (error) {
+          step = work.throw(error);
+          continue;
+        }
+        step = work.next(told);
+      }
+      return step.value;
+    },
+  };
+}
+
+/** A statement that a rule may refuse, alone undone then: with its savepoint it is one journey. */
+async function attempt(connection: Connection, text: string, values: Parameters<Connection['ask']>[1]) {
+  const [, asked] = await Promise.allSettled([
+    connection.ask('savepoint attempt', []),
+    connection.ask(text, values),
+    connection.ask('release savepoint attempt', []),
+  ]);
+  if (asked.status === 'fulfilled') return asked.value satisfies Answer;
+  await connection.ask('rollback to savepoint attempt', []);
+  throw asked.reason;
+}
+
+const UNIQUE_VIOLATION = '23505';
+const FOREIGN_KEY_VIOLATION = '23503';
+
+/** Which rule of the schema an error tells of; undefined for other trouble. */
+function ruleOf(error: unknown, columnsOf: IndexColumns): Rule | undefined {
+  if (!(error instanceof Error) || !('errno' in error)) return undefined;
+  if (error.errno === FOREIGN_KEY_VIOLATION) return { kind: 'reference' };
+  if (error.errno !== UNIQUE_VIOLATION || !('constraint' in error)) return undefined;
+  const columns = columnsOf(String(error.constraint));
+  return columns && { kind: 'unique', columns };
+}

@@ -1,0 +1,32 @@
+import type { Transactions } from '../transactions.ts';
+import { asFault } from './connection.ts';
+import type { Pool } from './pool.ts';
+import type { Perform } from './session.ts';
+import { openWriter } from './writer.ts';
+
+/** One moment for all statements of a piece of work that only reads. */
+export const BEGIN_READING = 'begin isolation level repeatable read, read only';
+
+/** Reading over a pool. */
+export function openReading(pool: Pool, perform: Perform): Transactions['read'] {
+  return async (work) => {
+    try {
+      return await pool.transaction(BEGIN_READING, async (connection) => ({
+        value: await perform(connection, work()),
+        isKept: true,
+      }));
+    } catch (error) {
+      throw asFault(error);
+    }
+  };
+}
+
+/** The transactions of a database with many writers. */
+export function openTransactions(pool: Pool, perform: Perform): Transactions {
+  return {
+    read: openReading(pool, perform),
+    write: openWriter(pool, perform).write,
+    // Nobody here waits for a lock longer than for the transaction that has it.
+    giveWay: () => new Promise((resolve) => setImmediate(resolve)),
+  };
+}
