@@ -1,10 +1,12 @@
 import { afterAll } from 'bun:test';
 import { rmSync } from 'node:fs';
 import { RUN_FOLDER } from './kit.ts';
+import { endServers } from './postgres_server.ts';
 import { endAll } from './processes.ts';
 
 // After the whole suite: nothing keeps running, nothing stays on the disk.
-afterAll(() => {
+afterAll(async () => {
   endAll();
   rmSync(RUN_FOLDER, { recursive: true, force: true });
+  await endServers();
 });

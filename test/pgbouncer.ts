@@ -1,0 +1,59 @@
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { findPort, freshDaemonFolder, HOST, type PostgresServer, startDaemon } from './postgres_server.ts';
+
+/** Debian's PgBouncer between clients and a server: a connection of the server is a client's for one transaction. */
+export interface PgBouncer {
+  readonly host: typeof HOST;
+  readonly port: number;
+  /** The way to a database of the server through it. It knows the role `postgres` alone, and trusts it. */
+  url(database?: string): string;
+  log(): string;
+  stop(): Promise<void>;
+}
+
+const PROGRAM = '/usr/sbin/pgbouncer';
+
+/** `settings` stand in the section [pgbouncer]. Throws where the program is not there. */
+export async function startPgBouncer(
+  server: PostgresServer,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<PgBouncer> {
+  if (!existsSync(PROGRAM)) throw new Error(`there is no ${PROGRAM}: apt-get install -y pgbouncer`);
+  const folder = freshDaemonFolder();
+  const port = findPort();
+  const users = join(folder, 'users.txt');
+  writeFileSync(users, '"postgres" ""\n');
+  const section = {
+    listen_addr: HOST,
+    listen_port: String(port),
+    unix_socket_dir: '',
+    auth_type: 'trust',
+    auth_file: users,
+    pool_mode: 'transaction',
+    ...settings,
+  };
+  const path = join(folder, 'pgbouncer.ini');
+  const databases = ['[databases]', `* = host=${server.host} port=${server.port}`];
+  const lines = Object.entries(section).map(([name, value]) => `${name} = ${value}`);
+  writeFileSync(path, `${[...databases, '[pgbouncer]', ...lines].join('\n')}\n`);
+  const daemon = startDaemon([PROGRAM, path], folder);
+  await daemon.until(() => isListening(port));
+  return {
+    host: HOST,
+    port,
+    url: (database = 'postgres') => `postgres://postgres@${HOST}:${port}/${database}`,
+    log: () => daemon.log(),
+    stop: () => daemon.end('SIGTERM'),
+  };
+}
+
+async function isListening(port: number): Promise<boolean> {
+  try {
+    const socket = await Bun.connect({ hostname: HOST, port, socket: { data() {} } });
+    socket.end();
+    return true;
+  } catch {
+    return false;
+  }
+}
