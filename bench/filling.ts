@@ -17,10 +17,14 @@ export interface Filling {
   readonly fileMb: number;
 }
 
-/** Fills a database through `import`. */
-export async function fillByImport(authrealm: string, database: string, users: number): Promise<Filling> {
+/** Fills a database through `import`. `flags` say which. */
+export async function fillByImport(
+  authrealm: string,
+  flags: readonly string[],
+  users: number,
+): Promise<Filling> {
   const start = performance.now();
-  const child = Bun.spawn([authrealm, 'import', '-', '--database', database], {
+  const child = Bun.spawn([authrealm, 'import', '-', ...flags], {
     stdio: ['pipe', 'ignore', 'inherit'],
   });
   const peak = { anonymousMb: 0, fileMb: 0 };

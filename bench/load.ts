@@ -17,6 +17,8 @@ export interface LoadPlan {
   readonly seconds: number;
   readonly paths: string;
   readonly token: string;
+  /** False where the load shares all cores with what it measures. */
+  readonly isPinned?: boolean;
   /** Posted by every request, `{n}` replaced by something new each time. */
   readonly body?: string;
 }
@@ -26,7 +28,7 @@ let runs = 0;
 
 /** Runs wrk against a server from the core the server does not have. Throws where any answer was not a 2xx. */
 export async function load(url: string, plan: LoadPlan): Promise<Load> {
-  const { connections, seconds, paths, token, body } = plan;
+  const { connections, seconds, paths, token, body, isPinned = true } = plan;
   const wrk = [
     'wrk',
     '-t1',
@@ -37,7 +39,8 @@ export async function load(url: string, plan: LoadPlan): Promise<Load> {
     url,
   ];
   // At a lower priority than the callers who keep the lookups company, who have the same core.
-  const child = Bun.spawn(pinned(LOAD_CORE, ['nice', '-n', '10', ...wrk]), {
+  const command = isPinned ? pinned(LOAD_CORE, ['nice', '-n', '10', ...wrk]) : wrk;
+  const child = Bun.spawn(command, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, BENCH_PATHS: paths, BENCH_TOKEN: token, ...posted(body) },
   });

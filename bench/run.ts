@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { fetchToken } from './clients.ts';
 import { fillBare, fillByImport } from './filling.ts';
 import {
   inTurn,
@@ -41,31 +42,6 @@ const plan = {
   connections: Number(given.connections),
 };
 
-async function command(...args: string[]): Promise<string> {
-  const child = Bun.spawn([AUTHREALM, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  const output = await new Response(child.stdout).text();
-  if ((await child.exited) !== 0) throw new Error(`authrealm ${args.join(' ')} failed`);
-  return output;
-}
-
-async function fetchToken(database: string, url: string): Promise<string> {
-  const scope = ['--scope', 'profile-infos:read profile-infos:write users:read', '--json'];
-  const client = JSON.parse(
-    await command('client', 'create', '--name', 'bench', ...scope, '--database', database),
-  );
-  await Bun.sleep(1_000);
-  const form = {
-    grant_type: 'client_credentials',
-    client_id: client.client_id,
-    client_secret: client.client_secret,
-  };
-  const answer = await fetch(`${url}/oauth/access_token`, {
-    method: 'POST',
-    body: new URLSearchParams(form),
-  });
-  return ((await answer.json()) as { access_token: string }).access_token;
-}
-
 /** Milliseconds from the start of the process to the first lookup that is answered with 200, the median of five. */
 async function firstAnswerMs(serve: readonly string[], path: string, token: string): Promise<number> {
   const headers = { Authorization: `Bearer ${token}` };
@@ -103,12 +79,12 @@ async function measure(users: number): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-bench-'));
   try {
     const file = join(folder, 'bench.db');
-    const database = `sqlite:${file}`;
-    const imported = await fillByImport(AUTHREALM, database, users);
+    const flags = ['--database', `sqlite:${file}`];
+    const imported = await fillByImport(AUTHREALM, flags, users);
     const bare = fillBare(join(folder, 'bare.db'), users);
-    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--database', database];
+    const serve = [AUTHREALM, 'serve', '--port', String(PORT), ...flags];
     const service = await startServer(serve, PORT);
-    const token = await fetchToken(database, service.url);
+    const token = await fetchToken(AUTHREALM, flags, service.url);
     const all = lookupPaths(users, Math.min(PATHS, users * 2));
     const paths = join(folder, 'paths');
     writeFileSync(paths, all.join('\n'));

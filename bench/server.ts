@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** A server of the bench, pinned to the first core. */
+/** A server of the bench. */
 export interface BenchServer {
   readonly url: string;
   /** Anonymous and file-backed memory of the process, in MB. */
@@ -15,9 +15,15 @@ export function pinned(core: number, command: readonly string[]): string[] {
   return ['taskset', '-c', String(core), ...command];
 }
 
-/** Starts a server and waits until it listens. */
-export async function startServer(command: readonly string[], port: number): Promise<BenchServer> {
-  const child = Bun.spawn(pinned(SERVER_CORE, command), { stdio: ['ignore', 'ignore', 'inherit'] });
+/** Starts a server, on the first core unless it is told otherwise, and waits until it listens. */
+export async function startServer(
+  command: readonly string[],
+  port: number,
+  { isPinned = true } = {},
+): Promise<BenchServer> {
+  const child = Bun.spawn(isPinned ? pinned(SERVER_CORE, command) : [...command], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   // A bench that fails must not leave a server behind for the next one to measure.
   process.once('exit', () => child.kill('SIGKILL'));
   const url = `http://127.0.0.1:${port}`;

@@ -13,7 +13,7 @@ const users = Number(given.users);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-doctor-'));
 try {
   const database = `sqlite:${join(folder, 'healthy.db')}`;
-  await fillByImport(AUTHREALM, database, users);
+  await fillByImport(AUTHREALM, ['--database', database], users);
   const start = performance.now();
   const { code, stdout, stderr } = await runCommand([AUTHREALM, 'doctor', '--database', database]);
   const seconds = (performance.now() - start) / 1000;

@@ -1,7 +1,6 @@
-import { Database } from 'bun:sqlite';
 import type { Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
-import { disagreements } from './agreement.ts';
+import type { TestDatabase } from '../test/database.ts';
 
 /** A write that was asked for, under one request ID or several where it was sent again, and how it ended. */
 export interface Asked {
@@ -23,18 +22,18 @@ interface ChangeRow {
  * records that are there; every write that was acknowledged left changes, none that was refused did, and there is no
  * change of the service that nobody asked for.
  */
-export function complaintsOf(path: string, ledger: readonly Asked[]): readonly string[] {
-  const db = new Database(path, { readwrite: true });
-  try {
-    const changes = db.query<ChangeRow, []>('select * from change order by realm_id, seq').all();
-    return [...disagreements(path), ...replayed(db, changes), ...unasked(changes, ledger)];
-  } finally {
-    db.close();
-  }
+export async function complaintsOf(
+  database: TestDatabase,
+  ledger: readonly Asked[],
+): Promise<readonly string[]> {
+  const changes = await database.ask<ChangeRow>('select * from change order by realm_id, seq');
+  const records = await Promise.all(RESOURCES.map((resource) => recordsOf(database, resource)));
+  const wrong = await database.disagreements();
+  return [...wrong, ...replayed(changes, records.flat()), ...unasked(changes, ledger)];
 }
 
 /** Applies the changes to nothing, and holds what they make against the records. */
-function replayed(db: Database, changes: readonly ChangeRow[]): string[] {
+function replayed(changes: readonly ChangeRow[], records: readonly Stored[]): string[] {
   const made = new Map<string, string>();
   const complaints: string[] = [];
   for (const { realm_id, event, record_id, revision } of changes) {
@@ -46,21 +45,24 @@ function replayed(db: Database, changes: readonly ChangeRow[]): string[] {
     if (verb === 'deleted') made.delete(place);
     else made.set(place, revision);
   }
-  for (const [place, revision] of RESOURCES.flatMap((resource) => recordsOf(db, resource))) {
+  for (const [place, revision] of records) {
     if (made.get(place) !== revision) complaints.push(`${place} is not what its changes say`);
     made.delete(place);
   }
   return [...complaints, ...[...made.keys()].map((place) => `the changes of ${place} made no record`)];
 }
 
-function recordsOf(db: Database, { name, table, parent }: Resource): [place: string, revision: string][] {
+type Stored = readonly [place: string, revision: string];
+
+async function recordsOf(
+  database: TestDatabase,
+  { name, table, parent }: Resource,
+): Promise<readonly Stored[]> {
   const id = parent ? 'id' : 'realm_id';
-  return db
-    .query<{ realm_id: string; id: string; revision: string }, []>(
-      `select realm_id, ${id} as id, revision from ${table}`,
-    )
-    .all()
-    .map((row) => [`${name} ${row.realm_id} ${row.id}`, row.revision]);
+  const rows = await database.ask<{ realm_id: string; id: string; revision: string }>(
+    `select realm_id, ${id} as id, revision from ${table}`,
+  );
+  return rows.map((row) => [`${name} ${row.realm_id} ${row.id}`, row.revision]);
 }
 
 function unasked(changes: readonly ChangeRow[], ledger: readonly Asked[]): string[] {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { sqliteAt } from '../test/database.ts';
 import { chanceOf, freshSeed } from './chance.ts';
 import { runAtRandom } from './random_service.ts';
 
@@ -22,7 +23,8 @@ const folder = mkdtempSync(join(tmpdir(), 'authrealm-model-'));
 const operations = Number(given.operations);
 const kills = Number(given.kills);
 const { complaints, count } = await runAtRandom({
-  folder,
+  database: sqliteAt(join(folder, 'model.db')),
+  logFile: join(folder, 'model.log'),
   operations,
   kills,
   clients: 6,

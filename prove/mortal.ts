@@ -1,4 +1,5 @@
 import { openSync, readFileSync } from 'node:fs';
+import type { TestDatabase } from '../test/database.ts';
 import { AUTHREALM } from '../test/processes.ts';
 
 /** A service that is killed and comes back, on the same database and the same address. */
@@ -16,12 +17,19 @@ export interface Mortal {
 
 const PATIENCE_MS = 20_000;
 
-/** Serves a database at a port, and writes what it says beside the database. */
-export async function startMortal(path: string, port: number, processes: number): Promise<Mortal> {
+interface Place {
+  readonly database: TestDatabase;
+  readonly port: number;
+  /** Where it writes what it says. */
+  readonly logFile: string;
+}
+
+/** Serves a database at a port, in so many processes. */
+export async function startMortal({ database, port, logFile }: Place, processes: number): Promise<Mortal> {
   const url = `http://127.0.0.1:${port}`;
   const words = ['serve', '--port', String(port), '--processes', String(processes), '--offline'];
-  const command = [AUTHREALM, ...words, '--database', `sqlite:${path}`];
-  const log = openSync(`${path}.log`, 'a');
+  const command = [AUTHREALM, ...words, ...database.words];
+  const log = openSync(logFile, 'a');
   const env = { PATH: process.env.PATH ?? '' };
   const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
   let child = spawn();
@@ -33,10 +41,10 @@ export async function startMortal(path: string, port: number, processes: number)
         () => undefined,
       );
       if (answer?.status === 200) return;
-      if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}: ${path}.log`);
+      if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}: ${logFile}`);
       await Bun.sleep(10);
     }
-    throw new Error(`the service does not come back: ${path}.log`);
+    throw new Error(`the service does not come back: ${logFile}`);
   }
 
   /** The one that starts the others goes first, so that it starts no more. */

@@ -1,3 +1,4 @@
+import type { TestDatabase } from '../test/database.ts';
 import type { Data } from '../test/family.ts';
 import { AUTHREALM, runCommand } from '../test/processes.ts';
 
@@ -8,13 +9,9 @@ export interface Operator {
   purgeRealm(id: string): Promise<void>;
 }
 
-export function operatorOf(path: string): Operator {
+export function operatorOf({ words: on }: TestDatabase): Operator {
   async function run(words: readonly string[], input = ''): Promise<void> {
-    const { code, stderr } = await runCommand(
-      [AUTHREALM, ...words, '--database', `sqlite:${path}`],
-      {},
-      input,
-    );
+    const { code, stderr } = await runCommand([AUTHREALM, ...words, ...on], {}, input);
     if (code !== 0) throw new Error(`${words[0]} ended with ${code}: ${stderr}`);
   }
   return {

@@ -1,6 +1,5 @@
-import { Database } from 'bun:sqlite';
-import { join } from 'node:path';
 import { RESOURCES } from '../src/domain/resources.ts';
+import type { TestDatabase } from '../test/database.ts';
 import { FULL_SCOPE, type Home } from '../test/family.ts';
 import { freePort } from '../test/kit.ts';
 import { clientCreate } from '../test/processes.ts';
@@ -12,7 +11,9 @@ import { openPlayer, type Player } from './random_writes.ts';
 import { OIDC_PROFILES, REALMS, USERS } from './realm_model.ts';
 
 export interface Run {
-  readonly folder: string;
+  readonly database: TestDatabase;
+  /** Where the service writes what it says. */
+  readonly logFile: string;
   readonly operations: number;
   /** How often processes are killed meanwhile. */
   readonly kills: number;
@@ -34,15 +35,15 @@ export interface Ran {
  * end the records, the changes, the model and what each request was answered have to agree.
  */
 export async function runAtRandom(run: Run): Promise<Ran> {
-  const path = join(run.folder, 'model.db');
+  const { database, logFile } = run;
   const secrets: Secret[] = [];
-  for (let client = 0; client < run.clients; client += 1) secrets.push(await clientOf(path));
-  const mortal = await startMortal(path, await freePort(), run.processes);
+  for (let client = 0; client < run.clients; client += 1) secrets.push(await clientOf(database));
+  const mortal = await startMortal({ database, logFile, port: await freePort() }, run.processes);
   const complaints: string[] = [];
   try {
     const tokens = await Promise.all(secrets.map((secret) => tokenOf(mortal, secret)));
     const senders = tokens.map((token, index) => openSender(mortal, token, `client${index}`));
-    const players = await sitDown(run, senders, operatorOf(path), (what) => complaints.push(what));
+    const players = await sitDown(run, senders, operatorOf(database), (what) => complaints.push(what));
     await playAll(run, mortal, players);
     // Such a removal is seldom; one at least is made in each run.
     await players[0]?.move();
@@ -50,7 +51,8 @@ export async function runAtRandom(run: Run): Promise<Ran> {
     const code = await mortal.stop();
     if (code !== 0) complaints.push(`the service ended with ${code}`);
     const ledger = senders.flatMap((sender) => sender.ledger);
-    complaints.push(...complaintsOf(path, ledger), ...players.flatMap((player) => strangers(path, player)));
+    complaints.push(...(await complaintsOf(database, ledger)));
+    for (const player of players) complaints.push(...(await strangers(database, player)));
     const count = (outcome: string) => ledger.filter((asked) => asked.outcome === outcome).length;
     const counts = { acknowledged: count('done'), refused: count('refused'), unknown: count('unknown') };
     return { complaints, ledger, count: counts };
@@ -78,8 +80,8 @@ interface Secret {
   readonly client_secret: string;
 }
 
-async function clientOf(path: string): Promise<Secret> {
-  const made = await clientCreate(path, FULL_SCOPE, '--json');
+async function clientOf(database: TestDatabase): Promise<Secret> {
+  const made = await clientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   return JSON.parse(made.stdout) as Secret;
 }
@@ -126,21 +128,16 @@ async function playAll({ operations, kills, chance }: Run, mortal: Mortal, playe
 }
 
 /** Records of a player's realm that its model does not know, and the other way round. */
-function strangers(path: string, player: Player): readonly string[] {
-  const db = new Database(path, { readwrite: true });
-  try {
-    const realm = player.realm();
-    const stored = RESOURCES.flatMap(({ table, parent }) => {
-      const sql = `select ${parent ? 'id' : 'realm_id'} as id from ${table} where realm_id = ?`;
-      return db.query<{ id: string }, [string]>(sql).all(realm);
-    }).map(({ id }) => id);
-    const known = new Set(player.ids());
-    const found = new Set(stored);
-    return [
-      ...stored.filter((id) => !known.has(id)).map((id) => `${id} is there and nobody made it`),
-      ...[...known].filter((id) => !found.has(id)).map((id) => `${id} was acknowledged and is lost`),
-    ];
-  } finally {
-    db.close();
+async function strangers(database: TestDatabase, player: Player): Promise<readonly string[]> {
+  const realm = player.realm();
+  const found = new Set<string>();
+  for (const { table, parent } of RESOURCES) {
+    const sql = `select ${parent ? 'id' : 'realm_id'} as id from ${table} where realm_id = ?`;
+    for (const { id } of await database.ask<{ id: string }>(sql, realm)) found.add(id);
   }
+  const known = new Set(player.ids());
+  return [
+    ...[...found].filter((id) => !known.has(id)).map((id) => `${id} is there and nobody made it`),
+    ...[...known].filter((id) => !found.has(id)).map((id) => `${id} was acknowledged and is lost`),
+  ];
 }

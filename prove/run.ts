@@ -14,8 +14,10 @@ interface Check {
 
 const CHECKS: readonly Check[] = [
   { name: 'kills', arguments: ['--rounds', '50', '--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'postgres_kills', arguments: ['--rounds', '20', '--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'model', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
+  { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
 ];

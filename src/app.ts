@@ -8,6 +8,7 @@ import {
   type MasterKeySource,
   obtainMasterKeys,
   obtainNextKey,
+  proveKeyGiven,
   replaceKeyFile,
   rereadMasterKeys,
 } from './access/master_key.ts';
@@ -42,7 +43,10 @@ import {
   reopenEngine,
 } from './store/open.ts';
 
+export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
 export { fileOf, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
+export { pendingMigrations } from './store/pending.ts';
+export { citusSql } from './store/postgres/citus.ts';
 
 /** The release of this program, from its package. */
 export const VERSION: string = JSON.parse(
@@ -62,10 +66,11 @@ export interface Vault {
  * processes do so at once, they end with the same database. Throws Refusal with what to do.
  */
 export async function openVault(settings: Settings, ambient: Ambient): Promise<Vault> {
-  const engine = await openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
+  const source = masterKeySource(settings);
+  proveKeyGiven(source);
+  const engine = await openDatabase(settings, ambient);
   try {
     const hasProof = (await engine.access.keyChecks()).length > 0;
-    const source = masterKeySource(settings);
     const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
     await proveKeyring(keyring, engine.access, ambient);
@@ -79,7 +84,8 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
 
 /** Opens a database without its secrets: the master key is not asked for. */
 export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
-  return openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
+  const { database, migrate, migrateDatabase } = settings;
+  return openEngine(database, migrate, { version: VERSION, ambient }, migrateDatabase);
 }
 
 /** Opens what another process has already made ready. */
@@ -122,7 +128,7 @@ export async function rewrap(
   if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
     throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
   }
-  const engine = await openEngine(settings.database, settings.migrate, { version: VERSION, ambient });
+  const engine = await openDatabase(settings, ambient);
   try {
     if ((await engine.access.keyChecks()).length === 0) {
       throw new Refusal('this database has no master key yet: its first start makes one');

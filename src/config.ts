@@ -1,12 +1,22 @@
 import { readFileSync } from 'node:fs';
-import type { MasterKeySource } from './access/master_key.ts';
+import { databaseContradictions, disclosure, withPasswordFiles } from './config_databases.ts';
 import { integer, isNotEmpty, isTrue, oneOf, parseBaseUrl, parseOrigins } from './config_values.ts';
 import { Refusal } from './domain/fault.ts';
 import { LIMITS } from './domain/limits.ts';
 import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
 import type { RequestLogging } from './observe/log.ts';
-import { type DatabaseAddress, fileOf, isInMemory, type MigrateMode, parseDatabase } from './store/open.ts';
+import {
+  complaintAboutPostgres,
+  type DatabaseAddress,
+  type MigrateMode,
+  type PostgresAddress,
+  parseDatabase,
+  parsePostgres,
+  urlWithoutPassword,
+} from './store/open.ts';
+
+export { masterKeySource } from './config_databases.ts';
 
 /** One row of the settings table: everything there is to know about a setting, in one place. */
 interface Setting<T> {
@@ -23,6 +33,10 @@ interface Setting<T> {
   /** Answers undefined for what it cannot read; `expects` then says what it should have been. */
   readonly parse: (raw: string) => T | undefined;
   readonly expects: string;
+  /** Says it better of a value that is nearly right, and repeats nothing of it. */
+  readonly complaint?: (raw: string) => string | undefined;
+  /** The value as it may be shown; itself unless said. */
+  readonly told?: (raw: string) => string;
 }
 
 interface Defaulted<T> extends Setting<T> {
@@ -39,6 +53,18 @@ function defaulted<T>(row: Defaulted<T>): Defaulted<T> {
   return Object.freeze(row);
 }
 
+type Named = Pick<Setting<unknown>, 'env' | 'flag' | 'doc'>;
+
+/** A setting that names a file. */
+function file(row: Named): Setting<string> {
+  return optional({ ...row, value: 'FILE', parse: isNotEmpty, expects: 'a path' });
+}
+
+/** A switch that is off unless given. */
+function toggle(row: Named): Defaulted<boolean> {
+  return defaulted({ ...row, fallback: 'false', parse: isTrue, expects: 'true or false' });
+}
+
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = {
   database: defaulted<DatabaseAddress>({
@@ -49,14 +75,33 @@ export const SETTINGS = {
     doc: 'where the records are',
     parse: parseDatabase,
     expects: 'sqlite:PATH or postgres://USER@HOST:PORT/DATABASE',
+    complaint: complaintAboutPostgres,
+    told: urlWithoutPassword,
   }),
-  masterKeyFile: optional<string>({
+  databasePasswordFile: file({
+    env: 'AUTHREALM_DATABASE_PASSWORD_FILE',
+    flag: 'database-password-file',
+    doc: 'file with the password of the role that --database names; read at every new connection',
+  }),
+  migrateDatabase: optional<PostgresAddress>({
+    env: 'AUTHREALM_MIGRATE_DATABASE',
+    flag: 'migrate-database',
+    value: 'URL',
+    doc: 'the same PostgreSQL database as the role that owns its tables: it brings the schema up and grants its use',
+    parse: parsePostgres,
+    expects: 'postgres://USER@HOST:PORT/DATABASE',
+    complaint: complaintAboutPostgres,
+    told: urlWithoutPassword,
+  }),
+  migrateDatabasePasswordFile: file({
+    env: 'AUTHREALM_MIGRATE_DATABASE_PASSWORD_FILE',
+    flag: 'migrate-database-password-file',
+    doc: 'file with the password of the role that --migrate-database names',
+  }),
+  masterKeyFile: file({
     env: 'AUTHREALM_MASTER_KEY_FILE',
     flag: 'master-key-file',
-    value: 'FILE',
     doc: 'file with the key that seals every stored secret; on SQLite made as <database>.key unless given',
-    parse: isNotEmpty,
-    expects: 'a path',
   }),
   masterKey: optional<string>({
     env: 'AUTHREALM_MASTER_KEY',
@@ -110,29 +155,20 @@ export const SETTINGS = {
     parse: integer(1, LIMITS.processesMax),
     expects: `a number from 1 to ${LIMITS.processesMax}`,
   }),
-  tlsCert: optional<string>({
+  tlsCert: file({
     env: 'AUTHREALM_TLS_CERT',
     flag: 'tls-cert',
-    value: 'FILE',
     doc: 'certificate chain in PEM form, to serve https',
-    parse: isNotEmpty,
-    expects: 'a path',
   }),
-  tlsKey: optional<string>({
+  tlsKey: file({
     env: 'AUTHREALM_TLS_KEY',
     flag: 'tls-key',
-    value: 'FILE',
     doc: 'private key of the certificate in PEM form',
-    parse: isNotEmpty,
-    expects: 'a path',
   }),
-  behindProxy: defaulted<boolean>({
+  behindProxy: toggle({
     env: 'AUTHREALM_BEHIND_PROXY',
     flag: 'behind-proxy',
-    fallback: 'false',
     doc: 'a proxy in front ends TLS: plain http on an address that is not loopback is then allowed',
-    parse: isTrue,
-    expects: 'true or false',
   }),
   corsOrigins: defaulted<readonly string[]>({
     env: 'AUTHREALM_CORS_ORIGINS',
@@ -179,29 +215,20 @@ export const SETTINGS = {
     parse: integer(1, LIMITS.pageRecordsMax),
     expects: `a number from 1 to ${LIMITS.pageRecordsMax}`,
   }),
-  offline: defaulted<boolean>({
+  offline: toggle({
     env: 'AUTHREALM_OFFLINE',
     flag: 'offline',
-    fallback: 'false',
     doc: 'ask no identity provider: the issuer of an OIDC profile is its discovery URL without the well-known ending',
-    parse: isTrue,
-    expects: 'true or false',
   }),
-  allowLoopbackDiscovery: defaulted<boolean>({
+  allowLoopbackDiscovery: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_DISCOVERY',
     flag: 'allow-loopback-discovery',
-    fallback: 'false',
     doc: 'identity providers may be asked on this machine too, by http as well; for tests',
-    parse: isTrue,
-    expects: 'true or false',
   }),
-  strictIssuers: defaulted<boolean>({
+  strictIssuers: toggle({
     env: 'AUTHREALM_STRICT_ISSUERS',
     flag: 'strict-issuers',
-    fallback: 'false',
     doc: 'refuse an OIDC profile info whose issuer is not the one of its profile',
-    parse: isTrue,
-    expects: 'true or false',
   }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
@@ -212,20 +239,25 @@ export const SETTINGS = {
     parse: oneOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
-  bootstrapClientFile: optional<string>({
+  bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
-    value: 'FILE',
     doc: 'JSON file with a client that exists from the start on: client_id, client_secret, name, scope, realms',
-    parse: isNotEmpty,
-    expects: 'a path',
   }),
 } as const;
 
 export type SettingName = keyof typeof SETTINGS;
 
 /** Settings that decide about the database; every command takes them. */
-export const DATABASE_SETTINGS = ['database', 'masterKeyFile', 'masterKey', 'migrate'] as const;
+export const DATABASE_SETTINGS = [
+  'database',
+  'databasePasswordFile',
+  'migrateDatabase',
+  'migrateDatabasePasswordFile',
+  'masterKeyFile',
+  'masterKey',
+  'migrate',
+] as const;
 
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 
@@ -260,14 +292,18 @@ export function readSettings(
     const raw = given ?? row.fallback;
     if (raw === undefined) continue;
     const value = row.parse(raw);
-    if (value === undefined) complaints.push(`${sourceOf(row, flags[name])} must be ${row.expects}`);
-    else values[name] = value;
+    if (value !== undefined) values[name] = value;
+    else complaints.push(`${sourceOf(row, flags[name])} must be ${row.complaint?.(raw) ?? row.expects}`);
   }
   const settings = values as Settings;
   complaints.push(...contradictions(values as Partial<Settings>));
+  for (const name of ['database', 'migrateDatabase'] as const) {
+    const { flag, env } = SETTINGS[name];
+    if (flags[name] !== undefined) complaints.push(...disclosure(flag ?? '', env, settings[name]));
+  }
   if (listens) complaints.push(...exposures(values as Partial<Settings>));
   if (complaints.length > 0) throw new Refusal(complaints.join('\n'), { isUsage: true });
-  return Object.freeze(settings);
+  return Object.freeze({ ...settings, ...withPasswordFiles(settings) });
 }
 
 /** A setting as it is in force, and where that was said. */
@@ -287,7 +323,7 @@ export function originsOf(flags: Flags, environment: Environment): readonly Sett
     const absent = row.fallback === undefined ? 'not given' : 'default';
     return {
       env: row.env,
-      value: row.secret && value !== '' ? '***' : value,
+      value: row.secret && value !== '' ? '***' : (row.told?.(value) ?? value),
       from: given === undefined ? absent : said,
     };
   });
@@ -306,15 +342,9 @@ function unknownNames(environment: Environment, otherNames: readonly string[]): 
 
 /** Settings that do not go together; one that could not be read takes no part. */
 function contradictions(settings: Partial<Settings>): string[] {
-  const found: string[] = [];
+  const found = [...databaseContradictions(settings)];
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
     found.push('--tls-cert and --tls-key go together');
-  }
-  if (settings.masterKey !== undefined && settings.masterKeyFile !== undefined) {
-    found.push('AUTHREALM_MASTER_KEY and AUTHREALM_MASTER_KEY_FILE exclude each other');
-  }
-  if ((settings.processes ?? 1) > 1 && settings.database !== undefined && isInMemory(settings.database)) {
-    found.push('a database in memory belongs to one process: --processes must be 1');
   }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
@@ -350,16 +380,6 @@ function exposures(settings: Partial<Settings>): string[] {
     );
   }
   return found;
-}
-
-/** Where the master key is to be found for these settings. */
-export function masterKeySource(settings: Settings): MasterKeySource {
-  if (settings.masterKey !== undefined) return { from: 'value', value: settings.masterKey };
-  if (settings.masterKeyFile !== undefined) return { from: 'file', path: settings.masterKeyFile };
-  const { database } = settings;
-  const file = fileOf(database);
-  if (file !== undefined) return { from: 'beside', path: `${file}.key` };
-  return { from: isInMemory(database) ? 'nowhere' : 'operator' };
 }
 
 /** Certificate and key, read from their files. */

@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import { systemAmbient } from '../src/ambient.ts';
 import type { Vault } from '../src/app.ts';
 import { importLines, type Plan, type Report } from '../src/directory/importing.ts';
@@ -12,6 +11,7 @@ import {
   realm,
   user,
 } from '../src/domain/resources.ts';
+import type { TestDatabase } from './database.ts';
 import { PASSWORD_HASH } from './kit.ts';
 
 export type Json = Record<string, unknown>;
@@ -153,34 +153,26 @@ const TABLES = [
 ];
 
 /** Every row of realm data, random values aside. */
-export function rowsOf(
-  path: string,
+export async function rowsOf(
+  database: TestDatabase,
   aside: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
-): Json[] {
-  const db = new Database(path, { readonly: true });
-  try {
-    return TABLES.flatMap((table) => {
-      const id = table === 'realm' ? 'realm_id' : 'id';
-      const rows = db.query<Json, []>(`select * from ${table} order by realm_id, ${id}`).all();
-      for (const row of rows) for (const name of aside) delete row[name];
-      return rows;
-    });
-  } finally {
-    db.close();
+): Promise<Json[]> {
+  const found: Json[] = [];
+  for (const table of TABLES) {
+    const id = table === 'realm' ? 'realm_id' : 'id';
+    const rows = await database.ask<Json>(`select * from ${table} order by realm_id, ${id}`);
+    for (const row of rows) for (const name of aside) delete row[name];
+    found.push(...rows);
   }
+  return found;
 }
 
 /** What the feed says, by record. */
-export function changesOf(path: string): string[] {
-  const db = new Database(path, { readonly: true });
-  try {
-    const rows = db
-      .query<{ event: string; record_id: string }, []>('select event, record_id from change')
-      .all();
-    return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();
-  } finally {
-    db.close();
-  }
+export async function changesOf(database: TestDatabase): Promise<string[]> {
+  const rows = await database.ask<{ event: string; record_id: string }>(
+    'select event, record_id from change',
+  );
+  return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();
 }
 
 /** Many users of one realm, parents first: every kind, every member that may be null, text of all sorts. */

@@ -1,10 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import { z } from 'zod';
-import { disagreements } from '../prove/agreement.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import type { Uuid } from '../src/domain/id.ts';
-import { LIMITS } from '../src/domain/limits.ts';
 import { resource as described, type Resource, reference } from '../src/domain/resource.ts';
 import {
   oidcProfile,
@@ -16,10 +12,9 @@ import {
   user,
 } from '../src/domain/resources.ts';
 import { dependentsOf } from '../src/store/cascade.ts';
-import { type Engine, openEngine, reopenEngine } from '../src/store/open.ts';
+import { type Engine, reopenEngine } from '../src/store/open.ts';
 import {
   anotherUser,
-  changeFor,
   type Ground,
   groundWrites,
   mint,
@@ -28,7 +23,7 @@ import {
   removing,
   usernameLink,
 } from './contract/ground.ts';
-import { freshFolder } from './kit.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
 
 const tablesOf = (gone: Resource, all: readonly Resource[] = RESOURCES) =>
   dependentsOf(gone, all).map(({ resource }) => resource);
@@ -75,17 +70,18 @@ describe('what goes along follows from the descriptions', () => {
 });
 
 describe('on a disk, with others at it', () => {
-  const address = { engine: 'sqlite', path: join(freshFolder(), 'cascade.db') } as const;
+  let database: TestDatabase;
   let ours: Engine;
   let theirs: Engine;
   beforeAll(async () => {
-    ours = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
-    theirs = await reopenEngine(address, { version: 'test', ambient: systemAmbient });
+    database = await freshDatabase();
+    ours = await database.open();
+    theirs = await reopenEngine(database.address, { version: 'test', ambient: systemAmbient });
   });
-  afterAll(() => {
-    ours.close();
-    theirs.close();
-    expect(disagreements(address.path)).toEqual([]);
+  afterAll(async () => {
+    await ours.close();
+    await theirs.close();
+    expect(await database.disagreements()).toEqual([]);
   });
 
   async function planted(count: number): Promise<Ground> {
@@ -105,7 +101,7 @@ describe('on a disk, with others at it', () => {
     const steps: unknown[] = [];
     for (const { records } of [ours, theirs, ours]) {
       steps.push(await records.purge(removing(user, key)));
-      expect(disagreements(address.path)).toEqual([]);
+      expect(await database.disagreements()).toEqual([]);
       for (const engine of [ours, theirs]) expect(await engine.records.get(user, key)).toBeUndefined();
     }
     expect(steps).toEqual([
@@ -136,64 +132,12 @@ describe('on a disk, with others at it', () => {
     }
   }, 30_000);
 
-  /** The turns of the event loop in which each of these was answered. */
-  async function turnsOf(asked: readonly Promise<unknown>[]): Promise<readonly number[]> {
-    let turn = 0;
-    let isOver = false;
-    const count = () => {
-      turn += 1;
-      if (!isOver) setImmediate(count);
-    };
-    count();
-    const turns = await Promise.all(asked.map((each) => each.then(() => turn)));
-    isOver = true;
-    return turns;
-  }
-
-  const CROWD = 8;
-
-  test('of removals that each take as many as they may, each has a turn of its own', async () => {
-    const ids = await planted(0);
-    const owners = await Promise.all(
-      Array.from({ length: CROWD }, () => put(ours.records, anotherUser(ids))),
-    );
-    for (const { key } of owners) {
-      const owner = { ...ids, user: key[1] as Uuid };
-      const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
-        oidcLink(owner, `${key[1]}-${at}`),
-      );
-      const verdict = await ours.records.commit(
-        links,
-        links.map((link) => changeFor(link)),
-      );
-      expect(verdict.kind).toBe('landed');
-    }
-    const removed = owners.map(({ key }) => ours.records.remove(removing(user, key)));
-    expect(new Set(await turnsOf(removed)).size).toBe(CROWD);
-    expect(await Promise.all(removed)).toEqual(Array(CROWD).fill({ kind: 'removed' }));
-  }, 30_000);
-
-  test('small writes still share their turn', async () => {
-    const ids = await planted(0);
-    const writes = Array.from({ length: 100 }, (_, at) => put(ours.records, oidcLink(ids, `small-${at}`)));
-    expect(new Set(await turnsOf(writes)).size).toBe(1);
-  });
-
-  test('nor do removals that are refused for too many pile up in one turn', async () => {
-    const ids = await planted(LIMITS.cascadeRecordsMax);
-    const refused = Array.from({ length: CROWD }, () =>
-      ours.records.remove(removing(user, [ids.realm, ids.user])),
-    );
-    expect(new Set(await turnsOf(refused)).size).toBe(CROWD);
-    expect(await Promise.all(refused)).toEqual(Array(CROWD).fill({ kind: 'crowded' }));
-  }, 30_000);
-
   test('a record that is brought along again after its removal is in agreement', async () => {
     const ids = await planted(1);
     await ours.records.remove(removing(user, [ids.realm, ids.user]));
     const again = { ...anotherUser(ids, ids.user) };
     await put(ours.records, again);
-    expect(disagreements(address.path)).toEqual([]);
+    expect(await database.disagreements()).toEqual([]);
   });
 
   test('records of the same identifiers in another realm stay what they are', async () => {

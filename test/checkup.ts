@@ -6,9 +6,10 @@ import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
-import type { Report } from '../src/directory/inspection.ts';
+import { isHealthy, type Report } from '../src/directory/inspection.ts';
 import { parseScopes } from '../src/domain/principal.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
+import { sqliteAt, type TestDatabase } from './database.ts';
 import { freshFolder, type Planted, plant, put } from './kit.ts';
 import { AUTHREALM, type Environment, runCommand } from './processes.ts';
 
@@ -18,18 +19,39 @@ export interface Examined {
   readonly code: number;
   readonly healthy: boolean;
   readonly text: string;
+  /** The checks that found something, or could not be made. */
+  readonly unhealthy: readonly string[];
   report(check: string): Report;
 }
 
-export async function doctor(path: string, environment: Environment = {}): Promise<Examined> {
-  const command = [AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`];
-  const { stdout, stderr, code } = await runCommand(command, environment);
+export function doctor(path: string, environment: Environment = {}): Promise<Examined> {
+  return examine(sqliteAt(path), environment);
+}
+
+/** Findings about a server of the tests, which is hasty, and about its role, which may do everything. */
+const ABOUT_SERVER: readonly string[] = ['server', 'rights'];
+
+/** What `doctor` says of a database, whatever it says of the server. */
+export async function examine(
+  { words }: Pick<TestDatabase, 'words'>,
+  environment: Environment = {},
+): Promise<Examined> {
+  const found = await examined(words, environment);
+  const unhealthy = found.unhealthy.filter((check) => !ABOUT_SERVER.includes(check));
+  const healthy = unhealthy.length === 0;
+  return { ...found, unhealthy, healthy, code: healthy ? 0 : found.code };
+}
+
+/** What `doctor` says when it is called with these words. */
+export async function examined(words: readonly string[], environment: Environment = {}): Promise<Examined> {
+  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...words], environment);
   expect(stderr).toBe('');
   const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: Report[] };
   return {
     code,
     healthy,
     text: stdout,
+    unhealthy: checks.filter((report) => !isHealthy(report)).map(({ check }) => check),
     report: (name) => checks.find(({ check }) => check === name) as Report,
   };
 }

@@ -1,7 +1,5 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { disagreements } from '../prove/agreement.ts';
+import { freshDatabase } from './database.ts';
 import {
   type Body,
   FULL_SCOPE,
@@ -13,13 +11,12 @@ import {
   userPath,
   word,
 } from './family.ts';
-import { freshFolder } from './kit.ts';
 import { type Served, startServed } from './served.ts';
 
 /** Many writers at once, through four processes on one database (issue 4, show 2). */
 
 const PROCESSES = 4;
-const path = join(freshFolder(), 'many.db');
+const database = await freshDatabase();
 
 let service: Served;
 let token: string;
@@ -27,13 +24,13 @@ let home: Home;
 
 beforeAll(async () => {
   const flags = ['--processes', String(PROCESSES), '--offline'];
-  service = await startServed({ path, scope: FULL_SCOPE, flags });
+  service = await startServed({ database, scope: FULL_SCOPE, flags });
   token = await service.token();
   home = await settle(service, token);
 }, 30_000);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
-  expect(disagreements(path)).toEqual([]);
+  expect(await database.disagreements()).toEqual([]);
 }, 30_000);
 
 const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
@@ -50,13 +47,9 @@ function processesOf(answers: readonly Response[]): ReadonlySet<string | undefin
   return new Set(answers.map(({ headers }) => headers.get('x-request-id')?.split('-')[0]));
 }
 
-function countOf(sql: string, ...values: string[]): number {
-  const db = new Database(path, { readonly: true });
-  try {
-    return db.query<{ n: number }, string[]>(`select count(*) as n from ${sql}`).get(...values)?.n ?? -1;
-  } finally {
-    db.close();
-  }
+async function countOf(sql: string, ...values: string[]): Promise<number> {
+  const [row] = await database.ask<{ n: number }>(`select count(*) as n from ${sql}`, ...values);
+  return row?.n ?? -1;
 }
 
 test('200 creates of one identity at once: one 201, the rest 422', async () => {
@@ -76,7 +69,7 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
   );
   expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
   expect(processesOf(answers).size).toBe(PROCESSES);
-  expect(countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
+  expect(await countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
 }, 30_000);
 
 test('one request sent 50 times at once with one key makes one record', async () => {
@@ -92,7 +85,7 @@ test('one request sent 50 times at once with one key makes one record', async ()
   const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
   expect(new Set(ids).size).toBe(1);
   expect(new Set(made.map(({ headers }) => headers.get('etag'))).size).toBe(1);
-  expect(countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
+  expect(await countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
 }, 30_000);
 
 test('100 writers with If-Match: every success saw the version before it', async () => {
@@ -150,7 +143,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
   });
 
   /** Rows that name this record, in any table there is. */
-  function traces(id: string): number {
+  async function traces(id: string): Promise<number> {
     const tables = [
       'oidc_profile',
       'password_profile',
@@ -158,14 +151,14 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       'oidc_profile_info',
       'password_profile_info',
     ];
-    return tables
-      .map((table) => {
-        const columns = table.endsWith('_info') && table !== 'user_info' ? ['user_id'] : [];
-        if (table === 'oidc_profile_info') columns.push('oidc_profile_id');
-        const names = ['realm_id', 'id', ...columns].map((column) => `${column} = ?1`);
-        return countOf(`${table} where ${names.join(' or ')}`, id);
-      })
-      .reduce((sum, each) => sum + each, 0);
+    let found = 0;
+    for (const table of tables) {
+      const columns = table.endsWith('_info') && table !== 'user_info' ? ['user_id'] : [];
+      if (table === 'oidc_profile_info') columns.push('oidc_profile_id');
+      const names = ['realm_id', 'id', ...columns].map((column) => `${column} = ?1`);
+      found += await countOf(`${table} where ${names.join(' or ')}`, id);
+    }
+    return found;
   }
 
   test('a user and links', async () => {
@@ -174,7 +167,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       const where = { ...home, user: id };
       const { removed, made } = await race(userPath(where), identities, where);
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[404] ?? 0), traces(id)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
   }, 30_000);
 
@@ -183,7 +176,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       const { id, path: parent } = await make(service, token, { kind: oidcProfiles, home });
       const { removed, made } = await race(parent, identities, { ...home, oidcProfile: id });
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[422] ?? 0), traces(id)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[422] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
   }, 30_000);
 
@@ -192,7 +185,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       const where = await settle(service, token);
       const { removed, made } = await race(`/v2/authentication-realms/${where.realm}`, users, where);
       expect(removed).toBe(204);
-      expect([(made[201] ?? 0) + (made[404] ?? 0), traces(where.realm)]).toEqual([CHILDREN, 0]);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(where.realm)]).toEqual([CHILDREN, 0]);
     }
   }, 30_000);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { type Flags, readSettings, SETTINGS } from '../src/config.ts';
+import { type Flags, originsOf, readSettings, SETTINGS } from '../src/config.ts';
 import { Refusal } from '../src/domain/fault.ts';
+import { urlWithoutPassword } from '../src/store/open.ts';
 
 function complaints(flags: Flags, environment: Record<string, string> = {}): readonly string[] {
   try {
@@ -54,10 +55,7 @@ test('all mistakes are told at once', () => {
 });
 
 test('a value is never repeated', () => {
-  const told = complaints(
-    { database: 'mysql://user:hunter2@host/db' },
-    { AUTHREALM_MASTER_KEY: '' },
-  ).join();
+  const told = complaints({ database: 'mysql://user:hunter2@host/db' }, { AUTHREALM_MASTER_KEY: '' }).join();
   expect(told).toContain('--database must be sqlite:PATH');
   expect(told).toContain('AUTHREALM_MASTER_KEY must be');
   expect(told).not.toContain('hunter2');
@@ -137,6 +135,88 @@ describe('an address that is not loopback', () => {
 
 test('a command that does not listen is not asked what an address needs', () => {
   expect(readSettings({ host: '0.0.0.0' }, {}).host).toBe('0.0.0.0');
+});
+
+describe('a PostgreSQL database', () => {
+  const database = 'postgres://app@db.example/authrealm';
+  const secretly = 'postgres://app:s%40cret@db.example:5433,db2.example/authrealm?sslmode=require';
+
+  test('is known with the file of its password, and so is the one of the role that owns it', () => {
+    const flags = {
+      database,
+      databasePasswordFile: '/p',
+      migrateDatabase: 'postgres://owner@db.example/authrealm',
+      migrateDatabasePasswordFile: '/o',
+    };
+    expect(readSettings(flags, {})).toMatchObject({
+      database: { engine: 'postgres', user: 'app', passwordFile: '/p' },
+      migrateDatabase: { engine: 'postgres', user: 'owner', passwordFile: '/o' },
+    });
+    expect(readSettings({ database, processes: '2' }, {}).processes).toBe(2);
+  });
+
+  test('is never told with its password', () => {
+    const environment = { AUTHREALM_DATABASE: secretly, AUTHREALM_MIGRATE_DATABASE: secretly };
+    const told = originsOf({}, environment);
+    expect(told.filter(({ from }) => from === 'environment').map(({ value }) => value)).toEqual(
+      Array(2).fill('postgres://app@db.example:5433,db2.example/authrealm?sslmode=require'),
+    );
+    expect(readSettings({}, environment).database).toMatchObject({ password: 's@cret' });
+    for (const odd of [
+      'postgres://:s%40cret@h/d',
+      'postgres://a:s%40cret@@h/d',
+      'postgres://a:s%40cret:x@h/d',
+    ]) {
+      expect(urlWithoutPassword(odd)).not.toContain('s%40cret');
+    }
+  });
+
+  test('takes no password from the command line, where others read it', () => {
+    for (const name of ['database', 'migrateDatabase'] as const) {
+      const told = complaints({ database, [name]: secretly });
+      expect(told).toEqual([expect.stringContaining(`--${SETTINGS[name].flag}-password-file FILE`)]);
+      expect(told.join()).not.toContain('cret@');
+    }
+  });
+
+  test('is complained about without what was written', () => {
+    const [told = ''] = complaints({
+      database: 'postgres://app:s%40cret@db.example/authrealm?sslmode=prefer',
+    });
+    expect(told).toStartWith('--database must be postgres://USER');
+    expect(told).not.toContain('cret@');
+  });
+
+  const rows: [string, Flags, RegExp][] = [
+    [
+      'an owner of a file',
+      { migrateDatabase: database },
+      /^--migrate-database goes with a PostgreSQL database/,
+    ],
+    [
+      'a password of a file',
+      { databasePasswordFile: 'f' },
+      /^--database-password-file goes with a PostgreSQL/,
+    ],
+    [
+      'a password of no owner',
+      { database, migrateDatabasePasswordFile: 'f' },
+      /goes together with --migrate-d/,
+    ],
+    [
+      'a file as the owner',
+      { database, migrateDatabase: 'sqlite:./a.db' },
+      /^--migrate-database must be postgres/,
+    ],
+  ];
+  for (const [name, flags, told] of rows) {
+    test(`${name} is refused`, () => expect(complaints(flags)).toEqual([expect.stringMatching(told)]));
+  }
+
+  test('two passwords are refused', () => {
+    const environment = { AUTHREALM_DATABASE: secretly, AUTHREALM_DATABASE_PASSWORD_FILE: 'f' };
+    expect(complaints({}, environment)).toEqual([expect.stringMatching(/exclude each other$/)]);
+  });
 });
 
 test('what does not go together is refused', () => {

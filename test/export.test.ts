@@ -6,48 +6,50 @@ import { newFile } from '../src/cli/output.ts';
 import { exportRecords } from '../src/directory/exporting.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { bring, bytesOf, family, type Json, mint, multitude, tally } from './bringing.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
 import { freshFolder, oidcPath, PASSWORD_HASH, passwordPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 const folder = freshFolder();
 const at = (name: string): string => join(folder, name);
-const url = (name: string): string => `sqlite:${at(name)}`;
 const run = (command: string, ...words: string[]) => runCommand([AUTHREALM, command, ...words]);
 const linesOf = (path: string): Json[] =>
   readFileSync(path, 'utf8')
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as Json);
+/** The words of a database as a shell reads them. */
+const quoted = ({ words }: TestDatabase): string => words.map((word) => `"${word}"`).join(' ');
 const left = (): string[] => readdirSync(folder).filter((name) => name.includes('partial'));
 
 const many = multitude(1_500);
 const few = family();
+const [ofMany, ofFew] = [await freshDatabase(), await freshDatabase()];
 
 beforeAll(async () => {
-  for (const [name, source] of [
-    ['many', many],
-    ['few', [...few.all, ...family().all]],
+  for (const [name, { words }, source] of [
+    ['many', ofMany, many],
+    ['few', ofFew, [...few.all, ...family().all]],
   ] as const) {
     writeFileSync(at(`${name}.in`), bytesOf(source));
-    expect((await run('import', at(`${name}.in`), '--database', url(`${name}.db`))).code).toBe(0);
+    expect((await run('import', at(`${name}.in`), ...words)).code).toBe(0);
   }
 });
 afterAll(() => expect(left()).toEqual([]));
 
 describe('there and back', () => {
   test('import, export --with-secrets, import into a fresh database, export: the same bytes', async () => {
-    const first = await run('export', '--with-secrets', at('first'), '--database', url('many.db'));
+    const second = await freshDatabase();
+    const first = await run('export', '--with-secrets', at('first'), ...ofMany.words);
     expect(first).toEqual({
       code: 0,
       stdout: '',
       stderr: `exported ${many.length} records to ${at('first')}\n`,
     });
-    const again = await run('import', at('first'), '--database', url('second.db'));
+    const again = await run('import', at('first'), ...second.words);
     expect([again.code, again.stderr]).toEqual([0, '']);
-    expect((await run('export', '--with-secrets', at('second'), '--database', url('second.db'))).code).toBe(
-      0,
-    );
-    expect(readFileSync(at('many.db.key'), 'utf8')).not.toBe(readFileSync(at('second.db.key'), 'utf8'));
+    expect((await run('export', '--with-secrets', at('second'), ...second.words)).code).toBe(0);
+    expect(readFileSync(ofMany.masterKeyFile, 'utf8')).not.toBe(readFileSync(second.masterKeyFile, 'utf8'));
     expect(readFileSync(at('first')).equals(readFileSync(at('second')))).toBe(true);
   }, 20_000);
 
@@ -68,16 +70,19 @@ describe('there and back', () => {
 
 describe('without secrets', () => {
   test('standard output has the lines, standard error the count; no secret, no hash, no key needed', async () => {
-    renameSync(at('many.db.key'), at('elsewhere'));
-    const plain = await run('export', '--database', url('many.db'));
-    const guarded = await run('export', '--with-secrets', at('never'), '--database', url('many.db'));
-    renameSync(at('elsewhere'), at('many.db.key'));
+    renameSync(ofMany.masterKeyFile, at('elsewhere'));
+    const plain = await run('export', ...ofMany.words);
+    const guarded = await run('export', '--with-secrets', at('never'), ...ofMany.words);
+    renameSync(at('elsewhere'), ofMany.masterKeyFile);
     expect([plain.code, plain.stderr]).toEqual([0, `exported ${many.length} records\n`]);
     for (const secret of ['client_secret', 'password_hash', '$argon2', 'of-the-provider'])
       expect(plain.stdout).not.toContain(secret);
     const silent = linesOf(at('first')).map(({ client_secret, password_hash, ...line }) => line);
     expect(plain.stdout === bytesOf(silent).toString()).toBe(true);
-    expect([guarded.code, guarded.stderr]).toEqual([1, expect.stringMatching(/master key.*is missing/)]);
+    expect([guarded.code, guarded.stderr]).toEqual([
+      1,
+      expect.stringMatching(/master key file .* (is missing|cannot be read)/),
+    ]);
     expect(readdirSync(folder)).not.toContain('never');
   });
 
@@ -95,7 +100,7 @@ describe('without secrets', () => {
       write: async (lines) => void written.push(lines),
       onProgress: () => undefined,
     });
-    picture.close();
+    await picture.close();
     const lines = written
       .join('')
       .trim()
@@ -116,13 +121,7 @@ describe('without secrets', () => {
 
 describe('--realm', () => {
   test('exports that realm alone, in any letter case', async () => {
-    const { stdout, code } = await run(
-      'export',
-      '--realm',
-      few.ids.realm.toUpperCase(),
-      '--database',
-      url('few.db'),
-    );
+    const { stdout, code } = await run('export', '--realm', few.ids.realm.toUpperCase(), ...ofFew.words);
     const ids = stdout
       .trim()
       .split('\n')
@@ -131,12 +130,12 @@ describe('--realm', () => {
   });
 
   test('a realm that is not there, and what is no realm', async () => {
-    const unknown = await run('export', at('no'), '--realm', mint(), '--database', url('few.db'));
+    const unknown = await run('export', at('no'), '--realm', mint(), ...ofFew.words);
     expect([unknown.code, unknown.stderr]).toEqual([
       1,
       expect.stringMatching(/^authrealm: there is no realm /),
     ]);
-    const wrong = await run('export', at('no'), '--realm', 'shop', '--database', url('few.db'));
+    const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.words);
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('named by its identifier')]);
     expect(readdirSync(folder)).not.toContain('no');
   });
@@ -144,7 +143,7 @@ describe('--realm', () => {
 
 describe('where it will not or cannot write', () => {
   const refused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
-    const answer = await run('export', ...words, '--database', url('few.db'));
+    const answer = await run('export', ...words, ...ofFew.words);
     expect([answer.code, answer.stdout]).toEqual([code, '']);
     expect(answer.stderr).toMatch(sentence);
   };
@@ -180,11 +179,7 @@ describe('where it will not or cannot write', () => {
   });
 
   test('a disk that is full', async () => {
-    const full = await runCommand([
-      'sh',
-      '-c',
-      `"${AUTHREALM}" export --database "${url('few.db')}" >/dev/full`,
-    ]);
+    const full = await runCommand(['sh', '-c', `"${AUTHREALM}" export ${quoted(ofFew)} >/dev/full`]);
     expect([full.code, full.stderr]).toEqual([
       1,
       expect.stringMatching(/standard output .* the disk is full/),
@@ -196,14 +191,14 @@ describe('where it will not or cannot write', () => {
   test.if(canMount)('a disk that fills up leaves nothing behind', async () => {
     mkdirSync(at('small'));
     const script = `mount -t tmpfs -o size=256k none "${at('small')}"
-      "${AUTHREALM}" export "${at('small')}/out" --database "${url('many.db')}"; echo "code $?"; ls -A "${at('small')}"`;
+      "${AUTHREALM}" export "${at('small')}/out" ${quoted(ofMany)}; echo "code $?"; ls -A "${at('small')}"`;
     const { stdout, stderr } = await runCommand(['unshare', '-m', 'sh', '-c', script]);
     expect(stdout).toBe('code 1\n');
     expect(stderr).toMatch(/out cannot take it all: the disk is full/);
   });
 
   test('a reader that goes away ends it with a sentence', async () => {
-    const script = `{ "${AUTHREALM}" export --database "${url('many.db')}"; echo "code $?" >&2; } | head -c 10`;
+    const script = `{ "${AUTHREALM}" export ${quoted(ofMany)}; echo "code $?" >&2; } | head -c 10`;
     const { stdout, stderr } = await runCommand(['sh', '-c', script]);
     expect(stdout).toHaveLength(10);
     expect(stderr).toBe(
@@ -212,7 +207,7 @@ describe('where it will not or cannot write', () => {
   });
 
   test('no database, and one in memory', async () => {
-    const none = await run('export', '--database', url('none.db'));
+    const none = await run('export', '--database', `sqlite:${at('none.db')}`);
     expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/there is no database .*none\.db/)]);
     const memory = await run('export', '--database', 'sqlite::memory:');
     expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in memory holds nothing/)]);
@@ -235,7 +230,7 @@ test('a signal ends it after the lines under way', async () => {
     onProgress: (done) => told.push(done),
   });
   expect([records, told]).toEqual([1, [1]]);
-  picture.close();
+  await picture.close();
   await service.stop();
 });
 
@@ -257,7 +252,7 @@ test('a secret that does not open is named by its record, and no file is made', 
   await expect(exporting).rejects.toThrow(
     `client_secret of the oidc-profile ${few.ids.oidc} does not open with this master key`,
   );
-  picture.close();
+  await picture.close();
   await service.stop();
 });
 

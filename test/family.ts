@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import type { Resource } from '../src/domain/resource.ts';
 import {
   oidcProfile,
@@ -9,7 +8,7 @@ import {
   realm,
   user,
 } from '../src/domain/resources.ts';
-import { databaseFile, ISSUER, type Sendable, type Service } from './kit.ts';
+import { ISSUER, type Sendable, type Service } from './kit.ts';
 
 /** The six resources as the suites write them: one row for each, and a test misses the seventh. */
 
@@ -278,18 +277,13 @@ export async function settle(service: Pick<Service, 'post'>, token: string, logi
 /** A service whose profiles learn their issuer from their URL, with a token for everything. */
 export const OFFLINE = { offline: 'true' } as const;
 
+const COUNTED = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
+const COUNTS = COUNTED.map((table) => `select '${table}' as name, count(*) as n from ${table}`).join(
+  ' union all ',
+);
+
 /** How many records and changes there are, by table. */
-export function rowsOf(service: Service): Readonly<Record<string, number>> {
-  const db = new Database(databaseFile(service), { readonly: true });
-  try {
-    const tables = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
-    return Object.fromEntries(
-      tables.map((table) => [
-        table,
-        db.query<{ n: number }, []>(`select count(*) as n from ${table}`).get()?.n ?? 0,
-      ]),
-    );
-  } finally {
-    db.close();
-  }
+export async function rowsOf({ database }: Service): Promise<Readonly<Record<string, number>>> {
+  const counts = await database.ask<{ name: string; n: number }>(COUNTS);
+  return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
 }

@@ -21,6 +21,7 @@ import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { parseScopes } from '../src/domain/principal.ts';
+import { sqliteAt } from './database.ts';
 import { freshFolder, oidcPath, type Planted, plant } from './kit.ts';
 import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from './processes.ts';
 
@@ -94,7 +95,7 @@ async function ended(running: Running): Promise<string> {
 
 /** A write by another process, beside the service. */
 async function addClient({ path }: Stored): Promise<void> {
-  expect((await clientCreate(path, 'admin')).code).toBe(0);
+  expect((await clientCreate(sqliteAt(path), 'admin')).code).toBe(0);
 }
 
 async function clientsOf({ path }: Stored): Promise<unknown[]> {

@@ -3,7 +3,6 @@ import { systemAmbient } from '../src/ambient.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
-import type { EmbeddedEngine } from '../src/store/open.ts';
 import {
   errorsOf,
   ISSUER,
@@ -106,22 +105,24 @@ describe('who is this?', () => {
     const asked: string[] = [];
     const counted = await startService({}, (engine) => {
       const { find, list } = engine.records;
+      const counting = (all: typeof list): typeof list => {
+        return (...question) => {
+          asked.push('list');
+          return all(...question);
+        };
+      };
       const records: typeof engine.records = {
         ...engine.records,
         find: (...question) => {
           asked.push('find');
           return find(...question);
         },
+        list: counting(list),
       };
-      const { embedded } = engine as EmbeddedEngine;
-      const listBeside: typeof embedded.listBeside = (ask) => {
-        const beside = embedded.listBeside(ask);
-        return (...question) => {
-          asked.push('list');
-          return beside(...question);
-        };
-      };
-      return { ...engine, records: { ...records, list }, embedded: { ...embedded, listBeside } };
+      const { embedded } = engine;
+      if (!embedded) return { ...engine, records };
+      const listBeside: typeof embedded.listBeside = (ask) => counting(embedded.listBeside(ask));
+      return { ...engine, records, embedded: { ...embedded, listBeside } };
     });
     const at = await plant(counted.vault, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');

@@ -12,6 +12,7 @@ import { openSqliteRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openTransactions } from '../src/store/sqlite/transactions.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
+import { sqliteAt } from './database.ts';
 import {
   databaseFile,
   freshFolder,
@@ -142,7 +143,7 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
   const bounded = boundedByDisk(service, folder);
   await judge(service, bounded);
-  const client = await clientCreate(join(folder, 'full.db'), 'admin');
+  const client = await clientCreate(sqliteAt(join(folder, 'full.db')), 'admin');
   expect([client.code, client.stderr]).toEqual([
     1,
     expect.stringMatching(/^authrealm: .*full.*make room.*\n$/),

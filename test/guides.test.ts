@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { FULL_SCOPE, OFFLINE } from './family.ts';
 import { errorsOf, freePort, freshFolder, type Planted, plant, type Service, startService } from './kit.ts';
+import { sharedServer } from './postgres_server.ts';
 import { runCommand } from './processes.ts';
 
 /** The guides as a reader has them: their blocks, pasted in order. */
@@ -117,6 +118,21 @@ describe('five-minutes.md', () => {
     // The form that goes through a pipe to curl.
     expect(words.filter((word) => !word.includes('=@'))).toEqual(["client_secret=%s'"]);
   });
+});
+
+describe('moving-house.md', () => {
+  test('its blocks move a directory that is being served, and move it back', async () => {
+    const blocks = blocksOf('moving-house.md').filter(({ language }) => language === 'sh');
+    const path = `${join(ROOT, 'bin')}:${process.env.PATH}`;
+    const next = await (await sharedServer()).freshDatabase();
+    const { written } = await paste(blocks, { PATH: path, AUTHREALM_COPY_TO: next });
+    const copies = written.filter((each) => each.includes('equal; '));
+    const [whole, ...others] = copies.map((each) => Number(/^equal; (\d+) rows were added/m.exec(each)?.[1]));
+    expect(whole).toBeGreaterThan(1);
+    // The client that was late; the last one goes back into what is there already.
+    expect(others).toEqual([1, 0]);
+    expect(written.find((each) => each.includes('late'))).toContain('first');
+  }, 60_000);
 });
 
 describe('test-suite.md', () => {

@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Vault } from '../src/app.ts';
 import { Fault } from '../src/domain/fault.ts';
@@ -6,7 +5,7 @@ import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile, oidcProfileInfo, passwordProfileInfo, realm, user } from '../src/domain/resources.ts';
 import { bring, bringFrom, bytesOf, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
-import { databaseFile, type Service, startService } from './kit.ts';
+import { type Service, startService } from './kit.ts';
 
 let service: Service;
 let vault: Vault;
@@ -77,13 +76,10 @@ describe('a whole realm', () => {
     expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
     const login = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(login?.issuer).toBe('https://login.example.com');
-    const db = new Database(databaseFile(service), { readonly: true });
-    const row = db
-      .query<{ client_secret_sealed: Uint8Array }, [string]>(
-        'select client_secret_sealed from oidc_profile where id = ?',
-      )
-      .get(ids.oidc);
-    db.close();
+    const [row] = await service.database.ask<{ client_secret_sealed: Uint8Array }>(
+      'select client_secret_sealed from oidc_profile where id = ?',
+      ids.oidc,
+    );
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const sealed = row?.client_secret_sealed ?? new Uint8Array();
     expect(Buffer.from(sealed).includes('of-the-provider')).toBe(false);
@@ -91,7 +87,7 @@ describe('a whole realm', () => {
   });
 
   test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
-    const before = rowsOf(databaseFile(service), []);
+    const before = await rowsOf(service.database, []);
     const upper = all.map((line) => ({ ...line, id: String(line.id).toUpperCase() }));
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
     for (const isUpsert of [false, true]) {
@@ -99,7 +95,7 @@ describe('a whole realm', () => {
         expect((await bring(vault, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
       }
     }
-    expect(rowsOf(databaseFile(service), [])).toEqual(before);
+    expect(await rowsOf(service.database, [])).toEqual(before);
     expect(await changes(ids.realm)).toHaveLength(6);
   });
 });
@@ -295,8 +291,7 @@ describe('refused lines of a commit that never came are met again, not lost', ()
 
 test('a database that stays busy is asked again; a signal meanwhile names the line to resume from', async () => {
   const [patient, stopped] = [family(), family()];
-  const holder = new Database(databaseFile(service));
-  holder.run('begin immediate');
+  const letGo = await service.database.hold();
   const stop = new AbortController();
   const reports = Promise.all([
     bring(vault, patient.all),
@@ -305,8 +300,7 @@ test('a database that stays busy is asked again; a signal meanwhile names the li
   await Bun.sleep(LIMITS.storeWaitMsMax / 2);
   stop.abort();
   await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
-  holder.run('rollback');
-  holder.close();
+  await letGo();
   const [first, second] = await reports;
   expect([first.tally, first.trouble]).toEqual([tally(6, 0, 0, 0), undefined]);
   expect([second.tally, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);

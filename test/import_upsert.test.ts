@@ -3,7 +3,7 @@ import type { Vault } from '../src/app.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../src/domain/resources.ts';
 import { bring, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
-import { databaseFile, type Service, startService } from './kit.ts';
+import { type Service, startService } from './kit.ts';
 
 let service: Service;
 let vault: Vault;
@@ -52,33 +52,33 @@ describe('--upsert', () => {
   test('keeps a secret that the line does not state, and replaces one that it does', async () => {
     const { client_secret: _, ...silent } = lines.oidc;
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
-    const secret = (): string => {
-      const row = rowsOf(databaseFile(service), []).find(({ id }) => id === ids.oidc);
+    const secret = async (): Promise<string> => {
+      const row = (await rowsOf(service.database, [])).find(({ id }) => id === ids.oidc);
       return vault.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
     };
     expect((await upsert({ ...silent, name: 'Renamed' })).tally).toEqual(tally(0, 0, 1, 0));
-    expect(secret()).toBe('of-the-provider');
+    expect(await secret()).toBe('of-the-provider');
     expect((await upsert({ ...lines.oidc, name: 'Renamed', client_secret: 'another' })).tally.replaced).toBe(
       1,
     );
-    expect(secret()).toBe('another');
+    expect(await secret()).toBe('another');
     const { password_hash, ...hashless } = lines.name;
     expect((await upsert({ ...hashless, username: 'renamed' })).tally.replaced).toBe(1);
-    const row = rowsOf(databaseFile(service)).find(({ id }) => id === ids.name);
+    const row = (await rowsOf(service.database)).find(({ id }) => id === ids.name);
     expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
   });
 
   test('what is known of a hash ends with the hash', async () => {
-    const row = () => rowsOf(databaseFile(service)).find(({ id }) => id === ids.name);
+    const row = async () => (await rowsOf(service.database)).find(({ id }) => id === ids.name);
     const known = { ...lines.name, username: 'renamed', password_normalised: true };
     expect((await upsert(known)).tally.replaced).toBe(1);
-    expect(row()).toMatchObject({ password_normalised: 1 });
+    expect(await row()).toMatchObject({ password_normalised: 1 });
     const { password_normalised: _, ...silent } = known;
     expect((await upsert(silent)).tally.unchanged).toBe(1);
-    expect(row()).toMatchObject({ password_normalised: 1 });
+    expect(await row()).toMatchObject({ password_normalised: 1 });
     const another = lines.name.password_hash.replace('m=19456', 'm=19457');
     expect((await upsert({ ...silent, password_hash: another })).tally.replaced).toBe(1);
-    expect(row()).toMatchObject({ password_hash: another, password_normalised: null });
+    expect(await row()).toMatchObject({ password_hash: another, password_normalised: null });
     expect((await upsert(silent)).tally.replaced).toBe(1);
   });
 
@@ -94,7 +94,7 @@ describe('--upsert', () => {
     const second = { ...lines.oidc, id: mint() };
     const secondPasswords = { ...lines.passwords, id: mint() };
     await upsert(other, second, secondPasswords, ...elsewhere.all);
-    const before = rowsOf(databaseFile(service), []);
+    const before = await rowsOf(service.database, []);
     const report = await upsert(
       { ...lines.link, user_authentication_info_id: other.id },
       { ...lines.link, oidc_profile_id: second.id },
@@ -107,7 +107,7 @@ describe('--upsert', () => {
       'another record of the realm has the same id',
       expect.stringContaining('password_profile_id never changes'),
     ] as never);
-    expect(rowsOf(databaseFile(service), [])).toEqual(before);
+    expect(await rowsOf(service.database, [])).toEqual(before);
   });
 
   test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {

@@ -8,6 +8,7 @@ import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { Refusal } from '../src/domain/fault.ts';
 import { freshFolder } from './kit.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
 
 const master = systemAmbient.randomBytes(32);
 const keyring = openKeyring(master, systemAmbient);
@@ -91,6 +92,14 @@ describe('the key file beside a database', () => {
     expect(again.keyring.keyId).toBe(vault.keyring.keyId);
     again.engine.close();
   });
+
+  test('is made by one of twenty starts at once, and used by all', async () => {
+    const database = join(freshFolder(), 'first.db');
+    const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
+    const ended = await Promise.all(Array.from({ length: 20 }, start));
+    expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
+    expect(ended.filter(({ stdout, stderr }) => /made the master key/.test(stdout + stderr))).toHaveLength(1);
+  }, 30_000);
 
   test('takes the drafts of killed starts away, and nothing else', async () => {
     const { database, keyFile } = await made();

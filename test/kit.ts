@@ -1,6 +1,3 @@
-import { mkdirSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { fileOf, openVault, serve, type Vault } from '../src/app.ts';
@@ -21,15 +18,9 @@ import {
 import type { Server } from '../src/http/server.ts';
 import type { Log, LogRecord } from '../src/observe/log.ts';
 import type { Engine } from '../src/store/open.ts';
+import { databaseOf, type TestDatabase } from './database.ts';
 
-/** Where this run of the suite keeps its files; test/preload.ts removes it. */
-export const RUN_FOLDER = join(tmpdir(), `authrealm-test-${process.pid}`);
-
-/** A fresh private folder. */
-export function freshFolder(): string {
-  mkdirSync(RUN_FOLDER, { recursive: true });
-  return mkdtempSync(join(RUN_FOLDER, 'f-'));
-}
+export { freshFolder, RUN_FOLDER } from './folder.ts';
 
 /** The real clock, moved by hand. */
 export interface MovableAmbient extends Ambient {
@@ -51,9 +42,10 @@ export function movableAmbient(): MovableAmbient {
 /** What a test sends as a body. */
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
 
-/** A running service of the suite's own process: real sockets, a real database file, a log kept in memory. */
+/** A running service of the suite's own process: real sockets, a real database, a log kept in memory. */
 export interface Service {
   readonly url: string;
+  readonly database: TestDatabase;
   readonly settings: Settings;
   readonly vault: Vault;
   readonly ambient: MovableAmbient;
@@ -80,13 +72,13 @@ export function databaseFile({ settings }: Pick<Service, 'settings'>): string {
   return file;
 }
 
-/** `wrap` puts something between the service and its store: a counter, or a failure. */
+/** On a fresh database, unless the flags name one; `wrap` puts something between the service and its store: a counter, or a failure. */
 export async function startService(
   flags: Flags = {},
   wrap: (engine: Engine) => Engine = (engine) => engine,
 ): Promise<Service> {
-  const database = `sqlite:${join(freshFolder(), 'test.db')}`;
-  const settings = readSettings({ database, port: '0', ...flags }, {});
+  const database = await databaseOf(flags);
+  const settings = readSettings({ ...database.flags, port: '0', ...flags }, {});
   const ambient = movableAmbient();
   const log: LogRecord[] = [];
   const keep: Log = { write: (record) => log.push(record) };
@@ -95,6 +87,7 @@ export async function startService(
   const { url } = server;
   const service: Service = {
     url,
+    database,
     settings,
     vault,
     ambient,
@@ -134,7 +127,7 @@ export async function startService(
     del: (path, token, headers, body) => sendTo(url, 'DELETE', path, { token, body, headers }),
     async stop() {
       await server.stop();
-      vault.engine.close();
+      await vault.engine.close();
       const bugs = log.filter((record) => record.event === 'fault' && record.code === 'internal');
       if (bugs.length > 0) throw new Error(`answered 500: ${JSON.stringify(bugs)}`);
     },

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { besideCommand, READER_COMMAND } from '../src/app.ts';
 import { HASHER_COMMAND } from '../src/passwords/hasher.ts';
+import { sqliteAt } from './database.ts';
 import { freePort, freshFolder } from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand, start } from './processes.ts';
 
@@ -76,7 +77,7 @@ describe('the folder in which a command starts', () => {
   });
 
   test('changes nothing for the processes beside the service', async () => {
-    expect((await clientCreate(join(folder, 'read.db'), 'admin')).code).toBe(0);
+    expect((await clientCreate(sqliteAt(join(folder, 'read.db')), 'admin')).code).toBe(0);
     for (const words of [[HASHER_COMMAND], [READER_COMMAND, '--database', 'sqlite:read.db']]) {
       const { stderr } = await runCommand(inFolder(...besideCommand(...words)));
       expect(stderr.trim()).toBe('authrealm: this command is started by the service itself');

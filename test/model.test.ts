@@ -1,22 +1,21 @@
-import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { chanceOf, freshSeed } from '../prove/chance.ts';
 import { type Asked, complaintsOf } from '../prove/ledger.ts';
 import { runAtRandom } from '../prove/random_service.ts';
+import { freshDatabase } from './database.ts';
 import { freshFolder } from './kit.ts';
 
 /** A short run of `prove/model.ts`, and what its checks find in a database that was tampered with. */
 
-const folder = freshFolder();
-const path = join(folder, 'model.db');
+const database = await freshDatabase();
 let ledger: readonly Asked[] = [];
 
 test('records, changes, acknowledgements and a model agree after random writes and crashes', async () => {
   const seed = freshSeed();
   const ran = await runAtRandom({
-    folder,
+    database,
+    logFile: join(freshFolder(), 'model.log'),
     operations: 500,
     kills: 3,
     clients: 3,
@@ -29,25 +28,25 @@ test('records, changes, acknowledgements and a model agree after random writes a
   expect(refused).toBeGreaterThan(10);
   expect(unknown).toBeLessThan(100);
   ({ ledger } = ran);
-  expect(complaintsOf(path, ledger)).toEqual([]);
+  expect(await complaintsOf(database, ledger)).toEqual([]);
 }, 60_000);
 
-/** What each change to the file makes the checks say. */
+/** What each change behind the back of the service makes the checks say. */
 const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
   [
     'a record that was never announced',
     `update user_info set id = '018f3a1e-0000-7000-8000-000000000000'
-       where rowid in (select rowid from user_info limit 1)`,
+       where id in (select id from user_info limit 1)`,
     /^user-authentication-info .* is not what its changes say$/,
   ],
   [
     'a record that is gone without a change',
-    'delete from oidc_profile_info where rowid in (select rowid from oidc_profile_info limit 1)',
+    'delete from oidc_profile_info where id in (select id from oidc_profile_info limit 1)',
     /^the changes of user-authentication-oidc-profile-info .* made no record$/,
   ],
   [
     'a record that moved without a change',
-    `update user_info set revision = '0123456789abcdef' where rowid in (select rowid from user_info limit 1)`,
+    `update user_info set revision = '0123456789abcdef' where id in (select id from user_info limit 1)`,
     /^user-authentication-info .* is not what its changes say$/,
   ],
   [
@@ -69,20 +68,16 @@ const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
   ],
 ];
 
-test.each(TAMPERED)('%s is found', (what, sql, complaint) => {
-  const copy = join(folder, `${what.replaceAll(' ', '-')}.db`);
-  copyFileSync(path, copy);
-  const db = new Database(copy, { readwrite: true });
-  db.run('pragma foreign_keys = off');
-  expect(db.run(sql).changes).toBeGreaterThan(0);
-  db.close();
-  expect(complaintsOf(copy, ledger)).toContainEqual(expect.stringMatching(complaint));
+test.each(TAMPERED)('%s is found', async (_, sql, complaint) => {
+  const copy = await database.copy();
+  expect(await copy.spoil(sql)).toBeGreaterThan(0);
+  expect(await complaintsOf(copy, ledger)).toContainEqual(expect.stringMatching(complaint));
 });
 
-test('a refused write that left a change is found', () => {
+test('a refused write that left a change is found', async () => {
   const landed = ledger.find(({ outcome, ids }) => outcome === 'done' && ids.length === 1) as Asked;
   const claimed = ledger.map((asked) =>
     asked === landed ? { ...asked, outcome: 'refused' as const } : asked,
   );
-  expect(complaintsOf(path, claimed)).toEqual([`${landed.ids[0]} was refused and left a change`]);
+  expect(await complaintsOf(database, claimed)).toEqual([`${landed.ids[0]} was refused and left a change`]);
 });

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { join } from 'node:path';
-import { doctor } from './checkup.ts';
+import { examine } from './checkup.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
 import { type Body, FULL_SCOPE, type Home, KINDS, type Kind } from './family.ts';
-import { freshFolder, judged } from './kit.ts';
+import { judged } from './kit.ts';
 import { type Served, startServed } from './served.ts';
 
 /** `--offline` and `--strict-issuers`, as an operator gives them (contract 8, rows 15 and 30). */
@@ -12,7 +12,7 @@ const WELL_KNOWN = '/.well-known/openid-configuration';
 const LOGIN = 'https://login.example.com';
 
 interface Offline {
-  readonly path: string;
+  readonly database: TestDatabase;
   readonly home: Home;
   post(kind: Kind, data: object): Promise<Response>;
   put(kind: Kind, id: string, data: object): Promise<Response>;
@@ -21,8 +21,8 @@ interface Offline {
 }
 
 async function startOffline(...flags: string[]): Promise<Offline> {
-  const path = join(freshFolder(), 'offline.db');
-  const served: Served = await startServed({ path, scope: FULL_SCOPE, flags: ['--offline', ...flags] });
+  const database = await freshDatabase();
+  const served: Served = await startServed({ database, scope: FULL_SCOPE, flags: ['--offline', ...flags] });
   const token = await served.token();
   let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const call = async (method: string, below: string, data?: object) => {
@@ -34,7 +34,7 @@ async function startOffline(...flags: string[]): Promise<Offline> {
     return judged(answer, [token, ...Object.values(data ?? {}).filter((each) => `${each}`.includes('://'))]);
   };
   const offline = {
-    path,
+    database,
     post: (kind: Kind, data: object) => call('POST', kind.collection(home), { ...kind.fresh(home), ...data }),
     put: (kind: Kind, id: string, data: object) =>
       call('PUT', `${kind.collection(home)}/${id}`, { type: kind.resource.type, ...data }),
@@ -111,12 +111,12 @@ describe('--offline', () => {
   });
 
   test('a link of another issuer is accepted; doctor lists it, and is content', async () => {
-    const { post, put, path, home } = service;
+    const { post, put, database, home } = service;
     const other = await made(post(identities, { issuer: 'https://elsewhere.example' }));
     const own = await made(post(identities, { issuer: LOGIN }));
     const moved = await made(post(identities, { issuer: LOGIN }));
     expect((await put(identities, moved.id, { issuer: 'https://third.example' })).status).toBe(200);
-    const examined = await doctor(path);
+    const examined = await examine(database);
     expect([examined.code, examined.healthy]).toEqual([0, true]);
     const { findings, notes } = examined.report('issuers');
     expect(findings).toEqual([]);
@@ -137,7 +137,7 @@ describe('--strict-issuers', () => {
   afterAll(() => service.stop());
 
   test('a link must have the issuer of its profile, letter for letter: 422', async () => {
-    const { post, put, path } = service;
+    const { post, put, database } = service;
     const rule = [422, 'data.issuer: must be the issuer of the record in oidc_profile_id'];
     const { id } = await made(post(identities, { issuer: LOGIN }));
     for (const issuer of ['https://elsewhere.example', `${LOGIN}/`, LOGIN.replace('login', 'LOGIN')]) {
@@ -146,7 +146,7 @@ describe('--strict-issuers', () => {
     }
     expect((await put(identities, id, { subject: 'somebody else' })).status).toBe(200);
     expect((await put(identities, id, { issuer: LOGIN, subject: 'a third' })).status).toBe(200);
-    const examined = await doctor(path);
+    const examined = await examine(database);
     expect([examined.healthy, examined.report('issuers').notes]).toEqual([true, []]);
   });
 });

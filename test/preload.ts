@@ -1,6 +1,6 @@
 import { afterAll } from 'bun:test';
 import { rmSync } from 'node:fs';
-import { RUN_FOLDER } from './kit.ts';
+import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
 import { endAll } from './processes.ts';
 

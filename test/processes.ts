@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { readableStreamToText, type Subprocess } from 'bun';
+import type { TestDatabase } from './database.ts';
 
 /** The command as a user has it. */
 export const AUTHREALM = fileURLToPath(new URL('../bin/authrealm', import.meta.url));
@@ -102,8 +103,8 @@ export async function runCommand(command: readonly string[], environment: Enviro
   return { stdout, stderr, code };
 }
 
-/** `client create` on the database of this path, beside whoever has it open. */
-export function clientCreate(path: string, scope: string, ...options: string[]) {
-  const described = ['--name', 'n', '--scope', scope, '--database', `sqlite:${path}`];
+/** `client create` on this database, beside whoever has it open. */
+export function clientCreate({ words }: Pick<TestDatabase, 'words'>, scope: string, ...options: string[]) {
+  const described = ['--name', 'n', '--scope', scope, ...words];
   return runCommand([AUTHREALM, 'client', 'create', ...described, ...options]);
 }

@@ -81,7 +81,7 @@ describe('an address that does not lead to a provider is 422', () => {
       home,
       data: { discovery_url: `${root}${WELL_KNOWN}` },
     });
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     const discovery_url = await url();
     const data = { ...profiles.fresh(home), discovery_url };
     for (const answer of [
@@ -98,7 +98,7 @@ describe('an address that does not lead to a provider is 422', () => {
         },
       ]);
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
   });
 });
 

@@ -1,13 +1,12 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lines } from '../bench/population.ts';
-import { disagreements } from '../prove/agreement.ts';
 import { chanceOf, freshSeed } from '../prove/chance.ts';
 import { RESOURCES, realm, user } from '../src/domain/resources.ts';
 import { family, mint } from './bringing.ts';
-import { doctor } from './checkup.ts';
+import { examine } from './checkup.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
 import { FULL_SCOPE } from './family.ts';
 import { freshFolder, judged } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
@@ -18,29 +17,28 @@ import { type Served, startServed } from './served.ts';
 const USERS = 4_000;
 const KILLS = 4;
 
-let path: string;
+let database: TestDatabase;
 let served: Served;
 let token: string;
 let crowded: string;
 const small = family();
 
 beforeAll(async () => {
-  path = join(freshFolder(), 'purged.db');
-  served = await startServed({ path, scope: FULL_SCOPE });
+  database = await freshDatabase();
+  served = await startServed({ database, scope: FULL_SCOPE });
   token = await served.token();
   const file = join(freshFolder(), 'lines.ndjson');
   const many = [...lines(USERS)].join('\n');
   crowded = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
   writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
-  const brought = await runCommand([AUTHREALM, 'import', file, ...database()]);
+  const brought = await runCommand([AUTHREALM, 'import', file, ...database.words]);
   expect([brought.code, brought.stderr]).toEqual([0, '']);
 }, 60_000);
 afterAll(async () => {
   expect(await served.running.stop()).toBe(0);
 });
 
-const database = () => ['--database', `sqlite:${path}`];
-const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database()]);
+const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.words]);
 
 async function call(method: string, below: string, data?: object): Promise<Response> {
   const answer = await fetch(`${served.url}/v2/authentication-realms${below}`, {
@@ -52,14 +50,10 @@ async function call(method: string, below: string, data?: object): Promise<Respo
 }
 
 /** How many records of a realm are there, itself among them. */
-function recordsOf(id: string): number {
-  const db = new Database(path, { readonly: true });
-  try {
-    const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
-    return db.query<{ n: number }, [string]>(`select ${counts.join(' + ')} as n`).get(id)?.n ?? 0;
-  } finally {
-    db.close();
-  }
+async function recordsOf(id: string): Promise<number> {
+  const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
+  const [row] = await database.ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
+  return row?.n ?? 0;
 }
 
 describe('a realm with more below it than a removal takes along', () => {
@@ -68,7 +62,7 @@ describe('a realm with more below it than a removal takes along', () => {
   test('is not deleted over HTTP: 422 with the count and the way', async () => {
     const refused = await call('DELETE', `/${crowded}`);
     const { errors } = (await refused.json()) as { errors: { detail: string }[] };
-    const count = recordsOf(crowded) - 1;
+    const count = (await recordsOf(crowded)) - 1;
     expect(count).toBeGreaterThan(2 * USERS);
     expect([refused.status, errors[0]?.detail]).toEqual([
       422,
@@ -82,21 +76,21 @@ describe('a realm with more below it than a removal takes along', () => {
     const seed = freshSeed();
     console.log(`seed ${seed}`);
     const chance = chanceOf(seed);
-    const whole = recordsOf(crowded);
+    const whole = await recordsOf(crowded);
     const users = await call('GET', `/${crowded}/user-authentication-info`);
     const [someone] = ((await users.json()) as { data: [{ id: string }] }).data;
     for (let kill = 1; kill <= KILLS; kill += 1) {
-      const before = recordsOf(crowded);
+      const before = await recordsOf(crowded);
       await killedBelow(crowded, before - Math.ceil((chance() * before) / (2 * KILLS)));
-      const left = recordsOf(crowded);
+      const left = await recordsOf(crowded);
       expect(left).toBeGreaterThan(1);
       expect(left).toBeLessThan(before);
       // Each step is one commit of a thousand records.
       expect((whole - left) % 1_000).toBe(0);
-      expect(disagreements(path)).toEqual([]);
+      expect(await database.disagreements()).toEqual([]);
       await absent(someone.id);
     }
-    const found = (await doctor(path)).report('orphans').findings;
+    const found = (await examine(database)).report('orphans').findings;
     expect(found).toEqual([
       expect.objectContaining({
         table: realm.table,
@@ -104,24 +98,24 @@ describe('a realm with more below it than a removal takes along', () => {
         says: expect.stringContaining('authrealm purge'),
       }),
     ]);
-    const left = recordsOf(crowded);
+    const left = await recordsOf(crowded);
     expect(await purge('realm', crowded)).toEqual({
       stdout: `${left} records are removed\n`,
       stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
       code: 0,
     });
-    expect(recordsOf(crowded)).toBe(0);
+    expect(await recordsOf(crowded)).toBe(0);
     await absent(someone.id);
-    expect(disagreements(path)).toEqual([]);
-    expect((await doctor(path)).report('orphans')).toMatchObject({ total: 0 });
+    expect(await database.disagreements()).toEqual([]);
+    expect((await examine(database)).report('orphans')).toMatchObject({ total: 0 });
     const again = await purge('realm', crowded);
     expect([again.code, again.stderr]).toEqual([1, 'authrealm: there is no such record\n']);
   }, 60_000);
 
   /** Runs a purge and kills it as soon as no more than so many records are left. */
   async function killedBelow(id: string, most: number): Promise<void> {
-    const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database()]);
-    while (recordsOf(id) > most && child.exitCode === null) await Bun.sleep(1);
+    const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database.words]);
+    while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
     child.kill('SIGKILL');
     await child.exited;
     expect(child.signalCode).toBe('SIGKILL');
@@ -143,7 +137,7 @@ describe('a realm with more below it than a removal takes along', () => {
     const listed = (await (await call('GET', '')).json()) as { data: { id: string }[] };
     expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
     const line = { ...small.lines.user, id: mint(), realm_id: crowded };
-    const brought = await runCommand([AUTHREALM, 'import', '-', ...database()], {}, JSON.stringify(line));
+    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, JSON.stringify(line));
     expect([brought.code, brought.stderr]).toEqual([
       3,
       expect.stringContaining('its authentication-realm is not there'),
@@ -161,9 +155,9 @@ describe('a purge of less', () => {
     expect(await removed('password-profile', ids.realm, ids.passwords.toUpperCase())).toBe(
       '2 records are removed\n',
     );
-    expect(recordsOf(ids.realm)).toBe(3);
+    expect(await recordsOf(ids.realm)).toBe(3);
     expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
-    expect(disagreements(path)).toEqual([]);
+    expect(await database.disagreements()).toEqual([]);
   });
 
   const UUID = '00000000-0000-4000-8000-000000000001';
@@ -180,11 +174,11 @@ describe('a purge of less', () => {
   ];
 
   test.each(WRONG)('%j', async (words, code, reason) => {
-    const before = recordsOf(small.ids.realm);
+    const before = await recordsOf(small.ids.realm);
     const ended = await purge(...words);
     expect([ended.code, ended.stdout, ended.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
     expect(ended.stderr).not.toMatch(/\bat \w+.*\.ts:/);
-    expect(recordsOf(small.ids.realm)).toBe(before);
+    expect(await recordsOf(small.ids.realm)).toBe(before);
   });
 
   test('makes no database', async () => {

@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,13 +13,17 @@ import { readSettings, type Settings } from '../src/config.ts';
 import { keyIdOf } from '../src/domain/ciphertext.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
-import { databaseFile, freshFolder, oidcPath, plant, put, startService } from './kit.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
+import { freshFolder, oidcPath, plant, put, startService } from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand, start } from './processes.ts';
 
 const SECRET = 'a client secret of a provider';
 const newKeyFile = () => join(freshFolder(), 'new.key');
-const settingsOf = (path: string, environment: Record<string, string> = {}) =>
-  readSettings({ database: `sqlite:${path}` }, environment);
+
+/** The settings of a database whose master key is given by value. */
+function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: string): Settings {
+  return readSettings(flags, { AUTHREALM_MASTER_KEY: key });
+}
 
 /** A profile whose client secret is sealed by the keyring of this vault. */
 async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
@@ -49,7 +52,7 @@ async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: s
   }
   const { keyId } = vault.keyring;
   expect((await vault.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
-  vault.engine.close();
+  await vault.engine.close();
   return { secrets: values.filter(({ place }) => place.table === 'oidc_profile').length, keyId };
 }
 
@@ -59,20 +62,21 @@ describe('keys rewrap', () => {
     const planted = await plant(service.vault);
     await plantSecret(service.vault, planted.realm);
     const before = await service.token('profile-infos:read');
-    const path = databaseFile(service);
+    const { database } = service;
+    const { masterKeyFile } = database;
     const file = newKeyFile();
-    const old = readFileSync(`${path}.key`, 'utf8');
-    chmodSync(`${path}.key`, 0o640);
+    const old = readFileSync(masterKeyFile, 'utf8');
+    chmodSync(masterKeyFile, 0o640);
 
     const { stdout, stderr, code } = await runCommand([
-      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, '--database', `sqlite:${path}`],
+      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words],
     ]);
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain('sealed 2 values again');
     const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemAmbient).keyId;
-    expect(readFileSync(`${path}.key.old-${oldId}`, 'utf8')).toBe(old);
-    expect(readFileSync(`${path}.key`, 'utf8')).toBe(readFileSync(file, 'utf8'));
-    const modes = [file, `${path}.key`, `${path}.key.old-${oldId}`].map(
+    expect(readFileSync(`${masterKeyFile}.old-${oldId}`, 'utf8').trim()).toBe(old.trim());
+    expect(readFileSync(masterKeyFile, 'utf8')).toBe(readFileSync(file, 'utf8'));
+    const modes = [file, masterKeyFile, `${masterKeyFile}.old-${oldId}`].map(
       (each) => statSync(each).mode & 0o777,
     );
     expect(modes).toEqual([0o600, 0o640, 0o600]);
@@ -85,26 +89,25 @@ describe('keys rewrap', () => {
     await plantSecret(service.vault, planted.realm);
     await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
     await service.stop();
-    expect((await opensAll(settingsOf(path))).secrets).toBe(2);
+    expect((await opensAll(database.settings())).secrets).toBe(2);
 
-    expect(openVault(settingsOf(path, { AUTHREALM_MASTER_KEY: old.trim() }), systemAmbient)).rejects.toThrow(
+    expect(openVault(keyedBy(database, old.trim()), systemAmbient)).rejects.toThrow(
       /not the one of this database/,
     );
-    const again = await startService({ database: `sqlite:${path}`, baseUrl: service.url });
+    const again = await startService({ ...database.flags, baseUrl: service.url });
     expect((await again.get(oidcPath(planted), after)).status).toBe(200);
     expect((await again.get(oidcPath(planted), await again.token('profile-infos:read'))).status).toBe(200);
     await again.stop();
   }, 20_000);
 
   test('a service of several processes grants and looks up all the while', async () => {
-    const path = join(freshFolder(), 'several.db');
-    const vault = await openVault(settingsOf(path), systemAmbient);
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
     const planted = await plant(vault);
-    vault.engine.close();
-    const database = ['--database', `sqlite:${path}`];
-    const made = await clientCreate(path, 'profile-infos:read', '--json');
+    await vault.engine.close();
+    const made = await clientCreate(database, 'profile-infos:read', '--json');
     const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
-    const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database]);
+    const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
     const url = (await service.line(/^listening on /)).slice('listening on '.length);
     const form = { grant_type: 'client_credentials', ...client };
     const round = async (): Promise<number[]> => {
@@ -122,7 +125,7 @@ describe('keys rewrap', () => {
         'rewrap',
         '--new-master-key-file',
         newKeyFile(),
-        ...database,
+        ...database.words,
       ]);
       let isOver = false;
       void ended.then(() => {
@@ -137,14 +140,14 @@ describe('keys rewrap', () => {
 
   test('a process that only has the old key goes on signing with what it had opened', async () => {
     const key = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
-    const path = join(freshFolder(), 'value.db');
-    const settings = settingsOf(path, { AUTHREALM_MASTER_KEY: key });
+    const database = await freshDatabase();
+    const settings = keyedBy(database, key);
     const vault = await openVault(settings, systemAmbient);
-    vault.engine.close();
+    await vault.engine.close();
     const file = join(freshFolder(), 'old.key');
     writeFileSync(file, key);
     // The running service cannot read its file again.
-    const service = await startService({ database: `sqlite:${path}`, masterKeyFile: file });
+    const service = await startService({ ...database.flags, masterKeyFile: file });
     const { clientId, secret } = await service.client('profile-infos:read');
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     expect((await service.grant(form)).status).toBe(200);
@@ -156,67 +159,67 @@ describe('keys rewrap', () => {
     expect((await service.grant(form)).status).toBe(200);
     await service.stop();
     expect(openVault(settings, systemAmbient)).rejects.toThrow(/not the one/);
-    const renewed = settingsOf(path, { AUTHREALM_MASTER_KEY: readFileSync(next, 'utf8').trim() });
+    const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
     expect((await opensAll(renewed)).keyId).toBe(done.keyId);
   });
 
   test('run again with the same file changes nothing; with the file in force, or a third one, it is refused', async () => {
-    const { path } = await keyed();
+    const { database } = await keyed();
     const file = newKeyFile();
-    const first = await rewrap(settingsOf(path), file, systemAmbient);
-    const again = await rewrap(settingsOf(path), file, systemAmbient);
+    const first = await rewrap(database.settings(), file, systemAmbient);
+    const again = await rewrap(database.settings(), file, systemAmbient);
     expect([first.ended.length, again.ended.length, again.keyId]).toEqual([1, 0, first.keyId]);
-    expect(rewrap(settingsOf(path), `${path}.key`, systemAmbient)).rejects.toThrow(/in force/);
+    expect(rewrap(database.settings(), database.masterKeyFile, systemAmbient)).rejects.toThrow(/in force/);
     const empty = newKeyFile();
     writeFileSync(empty, 'no key');
-    expect(rewrap(settingsOf(path), empty, systemAmbient)).rejects.toThrow(/32 bytes/);
+    expect(rewrap(database.settings(), empty, systemAmbient)).rejects.toThrow(/32 bytes/);
   });
 
   test('a value that does not open keeps the old key in force beside the new one', async () => {
-    const { path, realm } = await keyed();
-    const db = new Database(path);
-    const profile = db.query<{ id: string }, []>(
+    const { database, realm } = await keyed();
+    const [{ id } = { id: '' }] = await database.ask<{ id: string }>(
       'select id from oidc_profile where client_secret_sealed is not null',
     );
-    const { id } = profile.get() ?? { id: '' };
-    const spoil = `update oidc_profile set client_secret_sealed = cast(client_secret_sealed || x'00' as blob) where id = ?`;
-    db.run(spoil, [id]);
+    // A ciphertext of ours, in another place than its own.
+    const foreign = '(select private_sealed from signing_key)';
+    await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
-    expect(rewrap(settingsOf(path), file, systemAmbient)).rejects.toThrow(new RegExp(`do not open.*${id}`));
-    const vault = await openVault(settingsOf(path), systemAmbient);
+    expect(rewrap(database.settings(), file, systemAmbient)).rejects.toThrow(
+      new RegExp(`do not open.*${id}`),
+    );
+    const vault = await openVault(database.settings(), systemAmbient);
     await plantSecret(vault, realm);
-    vault.engine.close();
-    db.run('update oidc_profile set client_secret_sealed = null where id = ?', [id]);
-    db.close();
-    await rewrap(settingsOf(path), file, systemAmbient);
-    expect((await opensAll(settingsOf(path))).secrets).toBe(1);
+    await vault.engine.close();
+    await database.ask('update oidc_profile set client_secret_sealed = null where id = ?', id);
+    await rewrap(database.settings(), file, systemAmbient);
+    expect((await opensAll(database.settings())).secrets).toBe(1);
   });
 
   test('what was sealed by a key that has ended is refused, not stored', async () => {
-    const { path, realm } = await keyed();
-    const stale = await openVault(settingsOf(path), systemAmbient);
-    await rewrap(settingsOf(path), newKeyFile(), systemAmbient);
+    const { database, realm } = await keyed();
+    const stale = await openVault(database.settings(), systemAmbient);
+    await rewrap(database.settings(), newKeyFile(), systemAmbient);
     expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
     expect(rotateSigningKey(stale.engine.access, stale.keyring, systemAmbient)).rejects.toThrow(
       /master key was changed/,
     );
-    stale.engine.close();
+    await stale.engine.close();
   });
 });
 
-async function keyed(): Promise<{ path: string; realm: Uuid }> {
-  const path = join(freshFolder(), 'keyed.db');
-  const vault = await openVault(settingsOf(path), systemAmbient);
+async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
+  const database = await freshDatabase();
+  const vault = await openVault(database.settings(), systemAmbient);
   const { realm } = await plant(vault);
   await plantSecret(vault, realm);
-  vault.engine.close();
-  return { path, realm };
+  await vault.engine.close();
+  return { database, realm };
 }
 
 describe('an interrupted change', () => {
   /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
-  async function interrupted(path: string, next: Uint8Array, at: number, when: 'before' | 'after') {
-    const vault = await openVault(settingsOf(path), systemAmbient);
+  async function interrupted(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
+    const vault = await openVault(database.settings(), systemAmbient);
     let steps = 0;
     const step = <A extends unknown[], T>(work: (...args: A) => T) => {
       return (...args: A): T => {
@@ -237,7 +240,7 @@ describe('an interrupted change', () => {
       addKeyCheck: step(sealed.addKeyCheck),
       retireOtherKeys: step(sealed.retireOtherKeys),
     };
-    const keyFile = `${path}.key`;
+    const keyFile = database.masterKeyFile;
     const held = readFileSync(keyFile, 'utf8')
       .trim()
       .split('\n')
@@ -256,33 +259,33 @@ describe('an interrupted change', () => {
       expect((error as Error).message).toBe('killed');
       return false;
     } finally {
-      vault.engine.close();
+      await vault.engine.close();
     }
   }
 
   for (const when of ['before', 'after'] as const) {
     test(`${when} each step: a start works in between, and the same change again ends right`, async () => {
       for (let at = 1; ; at += 1) {
-        const { path } = await keyed();
+        const { database } = await keyed();
         const next = systemAmbient.randomBytes(32);
-        if (await interrupted(path, next, at, when)) {
+        if (await interrupted(database, next, at, when)) {
           expect(at).toBe(6);
           return;
         }
-        const between = await openVault(settingsOf(path), systemAmbient);
+        const between = await openVault(database.settings(), systemAmbient);
         const values = await between.engine.sealed.values(undefined, undefined, 10);
         expect(
           values.map(
             ({ place, sealed }) => between.keyring.open(purposeOf(place.table), place, sealed).length > 0,
           ),
         ).toEqual([true, true]);
-        between.engine.close();
+        await between.engine.close();
         const file = newKeyFile();
         writeFileSync(file, Buffer.from(next).toString('base64url'));
-        await rewrap(settingsOf(path), file, systemAmbient);
-        const { secrets, keyId } = await opensAll(settingsOf(path));
+        await rewrap(database.settings(), file, systemAmbient);
+        const { secrets, keyId } = await opensAll(database.settings());
         expect([secrets, keyId]).toEqual([1, openKeyring(next, systemAmbient).keyId]);
-        expect(readFileSync(`${path}.key`, 'utf8').trim().split('\n')).toHaveLength(1);
+        expect(readFileSync(database.masterKeyFile, 'utf8').trim().split('\n')).toHaveLength(1);
       }
     }, 20_000);
   }
@@ -290,51 +293,43 @@ describe('an interrupted change', () => {
   const purposeOf = (table: string) => (table === 'signing_key' ? 'signing-key' : 'oidc-client-secret');
 
   test('half changed, one key alone does not start, and another change is refused', async () => {
-    const { path } = await keyed();
-    const before = readFileSync(`${path}.key`, 'utf8').trim();
+    const { database } = await keyed();
+    const before = readFileSync(database.masterKeyFile, 'utf8').trim();
     const next = systemAmbient.randomBytes(32);
-    expect(await interrupted(path, next, 3, 'before')).toBe(false);
+    expect(await interrupted(database, next, 3, 'before')).toBe(false);
     for (const key of [before, Buffer.from(next).toString('hex')]) {
-      expect(openVault(settingsOf(path, { AUTHREALM_MASTER_KEY: key }), systemAmbient)).rejects.toThrow(
+      expect(openVault(keyedBy(database, key), systemAmbient)).rejects.toThrow(
         /being changed.*keys rewrap again/,
       );
     }
-    const both = readFileSync(`${path}.key`, 'utf8');
-    expect(rewrap(settingsOf(path), newKeyFile(), systemAmbient)).rejects.toThrow(/already being changed/);
-    expect(readFileSync(`${path}.key`, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
+    const both = readFileSync(database.masterKeyFile, 'utf8');
+    expect(rewrap(database.settings(), newKeyFile(), systemAmbient)).rejects.toThrow(/already being changed/);
+    expect(readFileSync(database.masterKeyFile, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
     // Back to the old key is a change like any other.
     const file = newKeyFile();
     writeFileSync(file, before);
-    await rewrap(settingsOf(path), file, systemAmbient);
-    expect(readFileSync(`${path}.key`, 'utf8').trim()).toBe(before);
-    await opensAll(settingsOf(path));
+    await rewrap(database.settings(), file, systemAmbient);
+    expect(readFileSync(database.masterKeyFile, 'utf8').trim()).toBe(before);
+    await opensAll(database.settings());
   });
 
   test('killed by force again and again, it ends right', async () => {
-    const { path, realm } = await keyed();
-    const vault = await openVault(settingsOf(path), systemAmbient);
+    const { database, realm } = await keyed();
+    const vault = await openVault(database.settings(), systemAmbient);
     for (let more = 0; more < 40; more += 1) await plantSecret(vault, realm);
-    vault.engine.close();
+    await vault.engine.close();
     const file = newKeyFile();
-    const command = [
-      AUTHREALM,
-      'keys',
-      'rewrap',
-      '--new-master-key-file',
-      file,
-      '--database',
-      `sqlite:${path}`,
-    ];
+    const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words];
     for (let wait = 60; wait < 200; wait += 20) {
       const child = start(command);
       await Bun.sleep(wait);
       child.process.kill('SIGKILL');
       await child.process.exited;
-      (await openVault(settingsOf(path), systemAmbient)).engine.close();
+      await (await openVault(database.settings(), systemAmbient)).engine.close();
     }
     const { code, stderr } = await runCommand(command);
     expect([code, stderr]).toEqual([0, '']);
-    expect((await opensAll(settingsOf(path))).secrets).toBe(41);
+    expect((await opensAll(database.settings())).secrets).toBe(41);
     expect(existsSync(file)).toBe(true);
   }, 20_000);
 });

@@ -1,11 +1,10 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import { join } from 'node:path';
 import { LIMITS } from '../src/domain/limits.ts';
 import { realm as described } from '../src/domain/resources.ts';
-import { doctor } from './checkup.ts';
+import { examine } from './checkup.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
 import { FULL_SCOPE, kindOf } from './family.ts';
-import { freshFolder, judged } from './kit.ts';
+import { judged } from './kit.ts';
 import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
 import { type Served, serveFor } from './served.ts';
 
@@ -13,14 +12,14 @@ import { type Served, serveFor } from './served.ts';
 
 const REALMS = '/v2/authentication-realms';
 
-let path: string;
+let database: TestDatabase;
 let served: Served;
 let token: string;
 
 beforeAll(async () => {
-  path = join(freshFolder(), 'rights.db');
-  const all = JSON.parse((await clientCreate(path, FULL_SCOPE, '--json')).stdout);
-  served = await serveFor(path, all);
+  database = await freshDatabase();
+  const all = JSON.parse((await clientCreate(database, FULL_SCOPE, '--json')).stdout);
+  served = await serveFor(database, all);
   token = await served.token();
 });
 afterAll(async () => {
@@ -33,7 +32,7 @@ interface Limited {
 }
 
 async function limited(...realms: string[]): Promise<Limited> {
-  const made = await clientCreate(path, FULL_SCOPE, '--json', ...realms.flatMap((id) => ['--realm', id]));
+  const made = await clientCreate(database, FULL_SCOPE, '--json', ...realms.flatMap((id) => ['--realm', id]));
   const { client_id, client_secret } = JSON.parse(made.stdout);
   const form = { grant_type: 'client_credentials', client_id, client_secret };
   return {
@@ -78,14 +77,7 @@ interface Told {
 }
 
 async function toldOf({ id }: Limited): Promise<Told | undefined> {
-  const { stdout } = await runCommand([
-    AUTHREALM,
-    'client',
-    'list',
-    '--json',
-    '--database',
-    `sqlite:${path}`,
-  ]);
+  const { stdout } = await runCommand([AUTHREALM, 'client', 'list', '--json', ...database.words]);
   return (JSON.parse(stdout) as Told[]).find(({ client_id }) => client_id === id);
 }
 
@@ -96,7 +88,7 @@ const ENDS: [how: string, end: (realm: string) => Promise<void>][] = [
   [
     'a purge by another process',
     async (realm) => {
-      const purge = [AUTHREALM, 'purge', 'realm', realm, '--database', `sqlite:${path}`];
+      const purge = [AUTHREALM, 'purge', 'realm', realm, ...database.words];
       expect((await runCommand(purge)).code).toBe(0);
     },
   ],
@@ -121,7 +113,7 @@ test.each(ENDS)(
     }
     // A realm that is brought along under the same identifier is another one.
     const line = JSON.stringify({ type: 'authentication-realm', id: lost, name: 'Another' });
-    const brought = await runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${path}`], {}, line);
+    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, line);
     expect(brought.code).toBe(0);
     await Bun.sleep(LIMITS.accessAgeMsMax);
     for (const bearer of ofBoth) {
@@ -136,10 +128,8 @@ test.each(ENDS)(
     expect((await toldOf(one))?.state).toBe('enabled');
     expect((await call('GET', `/${kept}`, await tokenOf(one))).status).toBe(404);
 
-    const db = new Database(path, { readonly: true });
-    expect(db.query('select 1 from client_realm where realm_id = ?').all(lost)).toEqual([]);
-    db.close();
-    const examined = await doctor(path);
+    expect(await database.ask('select 1 from client_realm where realm_id = ?', lost)).toEqual([]);
+    const examined = await examine(database);
     expect([examined.healthy, examined.report('clients').findings]).toEqual([true, []]);
   },
   20_000,

@@ -1,3 +1,4 @@
+import type { TestDatabase } from './database.ts';
 import { type Service, sendTo } from './kit.ts';
 import { AUTHREALM, clientCreate, type Running, start } from './processes.ts';
 
@@ -11,26 +12,25 @@ export interface Served extends Pick<Service, 'post' | 'put' | 'del'> {
 }
 
 export interface Serving {
-  /** The file of the database; made where there is none. */
-  readonly path: string;
+  readonly database: TestDatabase;
   readonly scope: string;
   /** More of the command line. */
   readonly flags?: readonly string[];
 }
 
-export async function startServed({ path, scope, flags = [] }: Serving): Promise<Served> {
-  const made = await clientCreate(path, scope, '--json');
+export async function startServed({ database, scope, flags = [] }: Serving): Promise<Served> {
+  const made = await clientCreate(database, scope, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  return serveFor(path, JSON.parse(made.stdout), flags);
+  return serveFor(database, JSON.parse(made.stdout), flags);
 }
 
 /** Serves a database in which this client is. */
 export async function serveFor(
-  path: string,
+  { words }: TestDatabase,
   client: { readonly client_id: string; readonly client_secret: string },
   flags: readonly string[] = [],
 ): Promise<Served> {
-  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, '--database', `sqlite:${path}`]);
+  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   // A connection of its own for every request, so that every process gets some of them.
   const alone = (token: string, headers = {}) => ({ token, headers: { Connection: 'close', ...headers } });

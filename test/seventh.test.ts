@@ -1,6 +1,4 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { existsSync } from 'node:fs';
 import { mint } from './bringing.ts';
 import type { Received } from './document_caller.ts';
 import { type Json, type JsonObject, judgeOf } from './json_schema.ts';
@@ -8,7 +6,6 @@ import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
 import {
   databaseOfSix,
   houseOfSeven,
-  on,
   type Said,
   SCOPES,
   SECRET,
@@ -35,12 +32,11 @@ afterAll(async () => {
 });
 
 test('a database of six is brought up by a start, and by nothing else', async () => {
-  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...on(six.path)];
+  const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...six.database.words];
   const refused = await runCommand([house.authrealm, ...create]);
   const reason = expect.stringContaining('has schema 1, this program needs 2');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
   world = await serveSeven(house, six);
-  expect(existsSync(`${six.path}.schema-1`)).toBe(true);
   for (const [name, id, line] of [
     ['oidc-profile', ids.oidc, lines.oidc],
     ['password-profile', ids.passwords, lines.passwords],
@@ -50,22 +46,13 @@ test('a database of six is brought up by a start, and by nothing else', async ()
     expect((await send(`get-${name}`, { id })).body).toMatchObject({ data: { id, meta: line.meta } });
   }
   // The program of six refuses it from now on, and knows no such scope.
-  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...on(six.path)]);
+  const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...six.database.words]);
   expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 2')]);
-  expect((await clientCreate(six.path, 'devices:read')).code).toBe(2);
+  expect((await clientCreate(six.database, 'devices:read')).code).toBe(2);
 }, 30_000);
 
-function rows<T>(sql: string, ...values: string[]): T[] {
-  const db = new Database(six.path, { readonly: true });
-  try {
-    return db.query<T, string[]>(sql).all(...values);
-  } finally {
-    db.close();
-  }
-}
-
 const eventsOf = (id: string) =>
-  rows<{ event: string; members: string; user_id: string }>(
+  six.database.ask<{ event: string; members: string; user_id: string }>(
     'select event, members, user_id from change where record_id = ? order by seq',
     id,
   );
@@ -80,7 +67,9 @@ test('it is created, read, changed and removed; each write moves its user and le
   const path = `${world.url}/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}/devices/${data.id}`;
   expect(made.headers.get('location')).toBe(path);
   const { attestation: _, pin: __, pinned: ___, ...visible } = said;
-  const store = rows<{ id: string }>('select store_id as id from instance')[0]?.id;
+  const [{ id: store } = { id: '' }] = await six.database.ask<{ id: string }>(
+    'select store_id as id from instance',
+  );
   expect(made.body).toEqual({
     data: {
       ...visible,
@@ -106,15 +95,17 @@ test('it is created, read, changed and removed; each write moves its user and le
   expect((await send('delete-device', { id: data.id })).status).toBe(204);
   expect((await send('get-device', { id: data.id })).status).toBe(404);
 
-  expect(eventsOf(data.id)).toEqual([
+  expect(await eventsOf(data.id)).toEqual([
     { event: 'device.created', members: '', user_id: ids.user },
     { event: 'device.updated', members: 'note state', user_id: ids.user },
     { event: 'device.deleted', members: '', user_id: ids.user },
   ]);
-  expect(JSON.stringify(rows('select * from change'))).not.toMatch(/serial-number|Handy|ausgemustert/);
+  expect(JSON.stringify(await six.database.ask('select * from change'))).not.toMatch(
+    /serial-number|Handy|ausgemustert/,
+  );
   const after = (await send('get-user-authentication-info', { id: ids.user })).headers.get('etag');
   expect(after).not.toBe(before);
-  expect(eventsOf(ids.user).filter(({ event }) => event.endsWith('.updated'))).toHaveLength(3);
+  expect((await eventsOf(ids.user)).filter(({ event }) => event.endsWith('.updated'))).toHaveLength(3);
 });
 
 test('its secrets are kept and never told, and a repeated request makes one record', async () => {
@@ -126,10 +117,11 @@ test('its secrets are kept and never told, and a repeated request makes one reco
   const other = await send('create-device', { data: world.fresh(), headers });
   expect(other.status).toBe(422);
   const { id } = dataOf(first);
-  const [row] = rows<{ attestation_sealed: Uint8Array; pin_hash: string; pin_normalised: number }>(
-    'select * from device where id = ?',
-    id,
-  );
+  const [row] = await six.database.ask<{
+    attestation_sealed: Uint8Array;
+    pin_hash: string;
+    pin_normalised: number;
+  }>('select * from device where id = ?', id);
   expect(Buffer.from(row?.attestation_sealed ?? []).includes(SECRET)).toBe(false);
   expect(row?.pin_hash).toMatch(/^\$argon2id\$/);
   expect(row?.pin_normalised).toBe(1);

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { family } from './bringing.ts';
+import { freshDatabase } from './database.ts';
 import { type Operation, openCaller, operationsOf, type Received } from './document_caller.ts';
 import { FULL_SCOPE, PASSWORD } from './family.ts';
 import type { Json, JsonObject } from './json_schema.ts';
@@ -70,19 +71,26 @@ const DESCRIPTION = `export const device = resource({
 
 `;
 
-const MIGRATION = `create table device (
-  slot integer not null primary key,
-  realm_id text not null,
-  user_id text not null,
-  id text not null,
+/** What the engines call the same. */
+interface Types {
+  readonly id: string;
+  readonly long: string;
+  readonly bytes: string;
+}
+
+/** `first` and `last`: what an engine has before the columns of the description, and behind all of them. */
+const migration = ({ id, long, bytes }: Types, first: string, last: string) => `create table device (
+  ${first}realm_id ${id} not null,
+  user_id ${id} not null,
+  id ${id} not null,
   serial text not null,
   label text not null,
   note text,
   state text not null,
   transports text not null,
   address text,
-  password_profile_id text not null,
-  attestation_sealed blob,
+  password_profile_id ${id} not null,
+  attestation_sealed ${bytes},
   level text not null,
   maker text,
   pinned integer not null,
@@ -91,19 +99,29 @@ const MIGRATION = `create table device (
   label_key text not null,
   note_key text,
   unicode_version text not null,
-  created_at integer not null,
-  updated_at integer not null,
+  created_at ${long} not null,
+  updated_at ${long} not null,
   revision text not null,
   unique (realm_id, id),
   foreign key (realm_id, user_id) references user_info (realm_id, id),
   foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
-) strict;
+)${last};
 
 create unique index device_serial on device (realm_id, serial);
 create index device_of_user on device (realm_id, user_id, created_at, id);
 create index device_of_profile on device (realm_id, password_profile_id);
 create index device_label on device (realm_id, label_key);
 `;
+
+/** By the folder of an engine. */
+const MIGRATIONS = {
+  sqlite: migration(
+    { id: 'text', long: 'integer', bytes: 'blob' },
+    'slot integer not null primary key,\n  ',
+    ' strict',
+  ),
+  postgres: migration({ id: 'uuid', long: 'bigint', bytes: 'bytea' }, '', ''),
+};
 
 /** A program against the client library: it compiles where the library knows the resource by its description. */
 const CALLER = `import { connect } from './src/client/client.ts';
@@ -140,7 +158,8 @@ export function houseOfSeven(): House {
   }
   const seven = six.replace(LIST, DESCRIPTION + LIST).replace(LAST, `${LAST}  devices: device,\n`);
   writeFileSync(descriptions, seven);
-  writeFileSync(join(folder, 'src/store/sqlite/migrations/0002_device.sql'), MIGRATION);
+  for (const [engine, sql] of Object.entries(MIGRATIONS))
+    writeFileSync(join(folder, 'src/store', engine, 'migrations/0002_device.sql'), sql);
 
   return {
     folder,
@@ -151,19 +170,17 @@ export function houseOfSeven(): House {
 
 /** A database that the program of six has made, with one record of each kind. */
 export async function databaseOfSix() {
-  const path = join(freshFolder(), 'six.db');
-  const made = await clientCreate(path, FULL_SCOPE, '--json');
+  const database = await freshDatabase();
+  const made = await clientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   const { ids, lines, all } = family();
   // Doctor has nothing to say about a link that spells its issuer as its profile does.
   Object.assign(lines.link, { issuer: ISSUER.slice(0, -1) });
   const text = all.map((line) => JSON.stringify(line)).join('\n');
-  const brought = await runCommand([AUTHREALM, 'import', '-', ...on(path)], {}, text);
+  const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, text);
   if (brought.code !== 0) throw new Error(brought.stderr);
-  return { path, ids, lines };
+  return { database, ids, lines };
 }
-
-export const on = (path: string): readonly string[] => ['--database', `sqlite:${path}`];
 
 export const SCOPES = `${FULL_SCOPE} devices:read devices:write`;
 export const SECRET = 'attested-by-nobody-else';
@@ -201,11 +218,11 @@ export interface World {
 /** Serves a database of six with the program of seven, which brings it up. */
 export async function serveSeven(
   { authrealm }: House,
-  { path, ids }: Awaited<ReturnType<typeof databaseOfSix>>,
+  { database: { words }, ids }: Awaited<ReturnType<typeof databaseOfSix>>,
 ): Promise<World> {
-  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...on(path)]);
+  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const created = [authrealm, 'client', 'create', '--json', '--name', 'n', '--scope', SCOPES, ...on(path)];
+  const created = [authrealm, 'client', 'create', '--json', '--name', 'n', '--scope', SCOPES, ...words];
   const { client_id, client_secret } = JSON.parse((await runCommand(created)).stdout);
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as JsonObject;
   const operations = operationsOf(document);

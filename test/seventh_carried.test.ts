@@ -1,14 +1,14 @@
-import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type * as Agreement from '../prove/agreement.ts';
 import type * as Resources from '../src/domain/resources.ts';
 import { mint } from './bringing.ts';
+import { freshDatabase } from './database.ts';
 import { PASSWORD } from './family.ts';
 import { freshFolder } from './kit.ts';
 import { runCommand } from './processes.ts';
-import { databaseOfSix, houseOfSeven, on, type Said, SECRET, serveSeven, type World } from './seventh.ts';
+import { databaseOfSix, houseOfSeven, type Said, SECRET, serveSeven, type World } from './seventh.ts';
 
 /** What the rest of the house does with a seventh resource, of which it knows the description alone. */
 
@@ -16,15 +16,15 @@ const house = houseOfSeven();
 const six = await databaseOfSix();
 const { ids } = six;
 let world: World;
-let disagreements: (typeof Agreement)['disagreements'];
+let looks: readonly Agreement.Look[];
 
 beforeAll(async () => {
   world = await serveSeven(house, six);
-  ({ disagreements } = await house.module<typeof Agreement>('prove/agreement.ts'));
+  ({ LOOKS: looks } = await house.module<typeof Agreement>('prove/agreement.ts'));
 }, 30_000);
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
-  expect(disagreements(six.path)).toEqual([]);
+  expect(await six.database.disagreements(looks)).toEqual([]);
 });
 
 /** The command of seven, as the client of the service. */
@@ -67,7 +67,7 @@ test('it goes along with what it hangs on and refers to, and is counted', async 
   expect(await etagOf('get-user-authentication-info', ids.user)).not.toBe(before);
   expect((await send('delete-user-authentication-info', { id: user })).status).toBe(204);
   expect([await statusOf(ofUser, { user_id: user }), await statusOf(kept)]).toEqual([404, 200]);
-  expect(disagreements(six.path)).toEqual([]);
+  expect(await six.database.disagreements(looks)).toEqual([]);
 });
 
 async function created(name: string, members: Readonly<Record<string, string>>, path: Said['path'] = {}) {
@@ -81,7 +81,7 @@ async function created(name: string, members: Readonly<Record<string, string>>, 
 test('a realm takes it along, by a removal or by a purge', async () => {
   for (const remove of [
     (realm: string) => send('delete-authentication-realm', { id: realm }),
-    (realm: string) => output(['purge', 'realm', realm, ...on(six.path)]),
+    (realm: string) => output(['purge', 'realm', realm, ...six.database.words]),
   ]) {
     const realm_id = await created('authentication-realm', { name: 'Store' });
     const password_profile_id = await created('password-profile', { name: 'P' }, { realm_id });
@@ -90,7 +90,7 @@ test('a realm takes it along, by a removal or by a purge', async () => {
     const device = await world.make({ password_profile_id }, { realm_id, user_id });
     await remove(realm_id);
     expect(await statusOf(device, { realm_id, user_id })).toBe(404);
-    expect(disagreements(six.path)).toEqual([]);
+    expect(await six.database.disagreements(looks)).toEqual([]);
   }
 });
 
@@ -108,7 +108,7 @@ describe('lines of it', () => {
 
   async function bring(...lines: object[]) {
     const text = lines.map((each) => JSON.stringify(each)).join('\n');
-    const skipping = ['import', '-', '--on-error', 'skip', ...on(six.path)];
+    const skipping = ['import', '-', '--on-error', 'skip', ...six.database.words];
     const { stderr, code } = await run(skipping, text);
     return [code, stderr.trim()];
   }
@@ -133,10 +133,10 @@ describe('lines of it', () => {
     await world.make({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
     const folder = freshFolder();
     const [first, second] = [join(folder, 'first.ndjson'), join(folder, 'second.ndjson')];
-    const other = on(join(folder, 'other.db'));
+    const { words: other } = await freshDatabase();
     const out = async (file: string, from: readonly string[]) =>
       expect((await run(['export', file, '--with-secrets', ...from])).code).toBe(0);
-    await out(first, on(six.path));
+    await out(first, six.database.words);
     expect((await run(['import', first, ...other])).code).toBe(0);
     await out(second, other);
     const text = readFileSync(first, 'utf8');
@@ -191,7 +191,7 @@ describe('the commands', () => {
         command,
         'phone',
         ids.realm,
-        ...(command === 'purge' ? on(six.path) : []),
+        ...(command === 'purge' ? six.database.words : []),
       ]);
       expect([code, stderr]).toEqual([2, `authrealm: the resource must be one of ${words.join(', ')}\n`]);
     }
@@ -208,16 +208,15 @@ interface Examined {
 test('doctor looks at it, and its secrets move to another master key', async () => {
   const sealed = await world.make();
   const key = join(freshFolder(), 'next.key');
-  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...on(six.path)]);
+  const moved = await run(['keys', 'rewrap', '--new-master-key-file', key, ...six.database.words]);
   expect([moved.code, moved.stderr]).toEqual([0, '']);
-  const examined = JSON.parse(await output(['doctor', '--json', ...on(six.path)]));
+  const examined = JSON.parse(await output(['doctor', '--json', ...six.database.words]));
   expect(examined.healthy).toBe(true);
   // A ciphertext of ours, in another place than its own.
   const foreign = '(select client_secret_sealed from oidc_profile)';
-  const db = new Database(six.path);
-  db.run(`update device set label_key = 'x', attestation_sealed = ${foreign} where id = ?`, [sealed.id]);
-  db.close();
-  const { checks } = JSON.parse((await run(['doctor', '--json', ...on(six.path)])).stdout) as Examined;
+  const spoil = `update device set label_key = 'x', attestation_sealed = ${foreign} where id = ?`;
+  await six.database.ask(spoil, sealed.id);
+  const { checks } = JSON.parse((await run(['doctor', '--json', ...six.database.words])).stdout) as Examined;
   const found = checks.flatMap(({ check, findings }) =>
     findings.map(({ table, ids: [id] }) => [check, table, id]),
   );

@@ -56,7 +56,8 @@ const DOORS: Readonly<
   ambient: { any: ['domain'] },
   durable: { any: [] },
   config_values: { any: [] },
-  config: { any: ['config_values', 'domain', 'store'], types: ['access', 'observe'] },
+  config_databases: { any: ['store'], types: ['access'] },
+  config: { any: ['config_databases', 'config_values', 'domain', 'store'], types: ['observe'] },
   app: {
     any: ['domain', 'directory', 'access', 'store', 'http', 'outbound', 'passwords', 'children', 'config'],
     types: ['observe'],
@@ -152,6 +153,7 @@ describe('style', () => {
     ...sources('scripts/**/*.ts'),
     ...sources('prove/**/*.ts'),
     ...sources('force/**/*.ts'),
+    ...sources('debian/**/*.ts'),
   ];
 
   for (const { path, text } of all) {

@@ -1,4 +1,4 @@
-import type { Check, Sheet } from '../directory/inspection.ts';
+import type { Check, ClientRealm, Rows, Sheet } from '../directory/inspection.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Ambient } from '../domain/id.ts';
 import { type Keyring, opensProof, purposeAt } from './keyring.ts';
@@ -13,7 +13,7 @@ export interface AccessUnderInspection {
   };
   /** Throws Refusal where there is no key to be had. */
   readonly keyring: () => Keyring;
-  readonly lostRealms: () => Iterable<{ readonly clientId: string; readonly realm: string }>;
+  readonly lostRealms: () => Rows<ClientRealm>;
   readonly ambient: Pick<Ambient, 'now'>;
 }
 
@@ -92,7 +92,7 @@ async function checkClients({ store, lostRealms }: AccessUnderInspection, sheet:
   const clients: readonly Client[] = (await store().access.table(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
   sheet.fact(`${clients.length}, of them ${disabled} disabled`);
-  for (const { clientId, realm } of lostRealms()) {
+  for await (const { clientId, realm } of lostRealms()) {
     sheet.find({
       says: 'is limited to a realm that is not there',
       table: 'client_realm',

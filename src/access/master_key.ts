@@ -53,10 +53,7 @@ export function obtainMasterKeys(
     case 'file':
       return { keys: readKeyFile(source.path) };
     case 'operator':
-      throw new Refusal(
-        'this database needs a master key, which is not kept beside it: authrealm keys make FILE makes one; give it by ' +
-          '--master-key-file FILE to every process',
-      );
+      throw keyNotGiven();
     case 'nowhere':
       return { keys: [ambient.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {
@@ -68,6 +65,24 @@ export function obtainMasterKeys(
       return made ? { keys, made: source.path } : { keys };
     }
   }
+}
+
+/** Makes a file with a new key. Throws Refusal where there is a file already: a key is never overwritten. */
+export function makeKeyFile(path: string, ambient: Ambient): void {
+  if (!existsSync(path) && createKeyFile(path, ambient)) return;
+  throw new Refusal(`${path} is there already, and a key is never overwritten: name another file`);
+}
+
+/** Throws Refusal where the key is the operator's to give and none was, before anything is opened or made. */
+export function proveKeyGiven({ from }: Pick<MasterKeySource, 'from'>): void {
+  if (from === 'operator') throw keyNotGiven();
+}
+
+function keyNotGiven(): Refusal {
+  return new Refusal(
+    'this database needs a master key, which is not kept beside it: authrealm keys make FILE makes one; give it by ' +
+      '--master-key-file FILE to every process',
+  );
 }
 
 function parsed(raw: string, where: string): Uint8Array {

@@ -13,6 +13,7 @@ import {
 import { Refusal } from '../domain/fault.ts';
 import { addClientCommands } from './clients.ts';
 import { CLIENT_SECRET_VARIABLE } from './connection.ts';
+import { addCopy } from './copy.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
 import { addExport } from './export.ts';
@@ -20,6 +21,7 @@ import { addHasher } from './hasher.ts';
 import { addImport } from './import.ts';
 import { addInit } from './init.ts';
 import { addKeyCommands } from './keys.ts';
+import { addMigrate } from './migrate.ts';
 import { addPurge } from './purge.ts';
 import { addReader } from './readers.ts';
 import { addRecordCommands } from './records.ts';
@@ -81,8 +83,10 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addInit(program, desk);
   addClientCommands(program, desk);
   addKeyCommands(program, desk);
+  addMigrate(program, desk);
   addImport(program, desk, end);
   addExport(program, desk);
+  addCopy(program);
   addPurge(program, desk);
   addDemo(program, desk);
   addDoctor(program, desk, end);

@@ -42,25 +42,27 @@ async function* examined(settings: Settings, origins: readonly SettingOrigin[]):
   yield examine({ name: 'settings', run: (sheet) => tellSettings(origins, sheet) });
   yield examine({ name: 'files', run: (sheet) => checkFiles(settings, sheet) });
   yield examine({ name: 'leftovers', run: (sheet) => checkLeftovers(settings, sheet) });
-  const opened = open(settings);
+  const opened = await open(settings);
   const program = `authrealm ${VERSION}, Bun ${Bun.version}, Unicode ${UNICODE_VERSION}`;
   yield examine({
     name: 'program',
-    run(sheet) {
+    async run(sheet) {
       sheet.fact(program);
-      sheet.fact(opened.database().engine());
+      sheet.fact(await opened.database().engine());
     },
   });
   for (const check of checksOf(settings, opened.database)) yield examine(check);
-  opened.close();
+  await opened.close();
 }
 
-type Database = ReturnType<typeof inspect>;
+type Database = Awaited<ReturnType<typeof inspect>>;
 
 /** A database that cannot be opened hinders each check that asks for it, and no other. */
-function open(settings: Settings): { readonly database: () => Database; readonly close: () => void } {
+async function open(
+  settings: Settings,
+): Promise<Pick<Database, 'close'> & { readonly database: () => Database }> {
   try {
-    const database = inspect(settings);
+    const database = await inspect(settings);
     return { database: () => database, close: database.close };
   } catch (error) {
     return {
@@ -90,7 +92,7 @@ function tellSettings(origins: readonly SettingOrigin[], sheet: Sheet): void {
 const OTHERS_MAY_READ = 0o044;
 const OTHERS_MAY_WRITE = 0o022;
 
-/** Sizes and modes of the database, its log, the key and the copies beside them. */
+/** Sizes and modes of the database, its log, the key and the copies beside them, and of files with passwords. */
 function checkFiles(settings: Settings, sheet: Sheet): void {
   const path = fileOf(settings.database);
   for (const file of filesOf(settings)) {
@@ -110,7 +112,9 @@ function checkFiles(settings: Settings, sheet: Sheet): void {
 
 function filesOf(settings: Settings): readonly string[] {
   const key = masterKeySource(settings);
-  const named = 'path' in key ? [key.path] : [];
+  const { databasePasswordFile, migrateDatabasePasswordFile } = settings;
+  const passwords = [databasePasswordFile, migrateDatabasePasswordFile].filter((path) => path !== undefined);
+  const named = ['path' in key ? [key.path] : [], passwords].flat();
   return [...new Set([...databaseFiles(fileOf(settings.database)), ...named])].filter((file) =>
     existsSync(file),
   );

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { oldKeyFile } from '../access/master_key.ts';
+import { makeKeyFile, oldKeyFile } from '../access/master_key.ts';
 import type { SigningKey } from '../access/port.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
 import { systemAmbient } from '../ambient.ts';
@@ -38,6 +38,18 @@ export function addKeyCommands(program: Command, desk: Desk): void {
       if (!isDone)
         throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
       console.log(`${kid} is withdrawn`);
+    });
+
+  keys
+    .command('make')
+    .argument('<file>', 'the file to make; one that is there is never overwritten')
+    .description('make a file with a new master key, for a database that has none yet')
+    .action((file: string) => {
+      makeKeyFile(file, systemAmbient);
+      console.log(
+        `made the master key ${file}: give it by --master-key-file or AUTHREALM_MASTER_KEY_FILE to every process, and ` +
+          'back it up apart from the database. Without it what the database keeps sealed is lost',
+      );
     });
 
   addDatabaseSettings(keys.command('rewrap'))

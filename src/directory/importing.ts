@@ -371,8 +371,9 @@ function giveUpWaiting(run: Run): void {
   run.waiting = [];
 }
 
+/** What was loaded without our hearing of it is found to be the same the next time. */
 function isUnavailable(error: unknown): error is Fault {
-  return error instanceof Fault && error.code === 'unavailable';
+  return error instanceof Fault && (error.code === 'unavailable' || error.code === 'outcome_unknown');
 }
 
 /** A busy database is asked again: two imports at once take turns. */

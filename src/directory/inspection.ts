@@ -1,3 +1,4 @@
+import { Refusal } from '../domain/fault.ts';
 import { foldedKey, UNICODE_VERSION } from '../domain/folding.ts';
 import type { MaybePromise } from './store.ts';
 
@@ -54,7 +55,7 @@ export async function examine({ name, run }: Check): Promise<Report> {
     await run(sheet);
   } catch (error) {
     const { message, cause } = error as Error;
-    unchecked = cause instanceof Error ? cause.message : message;
+    unchecked = cause instanceof Error && !(error instanceof Refusal) ? cause.message : message;
   }
   return { check: name, facts, findings, total, notes, notesTotal, unchecked };
 }
@@ -121,36 +122,60 @@ export interface MigrationState {
   readonly known: readonly { readonly version: number; readonly name: string }[];
 }
 
+/** Two rows or more that share what only one may have. */
+export interface Twins extends Placed {
+  readonly other: string;
+  readonly count: number;
+  readonly members: string;
+}
+
+/** A realm that a client is limited to. */
+export interface ClientRealm {
+  readonly clientId: string;
+  readonly realm: string;
+}
+
+/** What comes one by one, from an engine that answers at once or from a distant one. */
+export type Rows<T> = Iterable<T> | AsyncIterable<T>;
+
+/** What an engine tells of itself: facts, and what of it is not as it should be. */
+export interface EngineState {
+  readonly facts: readonly string[];
+  readonly findings: readonly string[];
+}
+
 /**
  * A database as `doctor` looks at it: read only, row by row, one moment for each question. Everything may throw the
- * engine's error where the file or its schema is not what it should be.
+ * engine's error where the database or its schema is not what it should be.
  */
 export interface Inspection {
-  readonly engine: () => string;
-  readonly migrations: () => MigrationState;
-  /** Tables and indexes that are not as the migrations made them. */
-  readonly schema: () => Iterable<{ readonly type: string; readonly name: string; readonly is: string }>;
+  readonly engine: () => MaybePromise<string>;
+  /** Where the database is run by others: whether what it acknowledges outlives a crash, and who stands in between. */
+  readonly server: () => MaybePromise<EngineState>;
+  /** Whether who serves may do what a service does, and no more. */
+  readonly rights: () => MaybePromise<EngineState>;
+  readonly migrations: () => MaybePromise<MigrationState>;
+  /** Tables, indexes and what else of the schema is not as the migrations made it. */
+  readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
   /** What the engine's own check of pages, rows and indexes says. */
-  readonly integrity: () => Iterable<string>;
+  readonly integrity: () => Rows<string>;
   /** Rows that name a record of `names` that is not there. */
-  readonly orphans: () => Iterable<Placed & { readonly names: string }>;
-  readonly purges: () => Iterable<UnendedPurge>;
-  /** Rows that share what only one may have, counted from the rows themselves. */
-  readonly twins: () => Iterable<
-    Placed & { readonly other: string; readonly count: number; readonly members: string }
-  >;
+  readonly orphans: () => Rows<Placed & { readonly names: string }>;
+  readonly purges: () => Rows<UnendedPurge>;
+  /** Counted from the rows themselves. */
+  readonly twins: () => Rows<Twins>;
   /** Texts whose key may not be the folded one: all that are not plain, and those that look otherwise. */
-  readonly keyedTexts: (unicodeVersion: string) => Iterable<KeyedText>;
-  readonly wrongSums: () => Iterable<WrongSum>;
+  readonly keyedTexts: (unicodeVersion: string) => Rows<KeyedText>;
+  readonly wrongSums: () => Rows<WrongSum>;
   /** Every spelling of an issuer, realm by realm. */
-  readonly issuers: () => Iterable<IssuerUse>;
+  readonly issuers: () => Rows<IssuerUse>;
   /** Links whose issuer is not spelled like that of their profile. */
-  readonly foreignLinks: () => Iterable<Placed>;
-  readonly orders: () => Iterable<RealmOrder>;
-  readonly answers: (now: number) => KeptAnswers;
+  readonly foreignLinks: () => Rows<Placed>;
+  readonly orders: () => Rows<RealmOrder>;
+  readonly answers: (now: number) => MaybePromise<KeptAnswers>;
   /** Realms that a client is limited to and that are not there. */
-  readonly lostRealms: () => Iterable<{ readonly clientId: string; readonly realm: string }>;
-  readonly close: () => void;
+  readonly lostRealms: () => Rows<ClientRealm>;
+  readonly close: () => MaybePromise<void>;
 }
 
 /**
@@ -161,9 +186,11 @@ export function recordChecks(inspection: () => Inspection, now: number): readonl
   return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet, now) }));
 }
 
-type RecordCheck = (inspection: Inspection, sheet: Sheet, now: number) => void;
+type RecordCheck = (inspection: Inspection, sheet: Sheet, now: number) => Promise<void>;
 
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
+  ['server', (inspection, sheet) => tellState(inspection.server(), sheet)],
+  ['rights', (inspection, sheet) => tellState(inspection.rights(), sheet)],
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
@@ -176,8 +203,14 @@ const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
   ['remembered answers', checkAnswers],
 ];
 
-function checkMigrations(inspection: Inspection, sheet: Sheet): void {
-  const { applied, known } = inspection.migrations();
+async function tellState(asked: MaybePromise<EngineState>, sheet: Sheet): Promise<void> {
+  const { facts, findings } = await asked;
+  for (const fact of facts) sheet.fact(fact);
+  for (const says of findings) sheet.find({ says });
+}
+
+async function checkMigrations(inspection: Inspection, sheet: Sheet): Promise<void> {
+  const { applied, known } = await inspection.migrations();
   const done = new Set(applied.map(({ version }) => version));
   const newest = known.at(-1)?.version ?? 0;
   for (const { version, name, program } of applied) {
@@ -194,33 +227,34 @@ function checkMigrations(inspection: Inspection, sheet: Sheet): void {
   }
 }
 
-function checkSchema(inspection: Inspection, sheet: Sheet): void {
-  for (const { type, name, is } of inspection.schema()) sheet.find({ says: `${type} ${name} is ${is}` });
+async function checkSchema(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { type, name, is } of inspection.schema())
+    sheet.find({ says: `${type} ${name} is ${is}` });
 }
 
-function checkIntegrity(inspection: Inspection, sheet: Sheet): void {
-  for (const says of inspection.integrity()) sheet.find({ says });
+async function checkIntegrity(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const says of inspection.integrity()) sheet.find({ says });
 }
 
-function checkOrphans(inspection: Inspection, sheet: Sheet): void {
-  for (const { table, realm, id, names } of inspection.orphans()) {
+async function checkOrphans(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { table, realm, id, names } of inspection.orphans()) {
     sheet.find({ says: `names a record of ${names} that is not there`, table, realm, ids: [id] });
   }
-  for (const { table, realm, id, resource } of inspection.purges()) {
+  for await (const { table, realm, id, resource } of inspection.purges()) {
     const says = `a purge was begun and not ended: run authrealm purge for this ${resource}`;
     sheet.find({ says, table, realm, ids: [id] });
   }
 }
 
-function checkTwins(inspection: Inspection, sheet: Sheet): void {
-  for (const { table, realm, id, other, count, members } of inspection.twins()) {
+async function checkTwins(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { table, realm, id, other, count, members } of inspection.twins()) {
     sheet.find({ says: `${count} rows share ${members}`, table, realm, ids: [id, other] });
   }
 }
 
-function checkKeys(inspection: Inspection, sheet: Sheet): void {
+async function checkKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
   sheet.fact(`Unicode ${UNICODE_VERSION}`);
-  for (const { table, realm, id, column, ...row } of inspection.keyedTexts(UNICODE_VERSION)) {
+  for await (const { table, realm, id, column, ...row } of inspection.keyedTexts(UNICODE_VERSION)) {
     if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
       const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
       sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
@@ -231,15 +265,15 @@ function checkKeys(inspection: Inspection, sheet: Sheet): void {
   }
 }
 
-function checkSums(inspection: Inspection, sheet: Sheet): void {
-  for (const { table, realm, id, column, of } of inspection.wrongSums()) {
+async function checkSums(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { table, realm, id, column, of } of inspection.wrongSums()) {
     sheet.find({ says: `${column} is not the checksum of ${of}`, table, realm, ids: [id] });
   }
 }
 
 /** None of it is a fault: nothing expired is answered, and each of them goes by itself. */
-function checkAnswers(inspection: Inspection, sheet: Sheet, now: number): void {
-  const { count, expired, lost } = inspection.answers(now);
+async function checkAnswers(inspection: Inspection, sheet: Sheet, now: number): Promise<void> {
+  const { count, expired, lost } = await inspection.answers(now);
   sheet.fact(`${count} of them`);
   const table = 'idempotency';
   if (expired > 0) {
@@ -255,10 +289,10 @@ function checkAnswers(inspection: Inspection, sheet: Sheet, now: number): void {
 /** More spellings than this in one realm are not compared: they would not fit in a small memory. */
 const SPELLINGS_MAX = 100_000;
 
-function checkIssuers(inspection: Inspection, sheet: Sheet): void {
+async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void> {
   let spellings = new Map<string, IssuerUse>();
   let realm: string | undefined;
-  for (const use of inspection.issuers()) {
+  for await (const use of inspection.issuers()) {
     if (use.realm !== realm) spellings = new Map();
     realm = use.realm;
     const plain = plainIssuer(use.issuer);
@@ -271,7 +305,7 @@ function checkIssuers(inspection: Inspection, sheet: Sheet): void {
       if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
     } else if (known.issuer !== use.issuer) sheet.find(sameIssuer(known, use));
   }
-  for (const { table, realm, id } of inspection.foreignLinks()) {
+  for await (const { table, realm, id } of inspection.foreignLinks()) {
     sheet.note({ says: 'its issuer is not that of its profile', table, realm, ids: [id] });
   }
 }
@@ -290,8 +324,8 @@ export function plainIssuer(issuer: string): string {
   return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
 }
 
-function checkOrders(inspection: Inspection, sheet: Sheet): void {
-  for (const order of inspection.orders()) {
+async function checkOrders(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const order of inspection.orders()) {
     const { realm, records } = order;
     for (const says of disorders(order)) sheet.find({ says, table: 'change', realm });
     for (const { table, expected, found } of records) {

@@ -58,6 +58,11 @@ export const FAULTS = {
     title: 'Not Implemented',
     detail: 'Sign-in is not offered by this service',
   },
+  outcome_unknown: {
+    status: 503,
+    title: 'Service Unavailable',
+    detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
+  },
   overloaded: {
     status: 503,
     title: 'Service Unavailable',

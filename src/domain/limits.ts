@@ -18,13 +18,23 @@ export const LIMITS = Object.freeze({
   drainMsMax: 10_000,
   /** How long a read or write waits for a busy database; less than `answerMsMax`. */
   storeWaitMsMax: 4_000,
-  /** Connections of a process to a database that is not embedded: for lookups, for transactions, for short lists. */
-  lookupConnectionsMax: 4,
-  transactionConnectionsMax: 8,
-  listConnectionsMax: 4,
+  /** How long PostgreSQL may take for one statement of a transaction, or for a connection; less than `storeWaitMsMax`. */
+  statementMsMax: 3_500,
+  /** How often a host of PostgreSQL that takes writes is looked for while there is none. */
+  hostSearchMs: 500,
+  /**
+   * Connections of a process to a database that is not embedded. Lookups travel together, so one carries more of them
+   * than a process can answer.
+   */
+  lookupConnectionsMax: 1,
+  findConnectionsMax: 2,
+  transactionConnectionsMax: 4,
+  listConnectionsMax: 2,
   /** Lookups of one resource in one realm that share a statement, and such statements under way at once. */
   lookupsTogetherMax: 256,
-  lookupStatementsMax: 2,
+  lookupStatementsMax: 4,
+  /** How long `doctor` waits for the answer to one question about a database that is not embedded. */
+  questionMsMax: 600_000,
   /** How long a start waits for another process that makes or migrates the database. */
   startWaitMsMax: 30_000,
   writesQueuedMax: 10_000,

@@ -119,6 +119,7 @@ const VERBS: readonly Verb[] = [
       ...(isRefusable(resource) ? (['conflict'] as const) : []),
       'key_reused',
       'overloaded',
+      'outcome_unknown',
     ],
   },
   {
@@ -158,6 +159,7 @@ const VERBS: readonly Verb[] = [
       'precondition_failed',
       ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
       'overloaded',
+      'outcome_unknown',
     ],
   },
   {
@@ -173,6 +175,7 @@ const VERBS: readonly Verb[] = [
       'not_found',
       'precondition_failed',
       ...(isKept(resource) ? (['conflict'] as const) : []),
+      'outcome_unknown',
     ],
   },
   {

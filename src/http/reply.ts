@@ -28,7 +28,12 @@ export function errorBody(status: number, title: string, detail: string): { erro
   return { errors: [{ status: String(status), title, detail }] };
 }
 
-const RETRYABLE: ReadonlySet<FaultCode> = new Set(['key_in_flight', 'overloaded', 'unavailable']);
+const RETRYABLE: ReadonlySet<FaultCode> = new Set([
+  'key_in_flight',
+  'outcome_unknown',
+  'overloaded',
+  'unavailable',
+]);
 /** Whose complaints are told, and what they are about. */
 const TOLD: Readonly<Partial<Record<FaultCode, 'pointer' | 'parameter'>>> = {
   malformed: 'pointer',

@@ -2,6 +2,7 @@ import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../
 import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms } from '../domain/principal.ts';
+import { proveServable } from './copying/mark.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
 import { all, first, type Long, run, type Work } from './work.ts';
@@ -9,9 +10,11 @@ import { all, first, type Long, run, type Work } from './work.ts';
 const INSTANCE = 'select store_id, access_version from instance';
 /** Every write moves the version of the table. */
 export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
-const CLIENTS = 'select * from client order by created_at, client_id';
+const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
+  previous_expires_at, created_at, updated_at, revision from client order by created_at, client_id`;
 const CLIENT_REALMS = 'select client_id, realm_id from client_realm';
-const KEYS = 'select * from signing_key order by created_at, kid';
+const KEYS = `select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at
+  from signing_key order by created_at, kid`;
 const INSERT_CLIENT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision, client_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
@@ -94,7 +97,9 @@ export function openAccess({ read, write }: Transactions): AccessStore {
 }
 
 function* wholeTable(known: number | undefined): Work<AccessTable | undefined> {
-  const version = Number((yield* first<InstanceRow>(INSTANCE))?.access_version ?? 0);
+  const instance = yield* first<InstanceRow>(INSTANCE);
+  proveServable(instance?.store_id ?? '');
+  const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
   const realms = Map.groupBy(yield* all<ClientRealmRow>(CLIENT_REALMS), (row) => row.client_id);
   const clients = (yield* all<ClientRow>(CLIENTS)).map((row) => {

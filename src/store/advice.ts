@@ -1,95 +1,32 @@
-import { SQLiteError } from 'bun:sqlite';
-import { dirname } from 'node:path';
 import { Fault, Refusal } from '../domain/fault.ts';
-import { FileGone } from './sqlite/place.ts';
-
-const BUSY = /^SQLITE_(BUSY|LOCKED)/;
-
-/** What an operator does about trouble of a kind, told by the first code that fits. */
-const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefined) => string])[] = [
-  [/^(EACCES|EPERM|SQLITE_(READONLY|PERM|AUTH))/, permissions],
-  [
-    /^EROFS/,
-    () => 'its file system is mounted read-only: mount it for writing, or put the database elsewhere',
-  ],
-  [
-    /^(ENOENT|ENOTDIR)/,
-    (path) => `there is no folder ${folderOf(path)}: make it, or name another path by --database`,
-  ],
-  [/^EISDIR/, () => 'that is a folder: name a file in it by --database'],
-  [
-    /^SQLITE_NOTADB/,
-    () =>
-      'the file is no SQLite database, or its beginning is damaged: name another path by --database, or restore a ' +
-      'backup (docs/operating.md, Backups)',
-  ],
-  [
-    /^SQLITE_(CORRUPT|FORMAT)/,
-    () =>
-      'the file is damaged: stop every process, keep a copy of it and of its -wal file, let authrealm doctor say how ' +
-      'far it goes, and restore a backup (docs/operating.md, Backups)',
-  ],
-  [
-    /^(ENOSPC|EDQUOT|SQLITE_FULL)/,
-    () => 'the disk is full: make room and try again. What was committed is there',
-  ],
-  [
-    /^(SQLITE_IOERR|EIO)/,
-    () =>
-      'the disk or its file system answered with an error: look into the system log, and use a local file system',
-  ],
-  [BUSY, () => 'try again'],
-  [/^SQLITE_CANTOPEN/, permissions],
-  [
-    /^SQLITE_(ERROR|SCHEMA)/,
-    () =>
-      'its schema is not the one this program needs: start once with --migrate auto; where that is what failed, ' +
-      'nothing was changed, and the release before serves it',
-  ],
-  [
-    /^DATABASE_FILE_GONE/,
-    () =>
-      'put the file and its -wal back where they were, or stop every process before another takes their place',
-  ],
-];
-
-function permissions(path: string | undefined): string {
-  const file = path === undefined ? 'its file' : path;
-  return (
-    `user ${process.getuid?.() ?? 'of this process'} must be able to read and write ${file} and what lies beside it ` +
-    `as -wal and -shm, and to make files in the folder ${folderOf(path)}: chown both to that user, modes 0600 and 0700`
-  );
-}
-
-function folderOf(path: string | undefined): string {
-  return path === undefined ? 'around it' : dirname(path);
-}
+import { postgresAdvice } from './postgres/advice.ts';
+import { type Advice, BUSY_ADVICE, sqliteAdvice } from './sqlite/advice.ts';
 
 /**
- * Trouble of the engine or of its files as a Refusal that says what to do; anything else stays what it is. `path` is
- * given where the database could not even be opened.
+ * Trouble of an engine, of its files or of the way to it as a Refusal that says what to do; anything else stays what it
+ * is. `name` is what the database is called, a path where it is a file: given where it could not even be opened.
  */
-export function refusalOf(error: unknown, path?: string): unknown {
-  if (!(error instanceof Fault) || error.code !== 'unavailable') return told(error, path) ?? error;
-  if (error.cause === undefined) return refused('', 'SQLITE_BUSY', path);
-  const reason = error.cause instanceof Error ? error.cause.message : 'it is not available';
-  return told(error.cause, path) ?? refused(reason, '', path, error);
+export function refusalOf(error: unknown, name?: string): unknown {
+  if (!(error instanceof Fault)) return told(error, name) ?? error;
+  const { code, cause } = error;
+  if (code === 'outcome_unknown') return new Refusal(UNKNOWN, { cause: error });
+  if (code !== 'unavailable') return error;
+  if (cause === undefined) return refusal(BUSY_ADVICE, name);
+  const why = cause instanceof Error ? cause.message : 'it is not available';
+  return told(cause, name) ?? refusal({ why, advice: undefined }, name, error);
 }
+
+const UNKNOWN =
+  'the database did not say whether it did it: the connection ended at the commit; look whether it is done, and ' +
+  'try again where it is not';
 
 /** Undefined for what is no trouble of the database. */
-function told(error: unknown, path: string | undefined): Refusal | undefined {
-  if (error instanceof SQLiteError || error instanceof FileGone) {
-    return refused(error.message, error.code ?? '', path, error);
-  }
-  const isSystemError = error instanceof Error && 'syscall' in error && 'code' in error;
-  return isSystemError && path !== undefined
-    ? refused(error.message, String(error.code), path, error)
-    : undefined;
+function told(error: unknown, name: string | undefined): Refusal | undefined {
+  const advice = sqliteAdvice(error, name) ?? postgresAdvice(error);
+  return advice && refusal(advice, name, error);
 }
 
-function refused(message: string, code: string, path: string | undefined, cause?: Error): Refusal {
-  const what = path === undefined ? 'the database did not do it' : `the database ${path} cannot be opened`;
-  const why = BUSY.test(code) ? 'another process kept it busy' : message;
-  const advice = ADVICE.find(([codes]) => codes.test(code))?.[1](path);
+function refusal({ why, advice }: Advice, name: string | undefined, cause?: unknown): Refusal {
+  const what = name === undefined ? 'the database did not do it' : `the database ${name} cannot be opened`;
   return new Refusal(`${what}: ${why}${advice === undefined ? '' : `; ${advice}`}`, { cause });
 }

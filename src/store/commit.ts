@@ -6,7 +6,7 @@ import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { SealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
-import { applyWrite, LANDED } from './verdicts.ts';
+import { applyWrite, insertAll, LANDED } from './verdicts.ts';
 import type { Outcome, Work } from './work.ts';
 
 interface Rooms {
@@ -19,19 +19,35 @@ interface Rooms {
 
 const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
 
+/** What applies the writes of one transaction, guards aside. */
+export interface Applier {
+  apply(write: Write): Work<Verdict>;
+  /** Applies inserts in their order, all or none of them. Answers false where they must be looked at one by one. */
+  applyAll(inserts: readonly Insert[]): Work<boolean>;
+}
+
+type Insert = Extract<Write, { op: 'insert' }>;
+
 /** The work of a commit, and of single writes without guards. */
 export function openCommits({ of, purges, guards, memories, sealGuard }: Rooms) {
-  /** What applies the writes of one transaction: whether anything is being purged is asked once for all of them. */
-  function* applier(): Work<(write: Write) => Work<Verdict>> {
+  /** Whether anything is being purged is asked once for all writes of a transaction. */
+  function* applier(): Work<Applier> {
     const isPurging = yield* purges.areUnderWay();
-    return function* (write) {
-      yield* sealGuard.ofWrite(write);
-      const hindrance = isPurging ? yield* purges.hindrance(write) : undefined;
-      return hindrance ?? (yield* applyWrite(write, of));
+    return {
+      *apply(write) {
+        yield* sealGuard.ofWrite(write);
+        const hindrance = isPurging ? yield* purges.hindrance(write) : undefined;
+        return hindrance ?? (yield* applyWrite(write, of));
+      },
+      *applyAll(inserts) {
+        if (isPurging) return false;
+        for (const insert of inserts) yield* sealGuard.ofWrite(insert);
+        return yield* insertAll(inserts, of);
+      },
     };
   }
 
-  function* applyGuarded(write: Write, apply: (write: Write) => Work<Verdict>): Work<Verdict> {
+  function* applyGuarded(write: Write, { apply }: Applier): Work<Verdict> {
     const before = yield* guards.before(write);
     const verdict = yield* apply(write);
     if (verdict.kind !== 'landed') return verdict;
@@ -50,9 +66,9 @@ export function openCommits({ of, purges, guards, memories, sealGuard }: Rooms) 
       if (!(yield* memories.keep(memory))) return { value: REMEMBERED, keep: false };
     }
     const patched: AnyRecord[] = [];
-    const apply = yield* applier();
+    const application = yield* applier();
     for (const write of writes) {
-      const verdict = yield* applyGuarded(write, apply);
+      const verdict = yield* applyGuarded(write, application);
       if (verdict.kind !== 'landed') return { value: verdict, keep: false };
       if (verdict.patched) patched.push(...verdict.patched);
     }

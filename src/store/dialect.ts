@@ -21,6 +21,8 @@ export interface Dialect {
   /** SQL for eight bytes of a value behind its first one, as hexadecimal digits in lower case. */
   readonly hexBehindFirst: (value: string) => string;
   readonly insertion: (resource: Resource, columns: readonly string[]) => Insertion;
+  /** How many inserts are best tried together: with one wait for all of them, and a savepoint to undo all of them. */
+  readonly insertsTogether: number;
   /** Whether long numbers come back as text. */
   readonly tellsLongsAsText: boolean;
   readonly lists: ListDialect;

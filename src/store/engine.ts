@@ -1,4 +1,5 @@
 import type { AccessStore, SealedStore } from '../access/port.ts';
+import type { Inspection } from '../directory/inspection.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { AskReader } from './lists.ts';
 
@@ -22,4 +23,13 @@ export interface Embedded {
 
 export interface EmbeddedEngine extends Engine {
   readonly embedded: Embedded;
+}
+
+/** A database that is looked at, whatever its schema. */
+export interface EngineInspection extends Inspection {
+  /** The parts of the access ports that only read. Their questions reject where the tables are not there. */
+  readonly accessOf: () => {
+    readonly access: Pick<AccessStore, 'table' | 'keyChecks'>;
+    readonly sealed: Pick<SealedStore, 'values'>;
+  };
 }

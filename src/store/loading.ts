@@ -1,31 +1,36 @@
-import type { Load, LoadOutcome, Verdict, Write } from '../directory/store.ts';
+import type { Load, LoadOutcome } from '../directory/store.ts';
 import type { Change } from '../domain/change.ts';
 import type { Resource } from '../domain/resource.ts';
+import type { Applier } from './commit.ts';
 import type { Statements } from './statements.ts';
-import { ID_TAKEN } from './verdicts.ts';
+import { ID_TAKEN, LANDED } from './verdicts.ts';
 import { first, type Outcome, type Work } from './work.ts';
+
+interface Rooms {
+  readonly of: (resource: Resource) => Statements;
+  readonly applier: () => Work<Applier>;
+  readonly insertsTogether: number;
+}
 
 interface Loaded {
   readonly outcome: LoadOutcome;
-  /** What a replacement leaves behind. */
+  /** What an insert or a replacement leaves behind. */
   readonly change?: Change;
 }
 
-type Apply = (write: Write) => Work<Verdict>;
-
 /** Makes the work of a bulk load: each record by itself, in one transaction. */
-export function openLoading(of: (resource: Resource) => Statements, applier: () => Work<Apply>) {
+export function openLoading({ of, applier, insertsTogether }: Rooms) {
   /** Writes one record, unless it is there. Where it is likely to be, looking first spares a failing insert. */
-  function* loadOne(load: Load, apply: Apply, isLikelyThere: boolean): Work<Loaded> {
-    const known = isLikelyThere ? yield* compare(load, apply) : undefined;
+  function* loadOne(load: Load, by: Applier, isLikelyThere: boolean): Work<Loaded> {
+    const known = isLikelyThere ? yield* compare(load, by) : undefined;
     if (known) return known;
-    const verdict = yield* apply(load.write);
+    const verdict = yield* by.apply(load.write);
     // An identifier can also be taken by a record under another user: then there is nothing to compare.
-    const there = verdict === ID_TAKEN ? yield* compare(load, apply) : undefined;
+    const there = verdict === ID_TAKEN ? yield* compare(load, by) : undefined;
     return there ?? { outcome: verdict };
   }
 
-  function* compare({ write, judge }: Load, apply: Apply): Work<Loaded | undefined> {
+  function* compare({ write, judge }: Load, { apply }: Applier): Work<Loaded | undefined> {
     const texts = of(write.resource);
     const row = yield* first(texts.selectStored, ...write.key);
     if (!row) return undefined;
@@ -36,20 +41,55 @@ export function openLoading(of: (resource: Resource) => Statements, applier: () 
     return replaced.kind === 'landed' ? { outcome: { kind: 'replaced' }, change } : { outcome: replaced };
   }
 
+  /** The outcomes of the next loads: of several that land together, or of one. */
+  function* takeNext(loads: readonly Load[], course: Course): Work<readonly Loaded[]> {
+    const { at, by } = course;
+    if (!course.isLikelyThere && at >= course.tried) {
+      const together = loads.slice(at, at + insertsTogether);
+      if (yield* landTogether(together, by)) return together.map(landed);
+      course.tried = at + together.length;
+    }
+    const load = loads[at] as Load;
+    const loaded = yield* loadOne(load, by, course.isLikelyThere);
+    // A file that is read again goes on as it began.
+    course.isLikelyThere = loaded.outcome.kind === 'same';
+    return [loaded.outcome.kind === 'landed' ? landed(load) : loaded];
+  }
+
   return function* (loads: readonly Load[], stopAtFirst: boolean): Work<Outcome<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
     const changes: Change[] = [];
-    const apply = yield* applier();
-    let isLikelyThere = false;
-    for (const load of loads) {
-      const { outcome, change }: Loaded = yield* loadOne(load, apply, isLikelyThere);
-      value.push(outcome);
-      // A file that is read again goes on as it began.
-      isLikelyThere = outcome.kind === 'same';
-      if (outcome.kind === 'landed') changes.push(load.change);
-      else if (change) changes.push(change);
-      else if (stopAtFirst && (outcome.kind === 'taken' || outcome.kind === 'differs')) break;
+    const course: Course = { by: yield* applier(), at: 0, tried: 0, isLikelyThere: false };
+    while (course.at < loads.length) {
+      for (const { outcome, change } of yield* takeNext(loads, course)) {
+        value.push(outcome);
+        if (change) changes.push(change);
+      }
+      course.at = value.length;
+      if (stopAtFirst && isRefusal(value.at(-1) as LoadOutcome)) break;
     }
     return { value, keep: true, changes };
   };
+}
+
+/** How far a load has come. */
+interface Course {
+  readonly by: Applier;
+  at: number;
+  /** One that is refused among several has all of them looked at one by one, up to here. */
+  tried: number;
+  isLikelyThere: boolean;
+}
+
+function landed({ change }: Load): Loaded {
+  return { outcome: LANDED, change };
+}
+
+function* landTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {
+  return loads.length > 1 && (yield* applyAll(loads.map(({ write }) => write)));
+}
+
+/** Whether a load ends there; what is missing may come later. */
+function isRefusal({ kind }: LoadOutcome): boolean {
+  return kind === 'taken' || kind === 'differs';
 }

@@ -41,7 +41,7 @@ const UNLESS_PURGED = [
   unlessPurged(user, 'm.realm_id', 'm.record_id'),
 ].join('');
 
-const SELECT = `select * from idempotency m
+const SELECT = `select ${COLUMNS} from idempotency m
   where realm_id = ? and client_id = ? and key = ? and expires_at > ?${UNLESS_PURGED}`;
 const CLEAR = 'delete from idempotency where realm_id = ? and client_id = ? and key = ?';
 // A client's numbers only grow as long as one of its answers is kept: the newest is the last one of their index.

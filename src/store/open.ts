@@ -1,10 +1,12 @@
-import { Refusal } from '../domain/fault.ts';
 import { refusalOf } from './advice.ts';
-import type { EmbeddedEngine, Engine } from './engine.ts';
+import { proveFinished } from './copying/mark.ts';
+import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
+import { inspectPostgres } from './postgres/inspection.ts';
 import { openPostgres } from './postgres/open.ts';
-import { inspectSqlite, type SqliteInspection } from './sqlite/inspection.ts';
+import { knownMigrations as knownToPostgres } from './postgres/readiness.ts';
+import { inspectSqlite } from './sqlite/inspection.ts';
 import { knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
 import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
@@ -13,7 +15,7 @@ export type { CountQuestion } from './counting.ts';
 export type { EmbeddedEngine, Engine } from './engine.ts';
 export type { AskReader, ListQuestion } from './lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
-export type { PostgresAddress } from './postgres/address.ts';
+export { complaintAboutPostgres, type PostgresAddress, parsePostgres } from './postgres/address.ts';
 
 /** A SQLite file, or `:memory:` for a database that ends with the process. */
 export interface SqliteAddress {
@@ -30,25 +32,52 @@ export function parseDatabase(url: string): DatabaseAddress | undefined {
   return path === undefined ? parsePostgres(url) : { engine: 'sqlite', path };
 }
 
-/** Opens the database, made if absent, its schema brought up as `mode` says. Throws Refusal with what to do. */
+/**
+ * Opens the database, made if absent, its schema brought up as `mode` says: of a distant one by the role of `owner`, where
+ * there is one. Throws Refusal with what to do.
+ */
 export function openEngine(
   address: SqliteAddress,
   mode: MigrateMode,
   program: Program,
 ): Promise<EmbeddedEngine>;
-export function openEngine(address: DatabaseAddress, mode: MigrateMode, program: Program): Promise<Engine>;
+export function openEngine(
+  address: DatabaseAddress,
+  mode: MigrateMode,
+  program: Program,
+  owner?: PostgresAddress,
+): Promise<Engine>;
 export async function openEngine(
   address: DatabaseAddress,
   mode: MigrateMode,
   program: Program,
+  owner?: PostgresAddress,
 ): Promise<Engine> {
   try {
-    return await (address.engine === 'sqlite'
-      ? openSqlite(address.path, mode, program)
-      : openPostgres(address, mode, program));
+    return await finished(
+      await (address.engine === 'sqlite'
+        ? openSqlite(address.path, mode, program)
+        : openPostgres(address, mode, program, owner)),
+    );
   } catch (error) {
     throw refusalOf(error, nameOf(address));
   }
+}
+
+/** The same engine, closed where a copy into its database has not ended. */
+async function finished(engine: Engine): Promise<Engine> {
+  try {
+    proveFinished(await engine.access.storeId());
+    return engine;
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+/** The URL of a database as it may be shown. */
+export function urlWithoutPassword(url: string): string {
+  return url.replace(/^(postgres(?:ql)?:\/\/[^:/?#]*):[^/?#]*@/, '$1@');
 }
 
 /** What an address is called in a message: never with a password. */
@@ -68,9 +97,14 @@ export function fileOf(address: DatabaseAddress): string | undefined {
 }
 
 /** Opens a database to look at it, whatever its schema. Throws Refusal where there is none. */
-export function inspectEngine(address: DatabaseAddress): SqliteInspection {
-  if (address.engine !== 'sqlite') throw new Refusal('doctor looks into SQLite files alone');
-  return inspectSqlite(address.path, knownMigrations());
+export async function inspectEngine(address: DatabaseAddress): Promise<EngineInspection> {
+  try {
+    return await (address.engine === 'sqlite'
+      ? inspectSqlite(address.path, knownMigrations())
+      : inspectPostgres(address, knownToPostgres()));
+  } catch (error) {
+    throw refusalOf(error, nameOf(address));
+  }
 }
 
 /** Opens a database that the parent process has already made ready. */

@@ -18,7 +18,8 @@ import { all, first, type Long } from './work.ts';
 /** What engines do in their own way: reading many records, and single ones as fast as they can. */
 type OfEngine = 'get' | 'list' | 'find' | 'countBelow';
 
-const CHANGES = 'select * from change where realm_id = ? and seq > ? order by seq limit ?';
+const CHANGES = `select realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at
+  from change where realm_id = ? and seq > ? order by seq limit ?`;
 const PROBE = 'select store_id from instance';
 
 /** Records and their changes, as far as all engines keep them alike. */
@@ -32,7 +33,7 @@ export function openRecords(
   const removals = openRemovals({ of, purges, memories });
   const sealGuard = openSealGuard(dialect);
   const { commit, applier } = openCommits({ of, purges, memories, sealGuard, guards: openGuards(of) });
-  const load = openLoading(of, applier);
+  const load = openLoading({ of, applier, insertsTogether: dialect.insertsTogether });
 
   return {
     commit(writes, changes, memory) {

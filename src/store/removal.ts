@@ -9,7 +9,7 @@ import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { Statements } from './statements.ts';
 import { runPatch } from './verdicts.ts';
-import { all, first, type Outcome, run, type Work } from './work.ts';
+import { all, first, type Outcome, run, runAll, type Work } from './work.ts';
 
 /** What removing a record takes: two ways to do it. */
 export interface Removals {
@@ -70,8 +70,8 @@ export function openRemovals({ of, purges, memories }: Rooms): Removals {
   function* take(victims: readonly Victim[], by: Omit<Removal, 'seen'>): Work<Change[]> {
     const changes: Change[] = [];
     const areMarked = yield* purges.areUnderWay();
+    yield* runAll(victims.map(({ resource, key }) => ({ text: of(resource).remove, values: key })));
     for (const { resource, key, revision } of victims) {
-      yield* run(of(resource).remove, ...key);
       if (areMarked) yield* purges.end(resource, key);
       if (!resource.parent) yield* withdrawRights(key[0]);
       changes.push(changeOf(resource, 'deleted', { key, revision }, by.origin));

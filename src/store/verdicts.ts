@@ -2,7 +2,7 @@ import type { Verdict, Write } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type AnyRecord, parentKey, type Resource } from '../domain/resource.ts';
 import type { Statements } from './statements.ts';
-import { attempt, attemptRows, first, RuleBroken, type Work } from './work.ts';
+import { attempt, attemptAll, attemptRows, first, RuleBroken, type Work } from './work.ts';
 
 export const LANDED: Verdict = Object.freeze({ kind: 'landed' });
 export const ABSENT: Verdict = Object.freeze({ kind: 'absent' });
@@ -19,6 +19,22 @@ export function* applyWrite(write: Write, of: Of): Work<Verdict> {
   } catch (error) {
     if (!(error instanceof RuleBroken)) throw error;
     return yield* verdictOf(error, write, of);
+  }
+}
+
+/** Inserts in their order, all or none of them. Answers false where a rule refuses one, whichever. */
+export function* insertAll(inserts: readonly Extract<Write, { op: 'insert' }>[], of: Of): Work<boolean> {
+  try {
+    yield* attemptAll(
+      inserts.map(({ resource, key, record }) => {
+        const { insert, insertValues } = of(resource);
+        return { text: insert, values: insertValues(key, record) };
+      }),
+    );
+    return true;
+  } catch (error) {
+    if (error instanceof RuleBroken) return false;
+    throw error;
   }
 }
 

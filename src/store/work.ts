@@ -3,15 +3,27 @@ import type { SqlValue } from './statements.ts';
 
 type Row = Record<string, unknown>;
 
-/** A statement that a piece of work wants run. */
-export interface Ask {
-  /** Its places are `?`, or `?1` where one value stands in several. */
-  readonly text: string;
-  readonly values: readonly SqlValue[];
+/** What a piece of work wants run. */
+export type Ask = Single | Batch;
+
+export interface Single extends Statement {
   /** The rows it answers, the first one of them, or how many it wrote: what is not wanted need not be told. */
   readonly wants: 'rows' | 'row' | 'count';
   /** A rule of the schema may refuse it, and the work goes on then: the statement alone is undone. */
   readonly mayBreak: boolean;
+}
+
+/** Writes that are run in their order, with one wait for all of them. Nobody wants to know what they came to. */
+export interface Batch {
+  readonly statements: readonly Statement[];
+  /** A rule may refuse one, and the work goes on then: all of them are undone. */
+  readonly mayBreak: boolean;
+}
+
+export interface Statement {
+  /** Its places are `?`, or `?1` where one value stands in several. */
+  readonly text: string;
+  readonly values: readonly SqlValue[];
 }
 
 /** A long number in a row: some engines answer it as text. */
@@ -57,6 +69,16 @@ export function* attempt(text: string, values: readonly SqlValue[]): Work<number
 export function* attemptRows(text: string, values: readonly SqlValue[]): Work<readonly Row[]> {
   const { rows } = yield { text, values, wants: 'rows', mayBreak: true };
   return rows;
+}
+
+/** Runs writes in their order. */
+export function* runAll(statements: readonly Statement[]): Work<void> {
+  if (statements.length > 0) yield { statements, mayBreak: false };
+}
+
+/** Runs writes in their order, all or none of them. Throws RuleBroken where a rule of the schema refuses one. */
+export function* attemptAll(statements: readonly Statement[]): Work<void> {
+  if (statements.length > 0) yield { statements, mayBreak: true };
 }
 
 /** Which rule of the schema refused a statement: these columns are taken, or what it refers to is not there. */

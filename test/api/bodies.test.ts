@@ -108,7 +108,7 @@ describe.each([...KINDS])('$name', (kind) => {
   }
 
   test('400 for everything that is no body, and nothing is written', async () => {
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     const record = await seen(await service.get(path, token));
     for (const [what, spell, pointer] of REFUSED) {
       for (const answer of await both(spell)) {
@@ -116,7 +116,7 @@ describe.each([...KINDS])('$name', (kind) => {
         expect([what, answer.status, error?.source?.pointer]).toEqual([what, 400, pointer]);
       }
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
     expect(await seen(await service.get(path, token))).toBe(record);
   });
 
@@ -133,12 +133,12 @@ describe.each([...KINDS])('$name', (kind) => {
     }
     const untyped = await both((text) => text, {});
     expect(untyped.map(({ status }) => status)).toEqual([201, 200]);
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     for (const media of TYPES_REFUSED) {
       const answers = await both((text) => text, { 'Content-Type': media });
       expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 415, 415]);
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
   });
 
   test('65,536 bytes are taken, one more is 413, announced or not', async () => {
@@ -146,7 +146,7 @@ describe.each([...KINDS])('$name', (kind) => {
       text.replace('{"data":{', `{"pad":"${'x'.repeat(size - text.length - '"pad":"",'.length)}","data":{`);
     const fits = await both(sized(LIMITS.bodyBytesMax));
     expect(fits.map(({ status }) => status)).toEqual([201, 200]);
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     for (const size of [LIMITS.bodyBytesMax + 1, 2 ** 20]) {
       expect((await both(sized(size))).map(({ status }) => status)).toEqual([413, 413]);
       const stream = (text: string) => new Blob([sized(size)(text)]).stream();
@@ -154,7 +154,7 @@ describe.each([...KINDS])('$name', (kind) => {
       const put = await service.put(path, token, stream('{"data":{}}'), JSON_TYPE);
       expect([post.status, put.status]).toEqual([413, 413]);
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
   });
 
   test('DELETE with a body, of whatever type and content, and with the JSON type and none', async () => {

@@ -90,7 +90,7 @@ test('the same key in flight: 409 with Retry-After; afterwards the answer', asyn
 test('many at once with one key make one record', async () => {
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
-  const before = rowsOf(service);
+  const before = await rowsOf(service);
   const answers = await Promise.all(Array.from({ length: 50 }, () => post(data, key)));
   const statuses = answers.map(({ status }) => status);
   expect(statuses.filter((status) => status !== 409 && status !== 201)).toEqual([]);
@@ -98,7 +98,7 @@ test('many at once with one key make one record', async () => {
   const made = answers.filter(({ status }) => status === 201);
   const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
   expect(new Set(ids).size).toBe(1);
-  expect(rowsOf(service).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
+  expect((await rowsOf(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
 });
 
 test('503 is not kept: the same request succeeds once there is room again', async () => {
@@ -109,10 +109,10 @@ test('503 is not kept: the same request succeeds once there is room again', asyn
   await holding(LIMITS.discoveriesPerRealmMax);
   const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
   const key = word('key');
-  const before = rowsOf(service);
+  const before = await rowsOf(service);
   const refused = await post(data, key);
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-  expect(rowsOf(service)).toEqual(before);
+  expect(await rowsOf(service)).toEqual(before);
   letGo();
   for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
   expect((await post(data, key)).status).toBe(201);

@@ -44,10 +44,10 @@ const mint = systemAmbient.mintId;
 
 /** The status of a refused creation, and what it says about which members. */
 async function refusedPost(kind: Kind, where: Home, data: Data) {
-  const before = rowsOf(service);
+  const before = await rowsOf(service);
   const said = { data: { ...kind.fresh(where), ...data } };
   const answer = await service.post(kind.collection(where), token, said);
-  expect(rowsOf(service)).toEqual(before);
+  expect(await rowsOf(service)).toEqual(before);
   return [answer.status, ...(await errorsOf(answer)).map(({ source, detail }) => [source?.pointer, detail])];
 }
 
@@ -218,13 +218,13 @@ describe('a record that is named must be there', () => {
         [kind, { realm: 'no-identifier' }],
       ]),
     ];
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     for (const [kind, change] of places) {
       const data = kind.fresh(home);
       const answer = await service.post(kind.collection({ ...home, ...change }), token, { data });
       expect([kind.name, change, await seen(answer)]).toEqual([kind.name, change, absence]);
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
   });
 });
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { join } from 'node:path';
-import { freshFolder } from '../kit.ts';
+import { freshDatabase } from '../database.ts';
 import { type Served, startServed } from '../served.ts';
 
 /** A body of 100 MiB, sent to a real process whose memory is measured: it is refused and never held (413). */
@@ -16,7 +15,7 @@ let service: Served;
 let token: string;
 
 beforeAll(async () => {
-  service = await startServed({ path: join(freshFolder(), 'large.db'), scope: 'realms:write' });
+  service = await startServed({ database: await freshDatabase(), scope: 'realms:write' });
   token = await service.token();
 }, 30_000);
 afterAll(async () => {

@@ -169,14 +169,14 @@ describe.each([...KINDS])('$name', (kind) => {
     // Whoever refers to a profile stays with it: a PUT ignores the member (contract 8, row 10).
     const isIgnored = form.of === 'reference';
     test('is refused, and nothing is written', async () => {
-      const before = rowsOf(service);
+      const before = await rowsOf(service);
       const record = await seen(await service.get(path, token));
       for (const [what, value] of badOf(form)) {
         const statuses = await refusals(kind, path, { [name]: value }, name);
         expect([what, statuses]).toEqual([what, [400, isIgnored ? 200 : 400]]);
       }
       if (isIgnored) return;
-      expect(rowsOf(service)).toEqual(before);
+      expect(await rowsOf(service)).toEqual(before);
       expect(await seen(await service.get(path, token))).toBe(record);
     });
 

@@ -78,14 +78,14 @@ describe.each([...KINDS])('$name', (kind) => {
     const stale = etag;
     await put(path);
     const state = await seen(await service.get(path, token));
-    const before = rowsOf(service);
+    const before = await rowsOf(service);
     const current = await etagAt(path);
     for (const [what, spell] of [...UNMET, ['stale', () => stale] as const]) {
       for (const answer of [await put(path, spell(current)), await del(path, spell(current))]) {
         expect([what, answer.status, answer.headers.get('etag')]).toEqual([what, 412, null]);
       }
     }
-    expect(rowsOf(service)).toEqual(before);
+    expect(await rowsOf(service)).toEqual(before);
     expect(await seen(await service.get(path, token))).toBe(state);
   });
 

@@ -68,8 +68,8 @@ async function family(): Promise<Family> {
   return { home, jane: home.user, john, paths };
 }
 
-function changesOf({ realm }: Home): readonly SequencedChange[] {
-  return service.vault.engine.records.changes(realm as Uuid, 0, 1_000) as readonly SequencedChange[];
+async function changesOf({ realm }: Home): Promise<readonly SequencedChange[]> {
+  return service.vault.engine.records.changes(realm as Uuid, 0, 1_000);
 }
 
 const NAMES = {
@@ -104,7 +104,7 @@ describe('a removal takes along what hangs on the record, each with its change',
       const { data } = (await answer.json()) as Body;
       before.set(name, { etag: answer.headers.get('etag'), id: data.id });
     }
-    const seq = changesOf(home).length;
+    const seq = (await changesOf(home)).length;
     service.ambient.advance(5);
     const removal = await service.del(paths[what] ?? '', token);
     expect(removal.status).toBe(204);
@@ -115,7 +115,7 @@ describe('a removal takes along what hangs on the record, each with its change',
       const isMoved = answer.headers.get('etag') !== before.get(name)?.etag;
       expect([name, isMoved]).toEqual([name, touched.includes(name)]);
     }
-    const left = changesOf(home).slice(seq);
+    const left = (await changesOf(home)).slice(seq);
     const idOf = (name: string) => before.get(name)?.id ?? '';
     const told = left.map(({ event, id }) => [event.split('.')[1], id]);
     expect(told.slice(0, gone.length).sort()).toEqual(gone.map((name) => ['deleted', idOf(name)]).sort());
@@ -133,7 +133,7 @@ describe('a removal takes along what hangs on the record, each with its change',
     const { home, paths } = await family();
     const etag = (await service.get(paths.jane ?? '', token)).headers.get('etag') ?? '';
     await service.del(paths.jane ?? '', token);
-    const last = changesOf(home).at(-1);
+    const last = (await changesOf(home)).at(-1);
     expect([last?.event, last?.members, last?.revision]).toEqual([
       `${NAMES.user}.deleted`,
       [],
@@ -160,7 +160,7 @@ test('every write leaves its change: which record, who asked, and no value of an
   await service.put(identity.path, bearer, {
     data: { type: identities.resource.type, subject: 'another-subject' },
   });
-  const changes = changesOf(home);
+  const changes = await changesOf(home);
   expect(changes.map(({ event, members }) => [event, members])).toEqual([
     ...[realms, oidcProfiles, passwordProfiles, users].map(({ resource }) => [
       `${resource.name}.created`,

@@ -20,4 +20,4 @@ const attempts = Array.from({ length: Number(count) }, () => {
   return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }], []);
 });
 console.log(JSON.stringify((await Promise.all(attempts)).map(({ kind }) => kind)));
-engine.close();
+await engine.close();

@@ -74,6 +74,21 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         }
       });
 
+      test('answers each of many that ask at once, for one record as well', async () => {
+        const [a, b] = [oidcLink(at, 'one of many'), oidcLink(at, 'another')];
+        await land(store, a, b);
+        const none: Key = [at.realm, at.user, mint()];
+        const links = await Promise.all(
+          [a.key, none, b.key, a.key].map(async (key) => (await store.get(oidcProfileInfo, key))?.subject),
+        );
+        expect(links).toEqual(['one of many', undefined, 'another', 'one of many']);
+        const realms = await Promise.all(
+          [at.realm, at.realm, mint(), at.realm].map(async (id) => (await store.get(realm, [id]))?.name),
+        );
+        const { name } = realmMembers;
+        expect(realms).toEqual([name, name, undefined, name]);
+      });
+
       test('answers undefined for another realm, another user and another record', async () => {
         const there = await ground(store);
         const link = oidcLink(at, 'chain');

@@ -1,21 +1,49 @@
+import { readFileSync } from 'node:fs';
 import { SQL } from 'bun';
-import type { PostgresAddress } from './address.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Host, PostgresAddress } from './address.ts';
+import { OWN, Trouble } from './trouble.ts';
 
-const CONNECT_SECONDS_MAX = 4;
-
-/** The driver for one host of an address, with at most so many connections. */
-export function openClient(address: PostgresAddress, connectionsMax: number): SQL {
-  const { hosts, database, user, password, isPrepared } = address;
-  const [first] = hosts;
+/** The driver for one host of an address, with at most so many connections. Each is made when it is first needed. */
+export function openClient(
+  address: PostgresAddress,
+  connectionsMax: number,
+  { host, port }: Host = address.hosts[0] as Host,
+): SQL {
   return new SQL({
     adapter: 'postgres',
-    hostname: first?.host,
-    port: first?.port,
-    database,
-    username: user,
-    password: password ?? '',
+    hostname: host,
+    port,
+    database: address.database,
+    username: address.user,
+    password: () => passwordOf(address),
+    tls: tlsOf(address),
     max: connectionsMax,
-    prepare: isPrepared,
-    connectionTimeout: CONNECT_SECONDS_MAX,
+    prepare: address.isPrepared,
+    // Before the statement that waits for it is late, which would say less.
+    connectionTimeout: LIMITS.statementMsMax / 1_000,
   });
+}
+
+/** Asked for at every new connection. */
+function passwordOf({ password, passwordFile }: PostgresAddress): string {
+  if (passwordFile === undefined) return password ?? '';
+  return readOr(passwordFile, OWN.passwordFile).replace(/\r?\n$/, '');
+}
+
+/** Everything is said: what is not would be taken from the environment. */
+function tlsOf({ tls, rootCertificates }: PostgresAddress) {
+  if (tls === 'disable') return false;
+  if (tls === 'require' && rootCertificates === undefined) return { rejectUnauthorized: false };
+  const ca = rootCertificates === undefined ? {} : { ca: readOr(rootCertificates, OWN.rootCertificates) };
+  const anyName = tls === 'verify-full' ? {} : { checkServerIdentity: () => undefined };
+  return { rejectUnauthorized: true, ...ca, ...anyName };
+}
+
+function readOr(path: string, code: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    throw new Trouble(code);
+  }
 }

@@ -1,7 +1,7 @@
-import { SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
 import { RuleBroken } from '../work.ts';
 import type { Sent } from './places.ts';
+import { isBug, stateOf, troubleOf } from './trouble.ts';
 
 type Row = Record<string, unknown>;
 
@@ -17,10 +17,12 @@ export interface Connection {
   ask(text: string, values: readonly Sent[]): Promise<Answer>;
 }
 
-/** Trouble of the engine or of the way there becomes `unavailable`, its cause kept for the log. */
+/** Trouble of the engine or of the way there becomes `unavailable`, its code kept for the log. */
 export function asFault(error: unknown): unknown {
-  const cause = error instanceof RuleBroken ? error.cause : error;
-  return cause instanceof SQL.SQLError ? new Fault('unavailable', [], cause) : cause;
+  if (error instanceof Fault) return error;
+  const trouble = troubleOf(error instanceof RuleBroken ? error.cause : error);
+  if (!trouble) return error;
+  return isBug(trouble) ? trouble : new Fault('unavailable', [], trouble);
 }
 
 const SERIALIZATION_FAILURE = '40001';
@@ -28,13 +30,13 @@ const DEADLOCK_DETECTED = '40P01';
 
 /** Whether the engine undid a transaction only because of another one. */
 export function isRetryable(error: unknown): boolean {
-  if (!(error instanceof SQL.PostgresError)) return false;
-  return error.errno === SERIALIZATION_FAILURE || error.errno === DEADLOCK_DETECTED;
+  const state = stateOf(error);
+  return state === SERIALIZATION_FAILURE || state === DEADLOCK_DETECTED;
 }
 
 const QUERY_CANCELED = '57014';
 
 /** Whether the engine ended a statement because it took too long. */
 export function isCancelled(error: unknown): boolean {
-  return error instanceof SQL.PostgresError && error.errno === QUERY_CANCELED;
+  return stateOf(error) === QUERY_CANCELED;
 }

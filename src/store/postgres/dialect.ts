@@ -11,6 +11,7 @@ export const POSTGRES: Dialect = {
     const places = columns.map(() => '?').join(', ');
     return { text: `insert into ${table} (${columns.join(', ')}) values (${places})`, lead: () => [] };
   },
+  insertsTogether: 100,
   tellsLongsAsText: true,
   lists: {
     by: () => '',

@@ -1,12 +1,15 @@
 import type { Change } from '../../domain/change.ts';
+import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sequence } from '../sequence.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { claim } from './claims.ts';
 import { asFault, type Connection, isRetryable } from './connection.ts';
+import { BEGIN_WRITING } from './openings.ts';
 import type { Ended, Pool } from './pool.ts';
 import type { Perform } from './session.ts';
+import { OWN, Trouble } from './trouble.ts';
 
 /** A piece of work that waits to be written. */
 export interface Job {
@@ -19,7 +22,9 @@ export interface Job {
 /** Tells somebody what became of a piece. */
 type Tell = () => void;
 
-const BEGIN = 'begin';
+/** How often a transaction is begun where others are in the way of it, and how much longer it pauses each time. */
+const ATTEMPTS_MAX = 10;
+const PAUSE_MS = 20;
 
 /**
  * Makes what runs pieces of one scene, in their order, in as few transactions as there may be. Each piece has a savepoint
@@ -30,14 +35,13 @@ export function openGroups(
   perform: Perform,
 ): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
   /** Answers how many pieces have heard what became of them; none where another transaction was in the way. */
-  async function attempt(scene: Scene, jobs: readonly Job[]): Promise<number> {
+  async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
     try {
-      const told = await pool.transaction(BEGIN, (connection) => run(scene, jobs, connection));
+      const told = await pool.transaction(BEGIN_WRITING, (connection) => run(scene, jobs, connection));
       for (const tell of told) tell();
       return told.length;
     } catch (error) {
-      const isLate = performance.now() > (jobs[0]?.deadline ?? 0);
-      if (isRetryable(error) && !isLate) return 0;
+      if (isRetryable(error) && !isLast) return 0;
       for (const { reject } of jobs) reject(asFault(error));
       return jobs.length;
     }
@@ -91,10 +95,23 @@ export function openGroups(
   }
 
   return async (scene, jobs) => {
-    let left = jobs;
+    let left = inTime(jobs);
+    let attempts = 0;
     while (left.length > 0) {
-      const heard = await attempt(scene, left);
-      left = left.slice(heard);
+      attempts += 1;
+      const heard = await attempt(scene, left, attempts === ATTEMPTS_MAX);
+      if (heard > 0) attempts = 0;
+      // Those who met must not meet again.
+      else await Bun.sleep(Math.random() * attempts * PAUSE_MS);
+      left = inTime(left.slice(heard));
     }
   };
+}
+
+/** Those for which somebody still waits; the others hear that it is too late. */
+function inTime(jobs: readonly Job[]): readonly Job[] {
+  const now = performance.now();
+  const late = jobs.filter(({ deadline }) => deadline < now);
+  for (const { reject } of late) reject(new Fault('unavailable', [], new Trouble(OWN.crowded)));
+  return late.length === 0 ? jobs : jobs.filter((job) => !late.includes(job));
 }

@@ -13,7 +13,7 @@ const INDEXES = `select t.relname as table_name, c.relname as name, i.indisuniqu
     select a.attname from unnest(i.indkey::smallint[]) with ordinality as k (number, place)
     join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.number order by k.place), ' ') as columns
   from pg_index i join pg_class c on c.oid = i.indexrelid join pg_class t on t.oid = i.indrelid
-  where c.relnamespace = current_schema()::regnamespace and i.indpred is null`;
+  where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and i.indpred is null`;
 
 interface Row {
   readonly table_name: string;

@@ -23,11 +23,11 @@ export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => W
       atOnce += 1;
       return;
     }
-    if (waiting.length >= LIMITS.listsWaitingMax) throw overloaded('LIST_QUEUE_FULL');
+    if (waiting.length >= LIMITS.listsWaitingMax) throw overloaded('QUEUE_FULL');
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const timer = setTimeout(() => {
       waiting.splice(waiting.indexOf(resolve), 1);
-      reject(overloaded('LIST_LATE'));
+      reject(overloaded('NO_TIME_LEFT'));
     }, LIMITS.listMsMax);
     waiting.push(resolve);
     await promise;
@@ -46,10 +46,10 @@ export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => W
     try {
       return await pool.transaction(BEGIN_LONG_READING, async (connection) => ({
         value: await perform(connection, work()),
-        isKept: true,
+        isKept: false,
       }));
     } catch (error) {
-      if (isCancelled(error)) throw overloaded('LIST_LATE');
+      if (isCancelled(error)) throw overloaded('NO_TIME_LEFT');
       throw error instanceof Fault ? error : asFault(error);
     } finally {
       leave();

@@ -1,84 +1,129 @@
-import { SQL } from 'bun';
+import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
-import { type Applied, judgeApplied, type MigrateMode, type Migration, type Program } from '../migrations.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { judgeApplied, type MigrateMode, type Migration, type Program } from '../migrations.ts';
+import { newestApplied, placeOf } from './place.ts';
+import { grantUse, hasUngranted, type Place, quoted } from './rights.ts';
+import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
 
-const LOOK = `select to_regclass('migration') is not null as has_migration, to_regclass('instance') is not null as has_instance`;
-const NEWEST = 'select version, program_version from migration order by version desc limit 1';
-const MIGRATION_TABLE = `create table if not exists migration (
-  version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null)`;
-
-async function newestApplied(sql: Pick<SQL, 'unsafe'>): Promise<Applied | undefined> {
-  const [found] = await sql.unsafe(LOOK);
-  if (!found.has_migration && found.has_instance) {
-    throw new Refusal(
-      'the schema has tables of our names, but none of authrealm: name another database or schema',
-    );
-  }
-  if (!found.has_migration) return undefined;
-  const [newest] = (await sql.unsafe(NEWEST)) as Applied[];
-  return newest;
-}
+type Asked = Pick<SQL, 'unsafe'>;
 
 /** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
 export async function judgeSchema(
-  sql: SQL,
+  sql: Asked,
   mode: MigrateMode,
   migrations: readonly Migration[],
-  program: Program,
+  program: Pick<Program, 'version'>,
 ): Promise<number | undefined> {
   return judgeApplied(await newestApplied(sql), mode, migrations.at(-1)?.version ?? 0, program.version);
 }
 
+/** How long an attempt waits for a table: who wants to read it stands behind, and goes on in the pauses. */
+const TABLE_WAIT_MS_MAX = 200;
+const PAUSE_MS = 1_000;
+const OVERTAKEN_MAX = 20;
+
+const MIGRATION_TABLE = `create table if not exists migration (
+  version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null)`;
+const INSERT_MIGRATION =
+  'insert into migration (version, name, applied_at, program_version) values ($1, $2, $3, $4)';
+const INSERT_INSTANCE =
+  'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
+
 /**
  * Brings the schema to the newest migration. Each is one transaction that begins with its row, which is the lock: of
- * many processes one applies it, the others wait for its row and find it applied.
+ * many processes one applies it, the others wait for its row and find it applied. `user` gets the use of the tables.
  */
-export async function migrate(sql: SQL, migrations: readonly Migration[], program: Program): Promise<void> {
+export async function migrate(
+  sql: SQL,
+  migrations: readonly Migration[],
+  program: Program,
+  user?: string,
+): Promise<void> {
+  const { role, schema } = await placeOf(sql);
+  const grantee = user === role ? undefined : user;
+  const deadline = performance.now() + LIMITS.startWaitMsMax;
   for (const migration of migrations) {
-    while (!(await isApplied(sql, migration))) {
+    for (let attempt = 1; !(await isApplied(sql, migration)); attempt += 1) {
       try {
         await sql.begin(async (own) => {
-          await own.unsafe(MIGRATION_TABLE).simple();
-          await own.unsafe('insert into migration values ($1, $2, $3, $4)', [
-            migration.version,
-            migration.name,
-            String(program.ambient.now()),
-            program.version,
-          ]);
-          await own.unsafe(migration.sql).simple();
-          await own.unsafe('insert into instance values (1, $1, 1) on conflict do nothing', [
-            program.ambient.mintId(),
-          ]);
+          await apply(own, migration, program);
+          if (grantee !== undefined) await grantUse(own, grantee, schema);
         });
       } catch (error) {
-        if (!isTaken(error)) throw error;
+        if (isOf(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
+        await pauseBehind(error, attempt, deadline);
       }
     }
   }
+  if (grantee !== undefined) await grantLate(sql, grantee, { role, schema });
 }
 
-async function isApplied(sql: SQL, { version }: Migration): Promise<boolean> {
+/** Returns where the migration is to be tried again, unless another process has made it. Throws otherwise. */
+async function pauseBehind(error: unknown, attempt: number, deadline: number): Promise<void> {
+  if (isOf(error, ...OVERTAKEN) && attempt <= OVERTAKEN_MAX) return;
+  if (!isOf(error, LOCK_NOT_AVAILABLE)) throw error;
+  if (performance.now() > deadline) throw schemaBusy(error);
+  await Bun.sleep(PAUSE_MS);
+}
+
+async function apply(own: Asked, { version, name, sql }: Migration, program: Program): Promise<void> {
+  await own.unsafe(`set local lock_timeout = ${LIMITS.startWaitMsMax}`);
+  await own.unsafe(MIGRATION_TABLE);
+  await own.unsafe(INSERT_MIGRATION, [version, name, String(program.ambient.now()), program.version]);
+  await own.unsafe(`set local lock_timeout = ${TABLE_WAIT_MS_MAX}`);
+  await own.unsafe(sql).simple();
+  await own.unsafe(INSERT_INSTANCE, [program.ambient.mintId()]);
+}
+
+function mayNotChange(cause: unknown, { role, schema }: Place): Refusal {
+  return new Refusal(
+    `role ${role} may not change schema ${schema} (${(cause as Error).message}): name its owner by --migrate-database, ` +
+      `or as its owner: grant create on schema ${quoted(schema)} to ${quoted(role)}`,
+    { cause },
+  );
+}
+
+function schemaBusy(cause: unknown): Refusal {
+  return new Refusal(
+    'the schema could not be changed, because others kept its tables busy: try again when long exports and other ' +
+      'migrations have ended',
+    { cause },
+  );
+}
+
+async function isApplied(sql: Asked, { version }: Migration): Promise<boolean> {
   const newest = await newestApplied(sql);
   return newest !== undefined && newest.version >= version;
+}
+
+/** Grants what was not granted with the migrations. The row of the first one is the lock here too. */
+async function grantLate(sql: SQL, grantee: string, { role, schema }: Place): Promise<void> {
+  if (!(await hasUngranted(sql, grantee))) return;
+  try {
+    await sql.begin(async (own) => {
+      await own.unsafe('select version from migration where version = 1 for update');
+      await grantUse(own, grantee, schema);
+    });
+  } catch (error) {
+    if (!isOf(error, INSUFFICIENT_PRIVILEGE)) throw error;
+    throw new Refusal(
+      `role ${role} may not grant the use of schema ${schema} to ${grantee} (${(error as Error).message}): name the ` +
+        'owner of the schema by --migrate-database',
+      { cause: error },
+    );
+  }
 }
 
 const UNIQUE_VIOLATION = '23505';
 const DUPLICATE_TABLE = '42P07';
 const SERIALIZATION_FAILURE = '40001';
 const DEADLOCK_DETECTED = '40P01';
+const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Whether another process was faster, or in the way. */
-function isTaken(error: unknown): boolean {
-  if (!(error instanceof SQL.PostgresError)) return false;
-  return [UNIQUE_VIOLATION, DUPLICATE_TABLE, SERIALIZATION_FAILURE, DEADLOCK_DETECTED].includes(
-    error.errno ?? '',
-  );
-}
+/** Another process was faster, or in the way: seen once or twice. What goes on is the migration's own. */
+const OVERTAKEN = [UNIQUE_VIOLATION, DUPLICATE_TABLE, SERIALIZATION_FAILURE, DEADLOCK_DETECTED];
 
-/** Lets the role that serves read and write what the owner of the schema made, and no more. */
-export async function grantUse(sql: SQL, role: string): Promise<void> {
-  const name = `"${role.replaceAll('"', '""')}"`;
-  await sql.unsafe(
-    `grant select, insert, update, delete on all tables in schema current_schema() to ${name}`,
-  );
+function isOf(error: unknown, ...codes: readonly string[]): boolean {
+  return codes.includes(stateOf(error) ?? '');
 }

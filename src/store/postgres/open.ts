@@ -1,46 +1,41 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
 import type { Engine } from '../engine.ts';
-import { type MigrateMode, migrationsIn, type Program } from '../migrations.ts';
+import type { MigrateMode, Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
-import { type Indexes, readIndexes } from './indexes.ts';
-import { judgeSchema, migrate } from './migrate.ts';
+import type { Indexes } from './indexes.ts';
 import { openPool } from './pool.ts';
+import { openPrimary, type Primary } from './primary.ts';
+import { makeReady } from './readiness.ts';
 import { openPostgresRecords } from './records.ts';
 import { openSession } from './session.ts';
 import { openTransactions } from './transactions.ts';
 
-const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
-
-/** Opens a PostgreSQL database and brings its schema up as `mode` says. Throws Refusal where it cannot be served. */
+/**
+ * Opens a PostgreSQL database and brings its schema up as `mode` says, by the role of `owner` where there is one. Throws
+ * Refusal where it cannot be served.
+ */
 export async function openPostgres(
   address: PostgresAddress,
   mode: MigrateMode,
   program: Program,
+  owner?: PostgresAddress,
 ): Promise<Engine> {
-  const migrations = migrationsIn(MIGRATIONS_URL);
-  const owner = openClient(address, 1);
-  let indexes: Indexes;
-  try {
-    await judgeSchema(owner, mode, migrations, program);
-    if (mode !== 'off') await migrate(owner, migrations, program);
-    indexes = await readIndexes(owner);
-  } finally {
-    await owner.close();
-  }
-  return engineOver(address, indexes);
+  const indexes = await makeReady(address, mode, program, owner);
+  return engineOver(address, indexes, await openPrimary(address));
 }
 
-function engineOver(address: PostgresAddress, indexes: Indexes): Engine {
+function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary): Engine {
   const open = (from: PostgresAddress, connectionsMax: number) =>
-    openPool(() => openClient(from, connectionsMax), LIMITS.storeWaitMsMax);
+    openPool((host) => openClient(from, connectionsMax, host), LIMITS.storeWaitMsMax, primary);
   // Callers choose the shapes of lists, so there is no end to what would be kept prepared.
   const unprepared = { ...address, isPrepared: false };
   const pools = {
     lookups: open(address, LIMITS.lookupConnectionsMax),
+    finds: open(address, LIMITS.findConnectionsMax),
     transactions: open(address, LIMITS.transactionConnectionsMax),
     lists: open(unprepared, LIMITS.listConnectionsMax),
     long: open(unprepared, LIMITS.readersMax),
@@ -55,6 +50,7 @@ function engineOver(address: PostgresAddress, indexes: Indexes): Engine {
     embedded: undefined,
     close: async (): Promise<void> => {
       await Promise.all(Object.values(pools).map((pool) => pool.close()));
+      primary.close();
     },
   };
 }

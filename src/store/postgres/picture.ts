@@ -15,7 +15,7 @@ export function takePicture(pool: Pool): Promise<Picture> {
         // A transaction sees the moment of its first read.
         await connection.ask('select 1 from instance', []);
         await new Promise<void>((end) => resolve(over(connection, end)));
-        return { value: undefined, isKept: true };
+        return { value: undefined, isKept: false };
       })
       .catch((error) => reject(asFault(error)));
   });

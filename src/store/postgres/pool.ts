@@ -1,7 +1,10 @@
-import type { SQL } from 'bun';
+import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
+import type { Host } from './address.ts';
 import type { Answer, Connection } from './connection.ts';
 import type { Sent } from './places.ts';
+import type { Primary } from './primary.ts';
+import { driverTrouble, isRefusedCommit, OWN, Trouble, troubleOf } from './trouble.ts';
 
 /** What a transaction came to: whether it is to be committed. */
 export interface Ended<T> {
@@ -9,65 +12,127 @@ export interface Ended<T> {
   readonly isKept: boolean;
 }
 
-/** Connections to one database. Whatever is late rejects with Fault `unavailable`. */
+/** Connections to one database. Whatever is late rejects. */
 export interface Pool {
   /** Runs one statement by itself. */
   ask(text: string, values: readonly Sent[]): Promise<Answer>;
-  /** Runs `work` in a transaction that `opening` begins, and ends it. */
+  /**
+   * Runs `work` in a transaction that `opening` begins, and ends it. Rejects with Fault `outcome_unknown` where nobody
+   * knows whether it was committed.
+   */
   transaction<T>(opening: string, work: (connection: Connection) => Promise<Ended<T>>): Promise<T>;
+  /** Waits for what is under way. */
   close(): Promise<void>;
 }
 
-/** `waitMsMax`: how long one statement may take, its wait for a connection included. */
-export function openPool(open: () => SQL, waitMsMax: number): Pool {
-  let current = open();
+/** The driver, and the host it is connected to. */
+interface Client {
+  readonly host: Host | undefined;
+  readonly sql: SQL;
+}
 
-  /** A statement on a connection that stalls never ends, nor do those behind it: all of them are given up. */
-  function renew(stalled: SQL): void {
-    if (current !== stalled) return;
-    current = open();
-    stalled.close({ timeout: 0 }).catch(() => undefined);
+/** What the hosts of a pool are taken from; without, there is one, and nobody looks whether it is away. */
+type Hosts = Pick<Primary, 'hear'> & { current(): Host | undefined };
+
+const ignore = () => undefined;
+const ONE: Hosts = { current: ignore, hear: ignore };
+
+/**
+ * Connections to whichever host takes writes; `open` makes those to one. `waitMsMax`: how long one statement may take,
+ * its wait for a connection included.
+ */
+export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: number, hosts: Hosts = ONE): Pool {
+  let current: Client | undefined;
+
+  function clientNow(): Client {
+    const host = hosts.current();
+    if (current && current.host === host) return current;
+    if (current) giveUp(current);
+    current = { host, sql: open(host) };
+    return current;
   }
 
-  async function inTime<T>(sql: SQL, asked: Promise<T>): Promise<T> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
+  /** A statement on a connection that stalls never ends, nor do those behind it: all of them reject. */
+  function giveUp(client: Client): void {
+    if (current === client) current = undefined;
+    client.sql.close({ timeout: 0 }).catch(ignore);
+  }
+
+  /** What the driver answers. `onLate` is called where it takes too long. */
+  async function inTime<T>(asked: Promise<T>, late: Trouble, onLate: () => void): Promise<T> {
+    const { promise, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      reject(new Fault('unavailable', [], new Error('the database did not answer in time')));
-      renew(sql);
+      reject(late);
+      onLate();
     }, waitMsMax);
     try {
-      return await Promise.race([asked, late]);
+      return await Promise.race([asked, promise]);
+    } catch (error) {
+      const trouble = driverTrouble(error);
+      if (trouble) hosts.hear(trouble);
+      throw troubleOf(error) ? error : (trouble ?? error);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  async function askOn(sql: SQL, text: string, values: readonly Sent[], via: Pick<SQL, 'unsafe'> = sql) {
-    const rows = await inTime(sql, via.unsafe(text, [...values]));
+  function answered<T>(client: Client, asked: Promise<T>): Promise<T> {
+    return inTime(asked, new Trouble(OWN.late), () => giveUp(client));
+  }
+
+  async function askOn(client: Client, via: SQL | ReservedSQL, text: string, values: readonly Sent[]) {
+    const rows = await answered(client, via.unsafe(text, [...values]));
     return { rows, count: (rows as { count?: number }).count ?? 0 };
   }
 
+  /** A connection for one transaction. All of them may be busy, which says nothing about any of them. */
+  async function reserve({ sql }: Client): Promise<ReservedSQL> {
+    const wait = new AbortController();
+    const reserving = sql.reserve({ signal: wait.signal });
+    return inTime(reserving, new Trouble(OWN.crowded), () => {
+      reserving.then((reserved) => reserved.release(), ignore);
+      wait.abort();
+    });
+  }
+
+  /** Resolves once the engine says that it has committed. */
+  async function commit(client: Client, reserved: ReservedSQL): Promise<void> {
+    try {
+      const { command } = await answered(client, reserved.unsafe('commit', []));
+      // Where a statement before it has failed, the engine rolls back and calls that an answer.
+      if (command !== 'COMMIT') throw new Fault('unavailable', [], new Trouble(OWN.rolledBack));
+    } catch (error) {
+      const trouble = troubleOf(error);
+      if (!trouble || isRefusedCommit(trouble)) throw error;
+      throw new Fault('outcome_unknown', [], trouble);
+    }
+  }
+
   return {
-    ask: (text, values) => askOn(current, text, values),
+    async ask(text, values) {
+      const client = clientNow();
+      return askOn(client, client.sql, text, values);
+    },
     async transaction(opening, work) {
-      const sql = current;
-      const reserved = await inTime(sql, sql.reserve());
-      const connection: Connection = { ask: (text, values) => askOn(sql, text, values, reserved) };
+      const client = clientNow();
+      const reserved = await reserve(client);
+      const connection: Connection = { ask: (text, values) => askOn(client, reserved, text, values) };
       try {
         // It travels with the first statement of the work.
-        const begun = inTime(sql, reserved.unsafe(opening).simple());
-        begun.catch(() => undefined);
+        const begun = answered(client, reserved.unsafe(opening).simple());
+        begun.catch(ignore);
         const { value, isKept } = await work(connection);
         await begun;
-        await connection.ask(isKept ? 'commit' : 'rollback', []);
+        if (isKept) await commit(client, reserved);
+        else await connection.ask('rollback', []);
         return value;
       } catch (error) {
-        await connection.ask('rollback', []).catch(() => undefined);
+        await connection.ask('rollback', []).catch(ignore);
         throw error;
       } finally {
         reserved.release();
       }
     },
-    close: () => current.close(),
+    close: async () => current?.sql.close({ timeout: waitMsMax / 1_000 }),
   };
 }

@@ -16,6 +16,8 @@ import { openReading } from './transactions.ts';
 /** What waits apart: nobody who looks one record up stands behind a list or a write. */
 export interface Pools {
   readonly lookups: Pool;
+  /** Of reverse lookups. */
+  readonly finds: Pool;
   readonly transactions: Pool;
   /** Of lists that touch few rows. */
   readonly lists: Pool;
@@ -39,7 +41,7 @@ export function openPostgresRecords(
   return {
     ...openRecords(statementsOf, POSTGRES, transactions),
     get: openLookups(pools.lookups),
-    find: openFinds(pools.lookups),
+    find: openFinds(pools.finds),
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCounting({ read: readLong }),
     picture: () => takePicture(pools.transactions),

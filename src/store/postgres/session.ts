@@ -28,12 +28,16 @@ export function openSession(columnsOf: IndexColumns): Session {
     return found;
   }
 
-  async function tell(connection: Connection, { text, values, mayBreak }: Ask): Promise<Told> {
-    const { text: said, order } = numberedOnce(text);
-    const own = sent(values, order);
-    if (!mayBreak) return connection.ask(said, own);
+  async function tell(connection: Connection, asked: Ask): Promise<Told> {
+    const statements = 'statements' in asked ? asked.statements : [asked];
+    const send = () =>
+      statements.map(({ text, values }) => {
+        const { text: said, order } = numberedOnce(text);
+        return connection.ask(said, sent(values, order));
+      });
+    if (!asked.mayBreak) return lastOf(await Promise.all(send()));
     try {
-      return await attempt(connection, said, own);
+      return lastOf(await attempt(connection, send));
     } catch (error) {
       const rule = ruleOf(error, columnsOf);
       throw rule ? new RuleBroken(rule, error) : error;
@@ -61,16 +65,24 @@ export function openSession(columnsOf: IndexColumns): Session {
   };
 }
 
-/** A statement that a rule may refuse, alone undone then: with its savepoint it is one journey. */
-async function attempt(connection: Connection, text: string, values: Parameters<Connection['ask']>[1]) {
-  const [, asked] = await Promise.allSettled([
-    connection.ask('savepoint attempt', []),
-    connection.ask(text, values),
-    connection.ask('release savepoint attempt', []),
-  ]);
-  if (asked.status === 'fulfilled') return asked.value satisfies Answer;
+function lastOf(answers: readonly Answer[]): Answer {
+  return answers.at(-1) as Answer;
+}
+
+/** Statements that a rule may refuse, alone undone then: with their savepoint they are one journey. */
+async function attempt(
+  connection: Connection,
+  send: () => readonly Promise<Answer>[],
+): Promise<readonly Answer[]> {
+  const begun = connection.ask('savepoint attempt', []);
+  const asked = send();
+  const released = connection.ask('release savepoint attempt', []);
+  const [, , ...settled] = await Promise.allSettled([begun, released, ...asked]);
+  // Those behind the one that was refused were not even tried, and say so.
+  const refused = settled.find((each) => each.status === 'rejected');
+  if (!refused) return Promise.all(asked);
   await connection.ask('rollback to savepoint attempt', []);
-  throw asked.reason;
+  throw refused.reason;
 }
 
 const UNIQUE_VIOLATION = '23505';

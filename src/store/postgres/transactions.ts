@@ -1,19 +1,19 @@
 import type { Transactions } from '../transactions.ts';
 import { asFault } from './connection.ts';
+import { BEGIN_SHORT_READING } from './openings.ts';
 import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
 import { openWriter } from './writer.ts';
 
-/** One moment for all statements of a piece of work that only reads. */
-export const BEGIN_READING = 'begin isolation level repeatable read, read only';
+export { BEGIN_READING } from './openings.ts';
 
 /** Reading over a pool. */
 export function openReading(pool: Pool, perform: Perform): Transactions['read'] {
   return async (work) => {
     try {
-      return await pool.transaction(BEGIN_READING, async (connection) => ({
+      return await pool.transaction(BEGIN_SHORT_READING, async (connection) => ({
         value: await perform(connection, work()),
-        isKept: true,
+        isKept: false,
       }));
     } catch (error) {
       throw asFault(error);

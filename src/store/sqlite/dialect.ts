@@ -18,6 +18,8 @@ export const SQLITE: Dialect = {
       lead: (id) => [slotOf(id)],
     };
   },
+  // A savepoint writes down every page that changes behind it.
+  insertsTogether: 1,
   tellsLongsAsText: false,
   lists: {
     by: (index) => ` indexed by ${index}`,

@@ -1,24 +1,16 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
-import type { AccessStore, SealedStore } from '../../access/port.ts';
-import type {
-  Inspection,
-  KeptAnswers,
-  KeyedText,
-  MigrationState,
-  RealmOrder,
-  UnendedPurge,
-  WrongSum,
-} from '../../directory/inspection.ts';
+import type { WrongSum } from '../../directory/inspection.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { NIL_UUID } from '../../domain/id.ts';
 import { membersOf } from '../../domain/resource.ts';
-import { oidcProfile, oidcProfileInfo, RESOURCES, realm, user } from '../../domain/resources.ts';
+import { RESOURCES } from '../../domain/resources.ts';
 import { openAccess } from '../access.ts';
 import { checksum } from '../checksum.ts';
+import type { EngineInspection } from '../engine.ts';
 import type { Migration } from '../migrations.ts';
+import { questionsOver } from '../questions.ts';
 import { openSealed } from '../sealed.ts';
-import { comparedColumn, summedColumn } from '../statements.ts';
+import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { SQLITE } from './dialect.ts';
 import { openPlace } from './place.ts';
@@ -32,44 +24,29 @@ const CACHE_KIB = 65_536;
 /** The engine's own check ends after so many complaints. */
 const COMPLAINTS_MAX = 1_000;
 
-/** The parts of the access ports that only read. */
-export interface AccessInspection {
-  readonly access: Pick<AccessStore, 'table' | 'keyChecks'>;
-  readonly sealed: Pick<SealedStore, 'values'>;
-}
-
-export interface SqliteInspection extends Inspection {
-  /** Its questions throw where the tables of access are not there. */
-  readonly accessOf: () => AccessInspection;
-}
-
 /**
  * Opens a database to look at it. The connection cannot write, and holds no lock that a writer waits for: each question
  * has a snapshot of its own, so that the log does not grow for as long as all of them take.
  */
-export function inspectSqlite(path: string, known: readonly Migration[]): SqliteInspection {
+export function inspectSqlite(path: string, known: readonly Migration[]): EngineInspection {
   if (!existsSync(path)) throw new Refusal(`there is no database ${path}: authrealm init makes it`);
   const { db, isStill } = openToLook(path);
   db.run(`pragma busy_timeout = ${WAIT_MS}`);
   db.run(`pragma cache_size = -${CACHE_KIB}`);
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
-  const rows = <T>(sql: string, ...values: (string | number)[]): IterableIterator<T> =>
-    db.prepare<T, (string | number)[]>(sql).iterate(...values);
+  const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
+    db.prepare<T, SqlValue[]>(sql).iterate(...values);
+  const questions = questionsOver({ rows, rowsByTable: rows, unindexed: ' not indexed', isNotPlain });
   return {
+    ...questions,
     engine: () => versionOf(rows) + (isStill ? ', read as the file lies: its folder cannot be written' : ''),
-    migrations: () => migrationsOf(rows, known),
+    // There is no server, and modes of files say who may do what.
+    server: () => ({ facts: [], findings: [] }),
+    rights: () => ({ facts: [], findings: [] }),
+    migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
     schema: () => schemaDifferences(db, known),
     integrity: () => complaintsOf(rows),
-    orphans: () => orphansOf(rows),
-    purges: () => purgesOf(rows),
-    twins: () => twinsOf(rows),
-    keyedTexts: (unicodeVersion) => keyedTextsOf(rows, unicodeVersion),
     wrongSums: () => wrongSumsOf(rows),
-    issuers: () => rows(ISSUERS),
-    foreignLinks: () => rows(FOREIGN_LINKS),
-    orders: () => ordersOf(rows),
-    lostRealms: () => rows(LOST_REALMS),
-    answers: (now) => answersOf(rows, now),
     accessOf: () => {
       const writer = openWriter(db, UNSHARED, openPlace(path));
       const transactions = openTransactions(db, UNSHARED, writer);
@@ -79,7 +56,9 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Sqlite
   };
 }
 
-type Rows = <T>(sql: string, ...values: (string | number)[]) => IterableIterator<T>;
+type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator<T>;
+
+const isNotPlain = (column: string): string => `${column} glob '*[^ -~]*'`;
 
 /**
  * A log keeps its index beside the database, which takes a folder that can be written. Where it cannot, and no log is
@@ -106,13 +85,6 @@ const NEEDS_FOLDER = /^SQLITE_(READONLY|CANTOPEN)/;
 
 function versionOf(rows: Rows): string {
   return `sqlite ${[...rows<{ version: string }>('select sqlite_version() as version')][0]?.version}`;
-}
-
-function migrationsOf(rows: Rows, known: readonly Migration[]): MigrationState {
-  const applied = rows<{ version: number; name: string; program: string }>(
-    'select version, name, program_version as program from migration order by version',
-  );
-  return { applied: [...applied], known };
 }
 
 interface SchemaRow {
@@ -158,86 +130,6 @@ function* complaintsOf(rows: Rows): Iterable<string> {
   }
 }
 
-interface ForeignKeyColumn {
-  readonly id: number;
-  readonly table: string;
-  readonly from: string;
-  readonly to: string;
-}
-
-/** The engine names tables and slots, which say nothing to an operator; a search of those tables names records. */
-function* orphansOf(rows: Rows) {
-  const broken = rows<{ table: string; fkid: number }>(
-    'select distinct "table", fkid from pragma_foreign_key_check',
-  );
-  for (const { table, fkid } of [...broken]) {
-    const columns = [...rows<ForeignKeyColumn>('select * from pragma_foreign_key_list(?)', table)].filter(
-      ({ id }) => id === fkid,
-    );
-    const above = columns[0]?.table ?? '';
-    const on = columns.map(({ from, to }) => `p.${to} = c.${from}`).join(' and ');
-    const isNamed = columns.map(({ from }) => `c.${from} is not null`).join(' and ');
-    const [realm, id] = table === 'client_realm' ? ['c.realm_id', 'c.client_id'] : ['c.realm_id', 'c.id'];
-    yield* rows<{ table: string; realm: string; id: string; names: string }>(
-      `select '${table}' as "table", ${realm} as realm, ${id} as id, '${above}' as names from ${table} c
-       where ${isNamed} and not exists (select 1 from ${above} p where ${on})`,
-    );
-  }
-}
-
-/** The marks that a purge leaves until it is done. */
-function* purgesOf(rows: Rows): Iterable<UnendedPurge> {
-  for (const resource of RESOURCES) {
-    yield* rows<UnendedPurge>(
-      `select '${resource.table}' as "table", realm_id as realm, id, '${resource.name}' as resource
-       from purge where resource = ? order by realm_id, id`,
-      resource.name,
-    );
-  }
-}
-
-/** Every row is read, never through the index that should have kept twins out. */
-function* twinsOf(rows: Rows) {
-  for (const resource of RESOURCES) {
-    const key = resource.parent ? [['id']] : [];
-    for (const unique of [...key, ...resource.unique]) {
-      const columns = ['realm_id', ...unique.map((name) => comparedColumn(resource, name))].join(', ');
-      yield* rows<{
-        table: string;
-        realm: string;
-        id: string;
-        other: string;
-        count: number;
-        members: string;
-      }>(
-        `select '${resource.table}' as "table", realm_id as realm, min(id) as id, max(id) as other,
-           count(*) as count, '${unique.join(' and ')}' as members
-         from ${resource.table} not indexed group by ${columns} having count(*) > 1`,
-      );
-    }
-  }
-}
-
-/** What is plain ASCII is its own key but for its case; the engine can tell so much by itself. */
-const PLAIN_NOT = `'*[^ -~]*'`;
-
-function* keyedTextsOf(rows: Rows, unicodeVersion: string): Iterable<KeyedText> {
-  for (const resource of RESOURCES) {
-    for (const { name, placement } of membersOf(resource)) {
-      if (!placement.folded) continue;
-      const key = comparedColumn(resource, name);
-      yield* rows<KeyedText>(
-        `select '${resource.table}' as "table", realm_id as realm, id, '${name}' as "column", ${name} as text,
-           ${key} as "key", unicode_version as unicodeVersion
-         from ${resource.table} not indexed
-         where ${key} is not lower(${name})
-           or (${name} is not null and (unicode_version <> ? or ${name} glob ${PLAIN_NOT}))`,
-        unicodeVersion,
-      );
-    }
-  }
-}
-
 /** Each sum is made again of the column that it stands for; whether that one is right is asked elsewhere. */
 function* wrongSumsOf(rows: Rows): Iterable<WrongSum> {
   for (const resource of RESOURCES) {
@@ -252,78 +144,5 @@ function* wrongSumsOf(rows: Rows): Iterable<WrongSum> {
         if (sum !== checksum(text)) yield { table, realm, id, column, of: compared };
       }
     }
-  }
-}
-
-function answersOf(rows: Rows, now: number): KeptAnswers {
-  const [counted] = rows<KeptAnswers>(
-    `select count(*) as count, coalesce(sum(expires_at <= ?), 0) as expired, coalesce(sum(${IS_LOST}), 0) as lost
-     from idempotency m`,
-    now,
-  );
-  return counted ?? { count: 0, expired: 0, lost: 0 };
-}
-
-/** The realm of an answer, the user it tells about, or the realm whose creation it tells is not there. */
-const IS_LOST = `
-  (realm_id <> '${NIL_UUID}' and not exists (select 1 from ${realm.table} r where r.realm_id = m.realm_id))
-  or (realm_id = '${NIL_UUID}' and record_id is not null
-    and not exists (select 1 from ${realm.table} r where r.realm_id = m.record_id))
-  or (user_id is not null
-    and not exists (select 1 from ${user.table} u where u.realm_id = m.realm_id and u.id = m.user_id))`;
-
-const ISSUERS = `
-  select realm, issuer, "table", count, id from (
-    select realm_id as realm, issuer, '${oidcProfileInfo.table}' as "table", count(*) as count, min(id) as id
-    from ${oidcProfileInfo.table} group by realm_id, issuer
-    union all
-    select realm_id, issuer, '${oidcProfile.table}', count(*), min(id)
-    from ${oidcProfile.table} group by realm_id, issuer
-  ) order by realm, issuer`;
-
-const FOREIGN_LINKS = `
-  select '${oidcProfileInfo.table}' as "table", l.realm_id as realm, l.id as id
-  from ${oidcProfileInfo.table} l
-  join ${oidcProfile.table} p on p.realm_id = l.realm_id and p.id = l.oidc_profile_id
-  where p.issuer <> l.issuer`;
-
-const LOST_REALMS = `
-  select client_id as clientId, realm_id as realm from client_realm
-  where realm_id not in (select realm_id from realm) order by client_id, realm_id`;
-
-interface OrderRow {
-  readonly realm: string;
-  readonly clock: number | null;
-  readonly first: number | null;
-  readonly last: number | null;
-  readonly count: number;
-  readonly [counter: `expected${number}` | `found${number}`]: number;
-}
-
-/** One walk over the changes: what their order is, and how many records of each kind they leave. */
-function* ordersOf(rows: Rows): Iterable<RealmOrder> {
-  const sums = RESOURCES.map(
-    ({ name }, at) => `sum((event = '${name}.created') - (event = '${name}.deleted')) as expected${at}`,
-  );
-  const counts = RESOURCES.map(
-    ({ table }, at) =>
-      `coalesce(expected${at}, 0) as expected${at},
-       (select count(*) from ${table} r where r.realm_id = of.realm_id) as found${at}`,
-  );
-  const found = rows<OrderRow>(
-    `with walked as (select realm_id, min(seq) as first, max(seq) as last, count(*) as count, ${sums.join(', ')}
-       from change group by realm_id),
-     of as (select realm_id from realm union select realm_id from realm_clock union select realm_id from walked)
-     select of.realm_id as realm, k.seq as clock, first, last, coalesce(count, 0) as count, ${counts.join(', ')}
-     from of left join walked w on w.realm_id = of.realm_id
-       left join realm_clock k on k.realm_id = of.realm_id`,
-  );
-  for (const { realm, clock, first, last, count, ...counters } of found) {
-    const records = RESOURCES.map(({ table }, at) => ({
-      table,
-      expected: counters[`expected${at}`] ?? 0,
-      found: counters[`found${at}`] ?? 0,
-    }));
-    yield { realm, clock, first, last, count, records };
   }
 }

@@ -1,10 +1,11 @@
 import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
 import type { SqlValue } from '../statements.ts';
-import { type Ask, RuleBroken, type Told, type Work } from '../work.ts';
+import { type Ask, type Batch, RuleBroken, type Single, type Told, type Work } from '../work.ts';
 
 type Row = Record<string, unknown>;
 
 const NO_ROWS: readonly Row[] = Object.freeze([]);
+const NOTHING: Told = Object.freeze({ rows: NO_ROWS, count: 0 });
 
 /** Runs pieces of work on one connection, inside whatever transaction is open there. */
 export interface Session {
@@ -26,7 +27,24 @@ export function openSession(db: Database): Session {
     return statement;
   }
 
-  function tell({ text, values, wants }: Ask): Told {
+  function tell(asked: Ask): Told {
+    return 'statements' in asked ? tellAll(asked) : tellOne(asked);
+  }
+
+  function tellAll({ statements, mayBreak }: Batch): Told {
+    if (mayBreak) prepared('savepoint attempt').run();
+    try {
+      for (const { text, values } of statements) prepared(text).run(...values);
+    } catch (error) {
+      // Some errors (a full disk) have already ended the transaction.
+      if (mayBreak && db.inTransaction) prepared('rollback to attempt').run();
+      throw error;
+    }
+    if (mayBreak) prepared('release attempt').run();
+    return NOTHING;
+  }
+
+  function tellOne({ text, values, wants }: Single): Told {
     const statement = prepared(text);
     if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
     if (wants === 'rows') return { rows: statement.all(...values), count: 0 };

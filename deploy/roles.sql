@@ -1,0 +1,12 @@
+-- Two roles: one that owns the tables, one that serves (docs/operating.md, Two roles). Run by psql in the container of
+-- PostgreSQL, when its database is made.
+
+\set owner_password `cat /run/secrets/owner_password`
+\set database_password `cat /run/secrets/database_password`
+
+create role authrealm_owner login password :'owner_password';
+create role authrealm login password :'database_password';
+create schema authrealm authorization authrealm_owner;
+alter role authrealm_owner set search_path = authrealm;
+alter role authrealm set search_path = authrealm;
+revoke create on schema public from public;

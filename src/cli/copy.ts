@@ -1,0 +1,87 @@
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { type Compared, type CopyWatch, copyDatabase, isInMemory, isSame, VERSION } from '../app.ts';
+import { SETTINGS } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import type { DatabaseAddress } from '../store/open.ts';
+import { openProgress, type Progress } from './progress.ts';
+import { signalled } from './serve.ts';
+
+interface CopyOptions {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** `copy`: makes another database hold what this one does, whatever the engines. */
+export function addCopy(program: Command): void {
+  program
+    .command('copy')
+    .description('copy everything into another database, or bring an earlier copy up to date; then compare')
+    .requiredOption('--from <URL>', `the database that is read: ${SETTINGS.database.expects}`)
+    .requiredOption('--to <URL>', 'the database that is written: empty, or an earlier copy of the same one')
+    .action(async ({ from, to }: CopyOptions) => {
+      const move = { from: addressOf('--from', from), to: addressOf('--to', to) };
+      const { watch, end } = openWatch();
+      const release = { version: VERSION, ambient: systemAmbient };
+      const { tables, added, removed } = await copyDatabase(move, release, watch).finally(end);
+      tellTables(tables);
+      const differing = tables.filter((table) => !isSame(table)).map(({ table }) => table);
+      if (differing.length > 0) {
+        throw new Refusal(
+          `source and target differ in ${differing.join(', ')}: somebody wrote to the target meanwhile. Stop who does, ` +
+            'and run the same command again',
+        );
+      }
+      console.log(`equal; ${added} rows were added and ${removed} removed`);
+      console.log(
+        'the target needs the master key of the source, which is not in it: give it by --master-key-file',
+      );
+    });
+}
+
+/** A URL may hold a password: nothing of it is repeated. */
+function addressOf(flag: string, url: string): DatabaseAddress {
+  const address = SETTINGS.database.parse(url);
+  if (!address) throw new Refusal(`${flag} must be ${SETTINGS.database.expects}`, { isUsage: true });
+  if (isInMemory(address)) {
+    throw new Refusal(`${flag}: a database in memory ends with its process`, { isUsage: true });
+  }
+  return address;
+}
+
+/** Shows how far each stage is, and ends the copy with the first signal. */
+function openWatch(): { readonly watch: CopyWatch; readonly end: () => void } {
+  const stop = new AbortController();
+  void signalled('once').then(() => stop.abort());
+  let progress: Progress | undefined;
+  return {
+    watch: {
+      signal: stop.signal,
+      onStage(stage, rows) {
+        progress?.stop();
+        console.log(`${stage} ${rows} rows`);
+        progress = openProgress(rows, systemAmbient, process.stdout);
+        const shown = progress;
+        let done = 0;
+        return (more) => {
+          done += more;
+          shown.show(done, done);
+        };
+      },
+    },
+    end: () => progress?.stop(),
+  };
+}
+
+const NAME_WIDTH = 22;
+const COUNT_WIDTH = 12;
+
+function tellTables(tables: readonly Compared[]): void {
+  console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
+  for (const { table, source, target } of tables) {
+    const sides = isSame({ source, target }) ? [source] : [source, target];
+    for (const { rows, digest } of sides) {
+      console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
+    }
+  }
+}

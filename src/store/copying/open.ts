@@ -1,0 +1,84 @@
+import { Refusal } from '../../domain/fault.ts';
+import { refusalOf } from '../advice.ts';
+import type { Program } from '../migrations.ts';
+import { type DatabaseAddress, nameOf } from '../open.ts';
+import { type Copied, type CopyWatch, copyAll } from './copy.ts';
+import { isUnfinished } from './mark.ts';
+import { openPostgresSource, openPostgresTarget } from './postgres.ts';
+import type { Side, Target } from './side.ts';
+import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
+
+export type { Compared, Copied, CopyWatch } from './copy.ts';
+export { isSame } from './pages.ts';
+
+/** From where to where. */
+export interface Move {
+  readonly from: DatabaseAddress;
+  readonly to: DatabaseAddress;
+}
+
+/** Copies an installation into another database. Throws Refusal with what to do. */
+export async function copyDatabase({ from, to }: Move, program: Program, watch: CopyWatch): Promise<Copied> {
+  const source = await opened('source', from, () =>
+    from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
+  );
+  try {
+    await proveWhole(source);
+    const target = await opened('target', to, () =>
+      to.engine === 'sqlite' ? openSqliteTarget(to.path, program) : openPostgresTarget(to, program),
+    );
+    try {
+      await proveOther(source, target);
+      return await copyAll(source, target, watch);
+    } finally {
+      await target.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+type Which = 'source' | 'target';
+
+/** What names a side on the command line. */
+const FLAGS: Readonly<Record<Which, string>> = { source: '--from', target: '--to' };
+
+/** A side that says of its troubles which one it is. */
+async function opened<S extends Side | Target>(
+  which: Which,
+  address: DatabaseAddress,
+  open: () => Promise<S>,
+): Promise<S> {
+  const name = nameOf(address);
+  async function said<T>(work: () => Promise<T>, path?: string): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      const refusal = refusalOf(error, path);
+      if (!(refusal instanceof Refusal)) throw error;
+      // Every other command has one database.
+      const message = refusal.message.replaceAll('--database', FLAGS[which]);
+      const isNamed = path !== undefined && refusal !== error;
+      throw new Refusal(`the ${which}${isNamed ? '' : ` ${name}`}: ${message}`, { cause: error });
+    }
+  }
+  const side = await said(open, name);
+  const saying = Object.entries(side).map(([name, method]) => [
+    name,
+    (...given: unknown[]) => said(() => (method as (...given: unknown[]) => Promise<unknown>)(...given)),
+  ]);
+  return Object.fromEntries(saying) as S;
+}
+
+async function proveWhole(source: Side): Promise<void> {
+  const { storeId } = await source.installation();
+  if (!isUnfinished(storeId)) return;
+  throw new Refusal(
+    'the source is itself an unfinished copy: finish that one, or name the database it is of',
+  );
+}
+
+async function proveOther(source: Side, target: Side): Promise<void> {
+  if ((await source.identity()) !== (await target.identity())) return;
+  throw new Refusal('the source and the target are one database: name two');
+}

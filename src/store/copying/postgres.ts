@@ -1,0 +1,228 @@
+import type { ReservedSQL, SQL } from 'bun';
+import type { Program } from '../migrations.ts';
+import type { PostgresAddress } from '../postgres/address.ts';
+import { openClient } from '../postgres/client.ts';
+import { asFault } from '../postgres/connection.ts';
+import { judgeSchema } from '../postgres/migrate.ts';
+import { numbered, sent } from '../postgres/places.ts';
+import { openAlone, openPrimary } from '../postgres/primary.ts';
+import { knownMigrations, makeReady } from '../postgres/readiness.ts';
+import { OWN, Trouble } from '../postgres/trouble.ts';
+import { kindsFrom, type TableKinds } from './postgres_kinds.ts';
+import { proveNewest } from './schema.ts';
+import type { Key, Range, Side, Target } from './side.ts';
+import { carried, TABLES, type Table } from './tables.ts';
+import {
+  onConflict,
+  pageEndWithin,
+  SELECT_INSTALLATION,
+  type Text,
+  UPDATE_INSTALLATION,
+  within,
+} from './texts.ts';
+
+/** How many pages are read or written at once: as many as are under way in a copy. */
+const CONNECTIONS = 4;
+/** A page takes a fraction of a second; an engine that says nothing for so long will not answer any more. */
+const STATEMENT_MS_MAX = 300_000;
+
+type Row = Readonly<Record<string, unknown>>;
+/** Runs a statement on one of some connections. */
+type Ask = (text: Text) => Promise<readonly Row[]>;
+
+/** Pages are read along the index of the key. Without statistics, or with old ones, the planner takes another one. */
+const ALONG_THE_KEY = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
+  .map((way) => `set local enable_${way} = off`)
+  .join('; ');
+/** A role may be told to be quick, or not to wait inside a transaction: a copy can be neither. */
+const UNHURRIED = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
+const BEGIN = `begin isolation level repeatable read, read only; ${ALONG_THE_KEY}; ${UNHURRIED}`;
+
+/** A PostgreSQL database that is copied from: read transactions of one moment. */
+export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<Side> {
+  await proveSchema(address, 'source', program);
+  const sql = await openAtPrimary(address);
+  try {
+    const connections = await readTogether(sql);
+    let turn = 0;
+    return reading(sql, (text) => {
+      turn = (turn + 1) % connections.length;
+      return asked(connections[turn] as ReservedSQL, text);
+    });
+  } catch (error) {
+    await closeSoon(sql);
+    throw error;
+  }
+}
+
+/** A PostgreSQL database that is copied to. Its schema is made where there is none. */
+export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<Target> {
+  await proveSchema(address, 'target', program);
+  await makeReady(address, 'check', program, undefined);
+  return writing(await openAtPrimary(address));
+}
+
+async function proveSchema(
+  address: PostgresAddress,
+  which: 'source' | 'target',
+  program: Program,
+): Promise<void> {
+  const sql = await openAlone(address);
+  try {
+    const migrations = knownMigrations();
+    const found = await judgeSchema(sql, 'auto', migrations, program);
+    proveNewest(found, migrations.at(-1)?.version ?? 0, which);
+  } finally {
+    await sql.close();
+  }
+}
+
+async function openAtPrimary(address: PostgresAddress): Promise<SQL> {
+  const primary = await openPrimary(address);
+  primary.close();
+  return openClient(address, CONNECTIONS, primary.current());
+}
+
+/** The first transaction lends its moment to the others. */
+async function readTogether(sql: SQL): Promise<readonly ReservedSQL[]> {
+  const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => sql.reserve()));
+  const [first, ...others] = connections as [ReservedSQL, ...ReservedSQL[]];
+  await inTime(first.unsafe(BEGIN).simple());
+  const [row] = await inTime(first.unsafe('select pg_export_snapshot() as moment'));
+  const join = `${BEGIN}; set transaction snapshot '${row.moment}'`;
+  await Promise.all(others.map((other) => inTime(other.unsafe(join).simple())));
+  return connections;
+}
+
+async function asked(via: Pick<SQL, 'unsafe'>, { text, values }: Text): Promise<readonly Row[]> {
+  const { text: said, order } = numbered(text);
+  try {
+    return await inTime(via.unsafe(said, sent(values, order)));
+  } catch (error) {
+    throw asFault(error);
+  }
+}
+
+async function inTime<T>(asking: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Trouble(OWN.late)), STATEMENT_MS_MAX);
+  try {
+    return await Promise.race([asking, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What is under way is given up: a connection that stalls would never end. */
+async function closeSoon(sql: SQL): Promise<void> {
+  await sql.close({ timeout: 0 }).catch(() => undefined);
+}
+
+function reading(sql: SQL, ask: Ask): Side {
+  const kinds = kindsFrom((text, values) => ask({ text, values }));
+  const linesOf = (table: Table, columns: readonly string[], range: Range) => {
+    const { text, values } = within(table, range);
+    const said = columns.map((column) => told(column, kinds.of(table, column))).join(', ');
+    return { from: `from (select ${said} ${text}) as r`, values };
+  };
+  return {
+    async identity() {
+      const [row] = await ask({ text: SELECT_IDENTITY, values: [] });
+      return `postgres ${row?.identity}`;
+    },
+    async installation() {
+      const [row] = await ask({ text: SELECT_INSTALLATION, values: [] });
+      return { storeId: String(row?.store_id ?? ''), accessVersion: Number(row?.access_version ?? 0) };
+    },
+    async count({ name }) {
+      const [row] = await ask({ text: `select count(*) as n from ${name}`, values: [] });
+      return Number(row?.n);
+    },
+    async pageEnd(table, after) {
+      const { text, values } = pageEndWithin(table, after);
+      const [row] = await ask({ text: `select json_build_array(${table.key}) as page_end ${text}`, values });
+      return row?.page_end as Key | undefined;
+    },
+    async sum(table, range) {
+      await kinds.learn(table);
+      const { from, values } = linesOf(table, table.columns, range);
+      const [row] = await ask({ text: `select count(*) as n, ${DIGEST} as digest ${from}`, values });
+      return { rows: Number(row?.n), digest: String(row?.digest) };
+    },
+    async rows(table, range) {
+      await kinds.learn(table);
+      const { from, values } = linesOf(table, carried(table), range);
+      const [row] = await ask({ text: `select ${LINES} as lines ${from}`, values });
+      const lines = String(row?.lines ?? '');
+      return lines === '' ? [] : lines.split('\n');
+    },
+    close: () => closeSoon(sql),
+  };
+}
+
+const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
+const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
+const SELECT_IDENTITY = `select pg_postmaster_start_time()::text || ' ' || oid::text || ' ' || current_schema() as identity
+  from pg_database where datname = current_database()`;
+
+function told(column: string, kind: string): string {
+  return kind === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
+}
+
+const BYTES = 'bytea';
+
+function writing(sql: SQL): Target {
+  const ask: Ask = (text) => asked(sql, text);
+  const kinds: TableKinds = kindsFrom((text, values) => ask({ text, values }));
+  const askAlongTheKey: Ask = async (text) => {
+    const connection = await sql.reserve();
+    try {
+      const [, rows] = await Promise.all([
+        inTime(connection.unsafe(BEGIN).simple()),
+        asked(connection, text),
+      ]);
+      return rows;
+    } finally {
+      await connection.unsafe('rollback').catch(() => undefined);
+      connection.release();
+    }
+  };
+
+  /** Rows as a table, each column of the kind it is kept as. */
+  const given = (table: Table, columns: readonly string[]): string => {
+    const named = columns.map((column) => {
+      const kind = kinds.of(table, column);
+      return `${column} ${kind === BYTES ? 'text' : kind}`;
+    });
+    return `json_to_recordset(?::text::json) as x (${named.join(', ')})`;
+  };
+
+  return {
+    ...reading(sql, askAlongTheKey),
+    async remove(table, rows) {
+      await kinds.learn(table);
+      const meets = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
+      const text = `delete from ${table.name} t using ${given(table, table.key)} where ${meets}`;
+      await ask({ text, values: [arrayOf(rows)] });
+    },
+    async put(table, rows) {
+      await kinds.learn(table);
+      const columns = carried(table);
+      const kept = columns.map((column) =>
+        kinds.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
+      );
+      const text = `insert into ${table.name} (${columns.join(', ')}) select ${kept.join(', ')} from ${given(table, columns)}`;
+      await ask({ text: text + onConflict(table), values: [arrayOf(rows)] });
+    },
+    async setInstallation({ storeId, accessVersion }) {
+      await ask({ text: UPDATE_INSTALLATION, values: [storeId, accessVersion] });
+    },
+    async settle() {
+      await ask({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
+    },
+  };
+}
+
+function arrayOf(rows: readonly string[]): string {
+  return `[${rows.join(',')}]`;
+}

@@ -1,0 +1,49 @@
+import type { Table } from './tables.ts';
+
+/** The values of a row's primary key. */
+export type Key = readonly (string | number)[];
+
+/** Rows of a table in the order of the key: those behind one key, up to another one and with it. */
+export interface Range {
+  readonly after: Key | undefined;
+  readonly to: Key | undefined;
+}
+
+/** How many rows a range has, and a digest of all that must be equal in them. */
+export interface Sum {
+  readonly rows: number;
+  readonly digest: string;
+}
+
+/** What stands in the table of the installation. */
+export interface Installation {
+  readonly storeId: string;
+  readonly accessVersion: number;
+}
+
+/**
+ * A database that is copied from, as of one moment, or to. A row on its way is a JSON object on a line of its own, the
+ * same text from every engine: its columns in the order of `carried`, bytes as hexadecimal digits. A digest is the
+ * SHA-256 of such lines, less the loose column.
+ */
+export interface Side {
+  /** Tells this database from every other one. */
+  identity(): Promise<string>;
+  installation(): Promise<Installation>;
+  count(table: Table): Promise<number>;
+  /** The key of the last row of the page behind a key; undefined where the rows left do not fill one. */
+  pageEnd(table: Table, after: Key | undefined): Promise<Key | undefined>;
+  sum(table: Table, range: Range): Promise<Sum>;
+  rows(table: Table, range: Range): Promise<readonly string[]>;
+  close(): Promise<void>;
+}
+
+export interface Target extends Side {
+  /** Removes rows, told by their keys alone. Each call is one commit. */
+  remove(table: Table, rows: readonly string[]): Promise<void>;
+  /** Adds rows, and replaces those of a table that others refer to. Each call is one commit. */
+  put(table: Table, rows: readonly string[]): Promise<void>;
+  setInstallation(installation: Installation): Promise<void>;
+  /** Lets the engine learn what it holds now. */
+  settle(): Promise<void>;
+}

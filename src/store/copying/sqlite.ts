@@ -1,0 +1,220 @@
+import { Database, type Statement } from 'bun:sqlite';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { Refusal } from '../../domain/fault.ts';
+import type { Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { membersOf } from '../../domain/resource.ts';
+import { checksum } from '../checksum.ts';
+import type { Program } from '../migrations.ts';
+import { connect, MAPPED_BYTES_MAX, retryWhileBusy } from '../sqlite/connection.ts';
+import { SQLITE } from '../sqlite/dialect.ts';
+import { judgeSchema } from '../sqlite/migrate.ts';
+import { knownMigrations, openSqlite } from '../sqlite/open.ts';
+import { proveNoOrphan } from '../sqlite/place.ts';
+import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
+import { proveNewest } from './schema.ts';
+import type { Key, Side, Target } from './side.ts';
+import { carried, type Table } from './tables.ts';
+import {
+  onConflict,
+  pageEndWithin,
+  SELECT_INSTALLATION,
+  type Text,
+  UPDATE_INSTALLATION,
+  within,
+} from './texts.ts';
+
+type Row = Readonly<Record<string, string | number | null>>;
+
+/** A SQLite file that is copied from: one read transaction, beside whoever writes. */
+export async function openSqliteSource(path: string, program: Program): Promise<Side> {
+  const db = await openToRead(path);
+  try {
+    proveSchema(db, 'source', program);
+    await retryWhileBusy(() => {
+      db.run('begin');
+      // A transaction sees the moment of its first read.
+      db.query('select count(*) from instance').get();
+    }, LIMITS.startWaitMsMax);
+    return reading(db);
+  } catch (error) {
+    db.close(false);
+    throw error;
+  }
+}
+
+async function openToRead(path: string): Promise<Database> {
+  if (path === ':memory:') throw new Refusal('a database in memory ends with its process: name a file');
+  proveNoOrphan(path);
+  if (!existsSync(path)) throw new Refusal('there is no database there');
+  return retryWhileBusy(() => {
+    const db = new Database(path, { readonly: true, strict: true });
+    db.run('pragma busy_timeout = 0');
+    db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
+    return db;
+  }, LIMITS.startWaitMsMax);
+}
+
+function proveSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
+  const newest = knownMigrations().at(-1)?.version ?? 0;
+  proveNewest(judgeSchema(db, 'auto', newest, version), newest, which);
+}
+
+/** A SQLite file that is copied to, made where there is none. */
+export async function openSqliteTarget(path: string, program: Program): Promise<Target> {
+  if (existsSync(path) && statSync(path).size > 0) {
+    const looking = await openToRead(path);
+    try {
+      proveSchema(looking, 'target', program);
+    } finally {
+      looking.close(false);
+    }
+  }
+  await (await openSqlite(path, 'check', program)).close();
+  const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
+  db.run(`pragma cache_size = -${CACHE_KIB}`);
+  return writing(db);
+}
+
+/** New rows go into every index, all over it. */
+const CACHE_KIB = 262_144;
+
+function reading(db: Database): Side {
+  const prepared = preparing(db);
+  const kinds = kindsOf(db);
+  const lines = (table: Table, columns: readonly string[], range: Text): string[] => {
+    const members = columns.map((column) => `'${column}', ${told(kinds(table.name), column)}`).join(', ');
+    const found = prepared(`select json_object(${members}) ${range.text}`).values(...range.values);
+    return (found as string[][]).map(([line]) => line as string);
+  };
+  return {
+    async identity() {
+      const { dev, ino } = statSync(realpathSync(db.filename));
+      return `sqlite ${dev}:${ino}`;
+    },
+    async installation() {
+      const row = prepared(SELECT_INSTALLATION).get() as Row | null;
+      return { storeId: String(row?.store_id ?? ''), accessVersion: Number(row?.access_version ?? 0) };
+    },
+    count: async ({ name }) => Number(prepared(`select count(*) from ${name}`).values()[0]?.[0]),
+    async pageEnd(table, after) {
+      const { text, values } = pageEndWithin(table, after);
+      return prepared(`select ${table.key.join(', ')} ${text}`).values(...values)[0] as Key | undefined;
+    },
+    async sum(table, range) {
+      const found = lines(table, table.columns, within(table, range));
+      const digest = new Bun.CryptoHasher('sha256').update(found.join('\n')).digest('hex');
+      return { rows: found.length, digest };
+    },
+    rows: async (table, range) => lines(table, carried(table), within(table, range)),
+    close: async () => db.close(false),
+  };
+}
+
+function told(kinds: ReadonlyMap<string, string>, column: string): string {
+  const kind = kinds.get(column);
+  if (kind === undefined) throw new Error(`no table has a column ${column}`);
+  // Without bytes there are no digits either: the function would answer an empty text.
+  return kind === 'BLOB' ? `iif(${column} is null, null, lower(hex(${column})))` : column;
+}
+
+function writing(db: Database): Target {
+  const prepared = preparing(db);
+  const kinds = kindsOf(db);
+  const insertions = new Map<Table, Insertion>();
+
+  function insertionOf(table: Table): Insertion {
+    const insertion = insertions.get(table) ?? insertionInto(table, kinds(table.name));
+    insertions.set(table, insertion);
+    return insertion;
+  }
+
+  const inOneCommit = (work: () => void): Promise<void> =>
+    retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.startWaitMsMax);
+
+  return {
+    ...reading(db),
+    remove(table, rows) {
+      const removal = prepared(
+        `delete from ${table.name} where ${table.key.map((column) => `${column} = ?`).join(' and ')}`,
+      );
+      return inOneCommit(() => {
+        for (const line of rows) {
+          const row = JSON.parse(line) as Row;
+          removal.run(...table.key.map((column) => row[column] as string | number));
+        }
+      });
+    },
+    put(table, rows) {
+      const { text, valuesOf } = insertionOf(table);
+      const insert = prepared(text);
+      return inOneCommit(() => {
+        for (const line of rows) insert.run(...valuesOf(JSON.parse(line) as Row));
+      });
+    },
+    setInstallation: ({ storeId, accessVersion }) =>
+      inOneCommit(() => prepared(UPDATE_INSTALLATION).run(storeId, accessVersion)),
+    settle: async () => undefined,
+  };
+}
+
+interface Insertion {
+  readonly text: string;
+  readonly valuesOf: (row: Row) => SqlValue[];
+}
+
+/** With all that this engine keeps beside the columns of a description, as for any other record. */
+function insertionInto(table: Table, kinds: ReadonlyMap<string, string>): Insertion {
+  const { resource, loose } = table;
+  const columns = carried(table);
+  const isBytes = columns.map((column) => kinds.get(column) === 'BLOB');
+  const own = (row: Row): SqlValue[] =>
+    columns.map((column, at) => {
+      const value = row[column] ?? null;
+      return isBytes[at] && value !== null ? Uint8Array.fromHex(String(value)) : value;
+    });
+  if (!resource) {
+    const places = columns.map((column) => (column === loose ? FREE_ORDINAL : `$${column}`));
+    const numbered = places.join(', ').replace(/\$(\w+)/g, (_, name) => `?${columns.indexOf(name) + 1}`);
+    const text = `insert into ${table.name} (${columns.join(', ')}) values (${numbered})`;
+    return { text: text + onConflict(table), valuesOf: own };
+  }
+  const summed = membersOf(resource).filter(({ placement }) => placement.summed);
+  const sums = summed.map(({ name }) => summedColumn(name));
+  const { text, lead } = SQLITE.insertion(resource, [...columns, ...sums]);
+  const id = table.key.at(-1) as string;
+  return {
+    text: text + onConflict(table, sums),
+    valuesOf: (row) => [
+      ...lead(row[id] as Uuid),
+      ...own(row),
+      ...summed.map(({ name }) => checksum(String(row[comparedColumn(resource, name)]))),
+    ],
+  };
+}
+
+/** Here no two answers to one client have one ordinal: the second of two becomes the newest. */
+const FREE_ORDINAL = `case when exists (select 1 from idempotency where client_id = $client_id and ordinal = $ordinal)
+  then (select max(ordinal) + 1 from idempotency where client_id = $client_id) else $ordinal end`;
+
+function preparing(db: Database): (text: string) => Statement<unknown, SqlValue[]> {
+  const kept = new Map<string, Statement<unknown, SqlValue[]>>();
+  return (text) => {
+    const statement = kept.get(text) ?? db.prepare<unknown, SqlValue[]>(text);
+    kept.set(text, statement);
+    return statement;
+  };
+}
+
+/** The kinds of a table's columns, as the schema has them. */
+function kindsOf(db: Database): (table: string) => ReadonlyMap<string, string> {
+  const known = new Map<string, ReadonlyMap<string, string>>();
+  return (table) => {
+    const columns = db.query<{ name: string; type: string }, [string]>(
+      'select name, type from pragma_table_info(?)',
+    );
+    const found = known.get(table) ?? new Map(columns.all(table).map(({ name, type }) => [name, type]));
+    known.set(table, found);
+    return found;
+  };
+}

@@ -1,0 +1,90 @@
+import type { Resource } from '../../domain/resource.ts';
+import { keyColumns } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { dependentsOf } from '../cascade.ts';
+import { statementsOf } from '../postgres/dialect.ts';
+
+/** A table as every engine has it. What an engine keeps beside that is made anew by the one that is copied to. */
+export interface Table {
+  readonly name: string;
+  /** The columns of the primary key: pages are read in their order. */
+  readonly key: readonly string[];
+  /** What must be equal in the end, the key among it. */
+  readonly columns: readonly string[];
+  /** A column that goes along, of which an engine may need another value. */
+  readonly loose?: string;
+  /** Rows of other tables refer to its rows, which are therefore replaced where they are. */
+  readonly isReferredTo: boolean;
+  /** How many rows are read, compared and written at a time. */
+  readonly pageRows: number;
+  /** The description of its rows, where there is one. */
+  readonly resource?: Resource;
+}
+
+const PAGE_ROWS = 4_000;
+/** Of rows that may be as long as a body is. */
+const LONG_PAGE_ROWS = 200;
+
+/** The installation itself: its row is written last, and says until then that the copy is not finished. */
+export const INSTANCE: Table = table('instance', ['singleton'], ['store_id', 'access_version']);
+
+/** Every other table, each behind those that it refers to. What a database says of its own schema stays its own. */
+export const TABLES: readonly Table[] = [
+  table('keyring', ['key_id'], ['sealed', 'created_at']),
+  table('signing_key', ['kid'], ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at']),
+  {
+    ...table(
+      'client',
+      ['client_id'],
+      [
+        ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
+        ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
+      ],
+    ),
+    isReferredTo: true,
+  },
+  table('client_realm', ['client_id', 'realm_id'], []),
+  ...RESOURCES.map(tableOf),
+  table('purge', ['realm_id', 'id', 'resource'], ['since']),
+  {
+    ...table(
+      'idempotency',
+      ['realm_id', 'client_id', 'key'],
+      ['body', 'status', 'record_id', 'user_id', 'answer_sealed', 'at', 'expires_at'],
+    ),
+    // Two answers to one client may share a place in the order of forgetting, or must not, as an engine has it.
+    loose: 'ordinal',
+    pageRows: LONG_PAGE_ROWS,
+  },
+  table('realm_clock', ['realm_id'], ['seq']),
+  table(
+    'change',
+    ['realm_id', 'seq'],
+    ['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
+  ),
+];
+
+/** The table that is only ever added to: what stands in it tells which of two databases went on from the other. */
+export const CHANGE: Table = TABLES.at(-1) as Table;
+
+function table(name: string, key: readonly string[], others: readonly string[]): Table {
+  return { name, key, columns: [...key, ...others], isReferredTo: false, pageRows: PAGE_ROWS };
+}
+
+function tableOf(resource: Resource): Table {
+  const [realm = '', ...below] = keyColumns(resource);
+  return {
+    name: resource.table,
+    key: [realm, ...below.slice(-1)],
+    // This engine keeps nothing beside what the description says.
+    columns: statementsOf(resource).columns,
+    isReferredTo: dependentsOf(resource, RESOURCES).length > 0,
+    pageRows: PAGE_ROWS,
+    resource,
+  };
+}
+
+/** The columns of a row on its way, in their order. */
+export function carried({ columns, loose }: Table): readonly string[] {
+  return loose === undefined ? columns : [...columns, loose];
+}

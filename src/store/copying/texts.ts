@@ -1,0 +1,40 @@
+import type { Key, Range } from './side.ts';
+import type { Table } from './tables.ts';
+
+/** A statement whose places are `?`. */
+export interface Text {
+  readonly text: string;
+  readonly values: Key;
+}
+
+/** The rows of a range in the order of the key: what stands behind the columns of a select. */
+export function within({ name, key }: Table, { after, to }: Range): Text {
+  const columns = `(${key.join(', ')})`;
+  const places = `(${key.map(() => '?').join(', ')})`;
+  const conditions = [
+    ...(after ? [`${columns} > ${places}`] : []),
+    ...(to ? [`${columns} <= ${places}`] : []),
+  ];
+  const where = conditions.length === 0 ? '' : ` where ${conditions.join(' and ')}`;
+  return {
+    text: `from ${name}${where} order by ${key.join(', ')}`,
+    values: [...(after ?? []), ...(to ?? [])],
+  };
+}
+
+/** The last row of the page behind a key. */
+export function pageEndWithin(table: Table, after: Key | undefined): Text {
+  const { text, values } = within(table, { after, to: undefined });
+  return { text: `${text} limit 1 offset ${table.pageRows - 1}`, values };
+}
+
+/** What an insert does where the key is there: it replaces the row, if that is wanted. */
+export function onConflict({ key, columns, isReferredTo }: Table, derived: readonly string[] = []): string {
+  if (!isReferredTo) return '';
+  const others = [...columns.filter((column) => !key.includes(column)), ...derived];
+  const assignments = others.map((column) => `${column} = excluded.${column}`).join(', ');
+  return ` on conflict (${key.join(', ')}) do update set ${assignments}`;
+}
+
+export const SELECT_INSTALLATION = 'select store_id, access_version from instance';
+export const UPDATE_INSTALLATION = 'update instance set store_id = ?, access_version = ?';

@@ -1,0 +1,126 @@
+import { Refusal } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { openAccess } from '../access.ts';
+import type { EngineInspection } from '../engine.ts';
+import type { Migration } from '../migrations.ts';
+import { questionsOver } from '../questions.ts';
+import { openSealed } from '../sealed.ts';
+import type { SqlValue } from '../statements.ts';
+import type { Transactions } from '../transactions.ts';
+import type { PostgresAddress } from './address.ts';
+import { POSTGRES } from './dialect.ts';
+import { rightsOf } from './inspection_rights.ts';
+import { schemaDifferences } from './inspection_schema.ts';
+import { serverOf } from './inspection_server.ts';
+import { openAlone } from './primary.ts';
+import { openStream, type Stream } from './streaming.ts';
+import { BEGIN_READING } from './transactions.ts';
+
+/** The engine itself ends what takes longer. */
+export const BEGIN_QUESTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;
+const BEGIN_BY_TABLE = [
+  BEGIN_QUESTION,
+  ...['indexscan', 'indexonlyscan', 'bitmapscan'].map((way) => `set local enable_${way} = off`),
+].join('; ');
+/** How much later it is given up where the engine does not answer at all. */
+const PATIENCE_MS = 5_000;
+
+const HAS_SCHEMA = `select exists (select 1 from pg_class
+  where relnamespace = to_regnamespace(quote_ident(current_schema())) and relname = 'migration') as is_there`;
+const NOT_PLAIN = '[^ -~]';
+
+/**
+ * Opens a database to look at it, over connections of its own: every transaction only reads, and each question has a
+ * moment of its own, so that nothing of the past is kept for as long as all of them take.
+ */
+export async function inspectPostgres(
+  address: PostgresAddress,
+  known: readonly Migration[],
+): Promise<EngineInspection> {
+  // Nothing is asked twice.
+  const stream = openStream(
+    await openAlone({ ...address, isPrepared: false }),
+    LIMITS.questionMsMax + PATIENCE_MS,
+  );
+  const rows: Ask = (text, ...values) => stream.rows(BEGIN_QUESTION, text, values);
+  try {
+    const [found] = await Array.fromAsync(rows<{ is_there: boolean }>(HAS_SCHEMA));
+    if (!found?.is_there) throw new Refusal('there is no schema in this database: authrealm init makes it');
+    return inspectionOver(stream, rows, address, known);
+  } catch (error) {
+    await stream.close();
+    throw error;
+  }
+}
+
+/** How the questions about the engine itself are asked. */
+export type Ask = <T>(text: string, ...values: readonly SqlValue[]) => AsyncGenerator<T>;
+
+function inspectionOver(
+  stream: Stream,
+  rows: Ask,
+  address: PostgresAddress,
+  known: readonly Migration[],
+): EngineInspection {
+  const questions = questionsOver({
+    rows,
+    rowsByTable: (text, ...values) => stream.rows(BEGIN_BY_TABLE, text, values),
+    unindexed: '',
+    isNotPlain: (column) => `${column} ~ '${NOT_PLAIN}'`,
+  });
+  return {
+    ...questions,
+    engine: () => versionOf(rows),
+    server: () => serverOf(rows, address),
+    rights: () => rightsOf(rows),
+    migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
+    schema: () => schemaDifferences(rows, questions.applied, known),
+    integrity: () => complaintsOf(rows),
+    // Only where checksums stand beside texts there are any to be wrong.
+    wrongSums: () => [],
+    accessOf() {
+      const transactions = readingOver(rows);
+      return { access: openAccess(transactions), sealed: openSealed(transactions, POSTGRES) };
+    },
+    close: () => stream.close(),
+  };
+}
+
+/** Each statement of a piece of work has a moment of its own: what is looked for here does not move. */
+function readingOver(rows: Ask): Transactions {
+  return {
+    async read(work) {
+      const going = work();
+      let step = going.next();
+      while (!step.done) {
+        const asked = step.value;
+        if ('statements' in asked) throw new Error('who looks writes nothing');
+        const told = await Array.fromAsync(rows<Record<string, unknown>>(asked.text, ...asked.values));
+        step = going.next({ rows: told, count: told.length });
+      }
+      return step.value;
+    },
+    write: () => Promise.reject(new Error('who looks writes nothing')),
+    giveWay: async () => undefined,
+  };
+}
+
+async function versionOf(rows: Ask): Promise<string> {
+  const [told] = await Array.fromAsync(
+    rows<{ version: string }>(`select current_setting('server_version') as version`),
+  );
+  return `postgres ${told?.version}`;
+}
+
+const CHECKSUM_FAILURES =
+  'select checksum_failures as count from pg_stat_database where datname = current_database() and checksum_failures > 0';
+const INVALID_INDEXES = `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+  where c.relnamespace = to_regnamespace(quote_ident(current_schema())) and not (i.indisvalid and i.indisready) order by 1`;
+
+/** Rows are read by the other checks; what is damaged on the way is told by the engine there. */
+async function* complaintsOf(rows: Ask): AsyncGenerator<string> {
+  for await (const { count } of rows<{ count: string }>(CHECKSUM_FAILURES))
+    yield `the engine has read ${count} pages whose checksum was wrong: see its log, and restore a backup`;
+  for await (const { name } of rows<{ name: string }>(INVALID_INDEXES))
+    yield `index ${name} is not complete, and nothing is found by it: reindex it`;
+}

@@ -1,0 +1,95 @@
+import type { EngineState } from '../../directory/inspection.ts';
+import type { PostgresAddress } from './address.ts';
+import type { Ask } from './inspection.ts';
+import { openAlone } from './primary.ts';
+
+/** The releases that this program was run on. */
+const MAJOR_MIN = 15;
+const MAJOR_MAX = 18;
+
+interface Told {
+  readonly version: number;
+  readonly fsync: string;
+  readonly synchronous_commit: string;
+  readonly full_page_writes: string;
+  readonly data_checksums: string;
+  readonly synchronous_standby_names: string;
+  readonly unlogged: string | null;
+}
+
+const SETTINGS = [
+  'fsync',
+  'synchronous_commit',
+  'full_page_writes',
+  'data_checksums',
+  'synchronous_standby_names',
+];
+
+/** As they are for whoever asks: a role or a database may have settings of its own. */
+const TOLD = `
+  select current_setting('server_version_num')::integer / 10000 as version,
+    ${SETTINGS.map((name) => `current_setting('${name}') as ${name}`).join(', ')},
+    (select string_agg(relname::text, ', ' order by relname) from pg_class
+      where relnamespace = to_regnamespace(quote_ident(current_schema())) and relkind = 'r'
+        and relpersistence = 'u') as unlogged`;
+
+/** What decides whether a write that was acknowledged is there after a crash, and who stands in between. */
+export async function serverOf(rows: Ask, address: PostgresAddress): Promise<EngineState> {
+  const [told] = await Array.fromAsync(rows<Told>(TOLD));
+  if (!told) return { facts: [], findings: ['the engine does not tell its settings'] };
+  const pooler = await lookForPooler(address);
+  return {
+    facts: [
+      ...SETTINGS.map((name) => `${name} = ${told[name as keyof Told]}`),
+      ...(pooler.isThere ? ['a pooler hands connections on after each transaction'] : []),
+    ],
+    findings: [...losses(told), ...(pooler.mixesStatements ? [POOLER_ADVICE] : [])],
+  };
+}
+
+const POOLER_ADVICE =
+  'the pooler does not keep prepared statements of its clients apart, and one could be taken for another: add ' +
+  'prepare=off to the parameters of --database';
+
+function losses({ version, fsync, synchronous_commit, full_page_writes, unlogged }: Told): readonly string[] {
+  const found: (string | false)[] = [
+    (version < MAJOR_MIN || version > MAJOR_MAX) &&
+      `this program was run on PostgreSQL ${MAJOR_MIN} to ${MAJOR_MAX}, and this is ${version}`,
+    fsync === 'off' &&
+      'fsync is off: a crash of the machine can damage every table, or lose what was written',
+    synchronous_commit === 'off' &&
+      'synchronous_commit is off: a crash loses the last writes that were acknowledged',
+    full_page_writes === 'off' &&
+      'full_page_writes is off: a crash of the machine can damage pages, unless its file system writes them whole',
+    unlogged !== null && `${unlogged}: not logged, and emptied by a crash: alter table … set logged`,
+  ];
+  return found.filter((says) => says !== false);
+}
+
+interface Pooler {
+  readonly isThere: boolean;
+  readonly mixesStatements: boolean;
+}
+
+/** Names that the driver gives to prepared statements, as every client does; a pooler that keeps them apart has its own. */
+const WHO = `select pg_backend_pid() as pid, $1::text as word,
+  exists (select 1 from pg_prepared_statements where name ~ '^P[0-9]+$') as has_names_of_driver`;
+
+/**
+ * Asks the same twice over one connection, and lets another one take the place of the engine's end in between. Only a
+ * pooler moves the first one elsewhere then.
+ */
+async function lookForPooler(address: PostgresAddress): Promise<Pooler> {
+  const [mine, other] = await Promise.all([openAlone(address), openAlone({ ...address, isPrepared: false })]);
+  const who = async () => (await mine.unsafe(WHO, ['']))[0];
+  try {
+    const before = await who();
+    await other.unsafe('begin');
+    await other.unsafe('select 1');
+    const after = await who();
+    const isThere = after.pid !== before.pid;
+    return { isThere, mixesStatements: isThere && after.has_names_of_driver };
+  } finally {
+    await Promise.all([mine.close({ timeout: 0 }), other.close({ timeout: 0 })]);
+  }
+}

@@ -1,0 +1,18 @@
+import { LIMITS } from '../../domain/limits.ts';
+
+/**
+ * What the engine ends by itself, so that nothing goes on there which was given up here, even where it never hears of
+ * that. Said for one transaction: a pooler hands its connections on, and takes no such thing at their start.
+ */
+const BOUNDS = [
+  `set local statement_timeout = ${LIMITS.statementMsMax}`,
+  `set local lock_timeout = ${LIMITS.statementMsMax}`,
+  `set local idle_in_transaction_session_timeout = ${LIMITS.storeWaitMsMax}`,
+].join('; ');
+
+export const BEGIN_WRITING = `begin; ${BOUNDS}`;
+
+/** One moment for all statements of a piece of work that only reads. */
+export const BEGIN_READING = 'begin isolation level repeatable read, read only';
+
+export const BEGIN_SHORT_READING = `${BEGIN_READING}; ${BOUNDS}`;

@@ -1,0 +1,95 @@
+import type { SQL } from 'bun';
+import { Refusal } from '../../domain/fault.ts';
+import type { Applied } from '../migrations.ts';
+import { type Place, quoted } from './rights.ts';
+import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
+
+type Asked = Pick<SQL, 'unsafe'>;
+
+const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
+
+/** What extensions have brought belongs to nobody. */
+const LOOK = `
+  select current_user::text as role, current_schema()::text as schema,
+    (select count(*)::integer from pg_class c where ${IN_SCHEMA} and c.relkind in ('r', 'p')
+      and not exists (select 1 from pg_depend d where d.objid = c.oid and d.deptype = 'e')) as tables,
+    (select count(*)::integer from pg_class c join pg_attribute a on a.attrelid = c.oid where ${IN_SCHEMA}
+      and (c.relname, a.attname) in (('migration', 'program_version'), ('instance', 'access_version'))) as marks,
+    (select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.oid = to_regclass('realm_clock')) as schema_of_ours`;
+const NEWEST = 'select version, program_version from migration order by version desc limit 1';
+
+interface Look {
+  readonly role: string;
+  readonly schema: string | null;
+  readonly tables: number;
+  readonly marks: number;
+  readonly schema_of_ours: string | null;
+}
+
+/** Where the tables of who asks are. Throws Refusal where there is no place for them. */
+export async function placeOf(sql: Asked): Promise<Place> {
+  const { role, schema } = await look(sql);
+  return { role, schema };
+}
+
+async function look(sql: Asked): Promise<Look & Place> {
+  const [found] = (await sql.unsafe(LOOK)) as [Look];
+  const { role, schema } = found;
+  if (schema !== null) return { ...found, schema };
+  throw new Refusal(
+    `role ${role} sees no schema to have its tables in: grant it usage of one, and alter role ${quoted(role)} set ` +
+      'search_path to that one',
+  );
+}
+
+/** The newest migration there is. Throws Refusal for a schema of another program. */
+export async function newestApplied(sql: Asked): Promise<Applied | undefined> {
+  const { role, schema, tables, marks, schema_of_ours: ours } = await look(sql);
+  if (marks === 2) return readNewest(sql, role, schema);
+  if (ours !== null && ours !== schema) {
+    throw new Refusal(
+      `the tables of authrealm are in schema ${ours}, and role ${role} would make others in ${schema}: alter role ` +
+        `${quoted(role)} set search_path to the one that is meant`,
+    );
+  }
+  if (tables === 0) return undefined;
+  throw new Refusal(
+    `schema ${schema} of this database belongs to another program: it has tables, but none of authrealm. Name another ` +
+      'database, or give the role a schema of its own',
+  );
+}
+
+async function readNewest(sql: Asked, role: string, schema: string): Promise<Applied | undefined> {
+  try {
+    const [newest] = (await sql.unsafe(NEWEST)) as Applied[];
+    return newest;
+  } catch (error) {
+    if (stateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
+    throw new Refusal(
+      `role ${role} may not read the tables in schema ${schema}: start once with --migrate-database naming their owner, ` +
+        `which grants it, or as their owner: grant select, insert, update, delete on all tables in schema ` +
+        `${quoted(schema)} to ${quoted(role)}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Proves that a role finds the tables of `made`: a schema with the name of a role is its own before any other. Throws
+ * Refusal otherwise.
+ */
+export async function proveSameSchema(sql: Asked, made: Place): Promise<void> {
+  const { role, schema } = await look(sql);
+  if (schema === made.schema) return;
+  throw new Refusal(
+    `role ${role} looks for its tables in schema ${schema}, and role ${made.role} makes them in ${made.schema}: alter ` +
+      `role ${quoted(role)} set search_path to ${quoted(made.schema)}`,
+  );
+}
+
+/** The role that asks, whatever it may see. */
+export async function roleOf(sql: Asked): Promise<string> {
+  const [found] = (await sql.unsafe(LOOK)) as [Look];
+  return found.role;
+}

@@ -1,0 +1,61 @@
+import type { SQL } from 'bun';
+import type { SqlValue } from '../statements.ts';
+import { numbered, type Sent, sent } from './places.ts';
+import { OWN, stateOf, Trouble, troubleOf } from './trouble.ts';
+
+const BATCH_ROWS = 1_000;
+
+/** Rows of one connection that nobody shares, for whoever has time. */
+export interface Stream {
+  /**
+   * The rows of a statement with the places `?`, some at a time, in a transaction of their own that `opening` begins.
+   * The one before must be at its end.
+   */
+  rows<T>(opening: string, text: string, values: readonly SqlValue[]): AsyncGenerator<T>;
+  close(): Promise<void>;
+}
+
+/** `waitMsMax`: how long a batch of rows is waited for. */
+export function openStream(sql: SQL, waitMsMax: number): Stream {
+  async function ask(text: string, values: readonly Sent[] = []): Promise<readonly unknown[]> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      reject(new Trouble(OWN.late));
+      // What stalls never ends, and nothing behind it is answered.
+      sql.close({ timeout: 0 }).catch(() => undefined);
+    }, waitMsMax);
+    try {
+      return await Promise.race([sql.unsafe(text, [...values]), late]);
+    } catch (error) {
+      throw tellable(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    async *rows<T>(opening: string, text: string, values: readonly SqlValue[]) {
+      for (const statement of opening.split('; ')) await ask(statement);
+      try {
+        const { text: said, order } = numbered(text);
+        await ask(`declare told no scroll cursor for ${said}`, sent(values, order));
+        for (;;) {
+          const rows = (await ask(`fetch ${BATCH_ROWS} from told`)) as readonly T[];
+          yield* rows;
+          if (rows.length < BATCH_ROWS) return;
+        }
+      } finally {
+        await ask('rollback').catch(() => undefined);
+      }
+    },
+    close: () => sql.close({ timeout: 0 }),
+  };
+}
+
+/** What is not there or not granted: the engine names tables and columns then, and no values. */
+const ABOUT_SCHEMA = /^42/;
+
+function tellable(error: unknown): unknown {
+  if (ABOUT_SCHEMA.test(stateOf(error) ?? '')) return new Error((error as Error).message);
+  return troubleOf(error) ?? error;
+}

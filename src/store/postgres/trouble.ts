@@ -1,0 +1,78 @@
+import { SQL } from 'bun';
+
+/**
+ * Trouble of the engine or of the way there, by its code alone: texts of the engine and of the driver name values, so
+ * none of them goes further than this.
+ */
+export class Trouble extends Error {
+  /** The engine's SQLSTATE, the code of the driver or of TLS, or one of ours. */
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`PostgreSQL or the way to it: ${code}`);
+    this.name = 'Trouble';
+    this.code = code;
+  }
+}
+
+/** Codes of ours. */
+export const OWN = {
+  late: 'DATABASE_LATE',
+  crowded: 'DATABASE_CONNECTIONS_BUSY',
+  standby: 'DATABASE_STANDBY',
+  rolledBack: 'DATABASE_ROLLED_BACK',
+  hostUnknown: 'DATABASE_HOST_UNKNOWN',
+  passwordFile: 'DATABASE_PASSWORD_FILE',
+  rootCertificates: 'DATABASE_ROOT_CERTIFICATES',
+} as const;
+
+/** The trouble that an error tells of; undefined for one of another kind. */
+export function troubleOf(error: unknown): Trouble | undefined {
+  if (error instanceof Trouble) return error;
+  return error instanceof SQL.SQLError ? driverTrouble(error) : undefined;
+}
+
+/** The same for what the driver threw, whose errors about TLS are of no kind of its own. */
+export function driverTrouble(error: unknown): Trouble | undefined {
+  if (error instanceof Trouble) return error;
+  const code = stateOf(error) ?? (error as { readonly code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? new Trouble(code) : undefined;
+}
+
+/** The SQLSTATE that a server sent. */
+export function stateOf(error: unknown): string | undefined {
+  return error instanceof SQL.PostgresError ? error.errno : undefined;
+}
+
+/** Data and rules that no statement of ours should meet, and statements that the engine cannot read. */
+const BUG = /^(?:2[23]...|42(?!501|703|P01|P05)...)$/;
+
+/** Whether nothing that an operator does helps. */
+export function isBug({ code }: Trouble): boolean {
+  return BUG.test(code);
+}
+
+/** Who asks has not been granted what it needs. */
+export const INSUFFICIENT_PRIVILEGE = '42501';
+/** The server is there, and has no room for one more connection. */
+export const TOO_MANY_CONNECTIONS = '53300';
+
+/** A connection ended, or no new one is accepted: another host may be the one to ask. */
+const LOST = /^(?:ERR_POSTGRES_CONNECTION_|57P|08|25006|25P0[34])/;
+/** What is sent is taken, and nothing comes back. */
+const STALLED = /^(?:ERR_POSTGRES_CONNECTION_(?:TIMEOUT|FAILED)|DATABASE_LATE)$/;
+
+/** What trouble says about the host it is with; `unclear` where all connections were busy, or not even made. */
+export function omenOf({ code }: Trouble): 'none' | 'lost' | 'unclear' | 'stalled' {
+  if (code === OWN.crowded) return 'unclear';
+  if (STALLED.test(code)) return 'stalled';
+  return LOST.test(code) ? 'lost' : 'none';
+}
+
+/**
+ * Whether a commit that failed so left nothing behind: the engine said why it refused. Where the connection or the
+ * server ended, nobody knows.
+ */
+export function isRefusedCommit({ code }: Trouble): boolean {
+  return /^(?!08|57|58|XX)[0-9A-Z]{5}$/.test(code);
+}

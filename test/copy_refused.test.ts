@@ -1,0 +1,207 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../src/ambient.ts';
+import { realm } from '../src/domain/resources.ts';
+import { bring, multitude } from './bringing.ts';
+import { copy, type Engine, everything, freshKey, freshOf, serveWorld } from './copying.ts';
+import type { TestDatabase } from './database.ts';
+import { freshFolder, put, realmMembers } from './kit.ts';
+import { sharedServer } from './postgres_server.ts';
+import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
+
+/** What `authrealm copy` will not do: it says why and what to do, and leaves the target as it is. */
+
+setDefaultTimeout(120_000);
+
+const key = freshKey();
+const ENGINES = ['sqlite', 'postgres'] as const;
+
+/** A database with a realm in it. */
+async function inhabited(engine: Engine): Promise<TestDatabase> {
+  const database = await freshOf(engine, key);
+  const service = await serveWorld(database);
+  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await service.stop();
+  return database;
+}
+
+async function refused(from: { readonly url: string }, to: { readonly url: string }): Promise<string> {
+  const { stdout, stderr, code } = await copy(from, to);
+  expect([code, stdout.includes('equal;')]).toEqual([1, false]);
+  return stderr;
+}
+
+describe.each(ENGINES)('%s', (engine) => {
+  test('is not copied onto itself', async () => {
+    const database = await inhabited(engine);
+    const before = await everything(database);
+    expect(await refused(database, database)).toContain('are one database: name two');
+    expect(await everything(database)).toEqual(before);
+  });
+
+  test('is no target where another installation is in it', async () => {
+    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+    const before = await everything(target);
+    expect(await refused(source, target)).toContain('holds another installation');
+    expect(await everything(target)).toEqual(before);
+  });
+
+  test('is no target while the copy of another installation into it has not ended', async () => {
+    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+    await target.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    expect(await refused(source, target)).toContain('unfinished copy of another installation');
+  });
+
+  test('is no source before a copy into it has ended', async () => {
+    const [source, target] = [await inhabited(engine), await freshOf('sqlite', key)];
+    await source.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    expect(await refused(source, target)).toContain('is itself an unfinished copy');
+    expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
+  });
+
+  test.each([
+    ['a record', async (target: TestDatabase) => void (await writeRealm(target)), 'its change log'],
+    [
+      'a client',
+      async (target: TestDatabase) => void (await clientCreate(target, 'realms:read')),
+      'its clients or keys',
+    ],
+  ])('is no target any more once %s was written to it', async (_, write, why) => {
+    const [source, target] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(source, target)).code).toBe(0);
+    await write(target);
+    const before = await everything(target);
+    const said = await refused(source, target);
+    expect(said).toContain('was written to since it was copied');
+    expect(said).toContain(why);
+    expect(await everything(target)).toEqual(before);
+    // The other way is the way back.
+    expect((await copy(target, source)).code).toBe(0);
+    expect(await everything(source)).toEqual(before);
+  });
+
+  test.each([
+    ['older', 0, 'bring it up first, by authrealm migrate'],
+    ['newer', 99, 'install authrealm'],
+  ])('is neither source nor target with an %s schema', async (_, version, says) => {
+    const [own, other] = [await inhabited(engine), await inhabited('sqlite')];
+    await own.spoil(`update migration set version = ${version}`);
+    const before = await everything(own);
+    expect(await refused(own, await freshOf('sqlite', key))).toContain(says);
+    expect(await refused(other, own)).toContain(says);
+    expect(await everything(own)).toEqual(before);
+  });
+
+  test('is a source only where there is a database', async () => {
+    const [source, target] = [await freshOf(engine, key), await freshOf('sqlite', key)];
+    expect(await refused(source, target)).toMatch(/^authrealm: the source .*there is no database/);
+    expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
+  });
+});
+
+test.each(ENGINES)(
+  'a service that runs on %s answers 503 while a copy into its database has not ended',
+  async (engine) => {
+    const database = await freshOf(engine, key);
+    const service = await serveWorld(database);
+    const token = await service.token('realms:read');
+    const path = '/v2/authentication-realms';
+    expect((await service.get(path, token)).status).toBe(200);
+    await database.spoil(`update instance set store_id = 'unfinished copy of ' || store_id`);
+    service.ambient.advance(1_000);
+    expect((await service.get(path, token)).status).toBe(503);
+    expect((await service.get('/readyz')).status).toBe(503);
+    await database.spoil(
+      `update instance set store_id = substr(store_id, length('unfinished copy of ') + 1)`,
+    );
+    expect((await service.get(path, token)).status).toBe(200);
+    await service.stop();
+  },
+);
+
+async function writeRealm(database: TestDatabase): Promise<void> {
+  const service = await serveWorld(database);
+  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await service.stop();
+}
+
+describe('a URL', () => {
+  test.each(['mysql://user:geheim@host/database', 'postgres://user:geheim@:x/database', 'sqlite::memory:'])(
+    'that names no database to copy is not repeated: %s',
+    async (url) => {
+      const there = await freshOf('sqlite', key);
+      for (const [from, to] of [
+        [there.url, url],
+        [url, there.url],
+      ] as const) {
+        const { stderr, stdout, code } = await copy({ url: from }, { url: to });
+        expect([code, stdout]).toEqual([2, '']);
+        expect(stderr).toMatch(/^authrealm: --(from|to)\b/);
+        expect(stderr).not.toContain('geheim');
+      }
+    },
+  );
+
+  test('is asked for on both sides', async () => {
+    const { stderr, code } = await runCommand([AUTHREALM, 'copy', '--from', 'sqlite:here.db']);
+    expect([code, stderr.includes('--to')]).toEqual([2, true]);
+  });
+
+  test('may stand in the environment', async () => {
+    const [source, target] = [await inhabited('sqlite'), await freshOf('sqlite', key)];
+    const environment = { AUTHREALM_COPY_FROM: source.url, AUTHREALM_COPY_TO: target.url };
+    const { stderr, code } = await runCommand([AUTHREALM, 'copy'], environment);
+    expect([code, stderr]).toEqual([0, '']);
+  });
+});
+
+test('a database of another program is neither', async () => {
+  const [source, path] = [await inhabited('sqlite'), join(freshFolder(), 'notes.txt')];
+  writeFileSync(path, 'these are notes, and no database of any kind');
+  expect(await refused(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
+  expect(await refused({ url: `sqlite:${path}` }, await freshOf('sqlite', key))).toContain(
+    'is no SQLite database',
+  );
+});
+
+test('a folder that is not there is named', async () => {
+  const nowhere = join(freshFolder(), 'not', 'there.db');
+  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${nowhere}` })).toContain(
+    'there is no folder',
+  );
+  const folder = join(freshFolder(), 'folder');
+  mkdirSync(folder);
+  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${folder}` })).toContain('the target');
+});
+
+test('a role that may not write is told so, and a server that is not there', async () => {
+  const [source, target] = [await inhabited('sqlite'), await freshOf('postgres', key)];
+  const name = `reader_${systemAmbient.mintId().replaceAll('-', '')}`;
+  await target.ask(`create role ${name} login password 'geheim'`);
+  const url = new URL(target.url);
+  url.username = name;
+  url.password = 'geheim';
+  const said = await refused(source, { url: url.href });
+  expect(said).toStartWith('authrealm: the target ');
+  expect(said).toContain(name);
+  expect(said).not.toContain('geheim');
+  const { port } = await sharedServer();
+  const gone = await refused(source, { url: target.url.replace(`:${port}`, ':1') });
+  expect(gone).toStartWith('authrealm: the target: ');
+});
+
+test('where the disk is full it ends, and goes on once there is room', async () => {
+  const [source, target] = [await freshOf('sqlite', key), await freshOf('sqlite', key)];
+  const service = await serveWorld(source);
+  await bring(service.vault, multitude(3_000), { pieceBytes: 65_536 });
+  await service.stop();
+  // No file of the process may become longer than this.
+  const bounded = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;
+  const command = ['sh', '-c', bounded, AUTHREALM, 'copy', '--from', source.url, '--to', target.url];
+  const { stderr, code } = await runCommand(command);
+  expect([code, stderr.startsWith('authrealm: the target ')]).toEqual([1, true]);
+  expect(await everything(target)).not.toEqual(await everything(source));
+  expect((await copy(source, target)).code).toBe(0);
+  expect(await everything(target)).toEqual(await everything(source));
+});

@@ -1,0 +1,185 @@
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readableStreamToText } from 'bun';
+
+/** Where daemons of the tests listen. */
+export const HOST = '127.0.0.1';
+const PATIENCE_MS = 30_000;
+
+/** Both PostgreSQL and PgBouncer refuse to run as root. These are the numbers of nobody. */
+const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
+
+/** A program of the user without rights, which ends with the test process. */
+export interface Daemon {
+  readonly pid: number;
+  log(): string;
+  /** Resolves once this holds; rejects when the program ends before, or takes too long. */
+  until(isReady: () => boolean | Promise<boolean>): Promise<void>;
+  /** Sends a signal, and resolves when neither the program nor a child of it is left. */
+  end(signal: NodeJS.Signals): Promise<void>;
+  /** Kills the program and its children. */
+  kill(): Promise<void>;
+}
+
+const daemons: Daemon[] = [];
+
+/** Starts a program in its folder, where it also logs. */
+export function startDaemon(command: readonly string[], folder: string): Daemon {
+  const logPath = join(folder, 'log');
+  const output = openSync(logPath, 'a');
+  const child = Bun.spawn([...command], {
+    ...UNPRIVILEGED,
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '' },
+    stdio: ['ignore', 'pipe', output],
+  });
+  closeSync(output);
+  const pidPath = join(folder, `${child.pid}.pid`);
+  writeFileSync(pidPath, `${child.pid}\n`);
+  let isGone = false;
+  // Nobody writes to standard output, but children inherit it: it ends with the last of them.
+  const gone = Promise.all([child.exited, readableStreamToText(child.stdout)]).then(() => {
+    rmSync(pidPath, { force: true });
+    isGone = true;
+  });
+  const daemon: Daemon = {
+    pid: child.pid,
+    log: () => readFileSync(logPath, 'utf8'),
+    async until(isReady) {
+      const start = performance.now();
+      while (!(await isReady())) {
+        const isLate = performance.now() - start > PATIENCE_MS;
+        if (isGone || isLate) throw new Error(`${command[0]} does not start: ${daemon.log()}`);
+        await Bun.sleep(5);
+      }
+    },
+    async end(signal) {
+      child.kill(signal);
+      child.kill('SIGCONT');
+      await gone;
+    },
+    async kill() {
+      // Halted, it neither sees a child die nor starts another.
+      child.kill('SIGSTOP');
+      const children = isGone ? [] : childrenOf(child.pid);
+      child.kill('SIGKILL');
+      for (const pid of children) killIfThere(pid);
+      await gone;
+    },
+  };
+  daemons.push(daemon);
+  return daemon;
+}
+
+function childrenOf(pid: number): readonly number[] {
+  const listed =
+    process.platform === 'linux'
+      ? readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+      : Bun.spawnSync(['pgrep', '-P', String(pid)]).stdout.toString();
+  return listed.split(/\s+/).filter(Boolean).map(Number);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+/** Runs a program of the user without rights to its end. Throws what it said where that was no success. */
+export async function runAsDaemon(command: readonly string[], folder: string): Promise<void> {
+  const child = Bun.spawn([...command], {
+    ...UNPRIVILEGED,
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '' },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const [errors, code] = await Promise.all([readableStreamToText(child.stderr), child.exited]);
+  if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);
+}
+
+/** A free port below those that outgoing connections take, so that it is free for the next start, too. */
+export function findPort(): number {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    try {
+      Bun.listen({ hostname: HOST, port, socket: { data() {} } }).stop(true);
+      return port;
+    } catch {
+      // Taken: another one.
+    }
+  }
+}
+
+/** Where the daemons of a test process keep their files: RUN_FOLDER is closed to the user without rights. */
+export interface Home {
+  /** For programs: there may be none in memory. */
+  readonly disk: string;
+  /** For data: ten times as fast. Where there is no room in memory, the same folder. */
+  readonly memory: string;
+  readonly watchdog: Bun.Subprocess<'pipe', 'ignore', 'ignore'>;
+}
+
+const MEMORY = '/dev/shm';
+const MEMORY_BYTES_MIN = 2 * 1024 ** 3;
+
+/** Reads until the test process has ended, however it did. Then it ends what still runs, and removes both folders. */
+const WATCHDOG = `trap '' HUP INT TERM
+read -r _
+for file in "$1"/*/*.pid; do
+  [ -f "$file" ] && read -r pid <"$file" && kill -QUIT "$pid" && kill -CONT "$pid"
+done
+tries=0
+while ls "$1"/*/data/postmaster.pid && [ $tries -lt 50 ]; do sleep 0.1; tries=$((tries + 1)); done
+rm -rf "$0" "$1"`;
+
+let home: Home | undefined;
+let folders = 0;
+
+export function openHome(): Home {
+  if (home) return home;
+  const disk = mkdtempSync(join(tmpdir(), 'authrealm-servers-'));
+  const memory = hasMemory() ? mkdtempSync(join(MEMORY, 'authrealm-servers-')) : disk;
+  for (const folder of [disk, memory]) chmodSync(folder, 0o755);
+  const watchdog = Bun.spawn(['sh', '-c', WATCHDOG, disk, memory], { stdio: ['pipe', 'ignore', 'ignore'] });
+  home = { disk, memory, watchdog };
+  return home;
+}
+
+function hasMemory(): boolean {
+  if (!existsSync(MEMORY)) return false;
+  const { bavail, bsize } = statfsSync(MEMORY);
+  return bavail * bsize >= MEMORY_BYTES_MIN;
+}
+
+/** A fresh folder that a daemon can write to. */
+export function freshDaemonFolder(): string {
+  folders += 1;
+  const folder = join(openHome().memory, String(folders));
+  mkdirSync(folder);
+  if (UNPRIVILEGED) chownSync(folder, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
+  return folder;
+}
+
+/** Ends all that runs and removes their files. */
+export async function endDaemons(): Promise<void> {
+  await Promise.all(daemons.map((daemon) => daemon.end('SIGQUIT')));
+  home?.watchdog.stdin.end();
+  await home?.watchdog.exited;
+  daemons.length = 0;
+  home = undefined;
+}

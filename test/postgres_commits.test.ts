@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../src/ambient.ts';
+import { draftDescribed } from '../src/directory/draft.ts';
+import { user } from '../src/domain/resources.ts';
+import { sharedServer } from './postgres_server.ts';
+import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
+import { databaseBy, startTroubled, type Troubled } from './troubled.ts';
+
+/** Commits whose fate nobody knows, and transactions that are in each other's way (issue 5, point 3). */
+
+let proxy: TcpProxy;
+let troubled: Troubled;
+
+beforeAll(async () => {
+  const server = await sharedServer();
+  proxy = await startTcpProxy(server.port);
+  // A statement that is not prepared is said in full each time, so that the proxy knows it.
+  troubled = await startTroubled(await databaseBy(server, [proxy.port], '?prepare=off'));
+}, 30_000);
+afterAll(async () => {
+  await troubled.stop().catch(() => undefined);
+  proxy.stop();
+});
+
+async function spoil(...statements: readonly string[]): Promise<void> {
+  const sql = new SQL(troubled.service.database.url, { max: 1 });
+  for (const statement of statements) await sql.unsafe(statement);
+  await sql.close();
+}
+
+const faults = () => troubled.service.log.filter((record) => record.event === 'fault');
+
+test.each([
+  ['unanswered', 1],
+  ['unheard', 0],
+  ['silent', 1],
+] as const)(
+  'a commit that goes %s: the caller is told that nobody knows, and repeats it safely',
+  async (fate, landed) => {
+    const before = await troubled.users();
+    const asked = troubled.repeatable();
+    const sprung = proxy.trap('commit', fate);
+    const first = await troubled.write(asked);
+    await sprung;
+    expect([first.status, await first.answer.text()]).toEqual([
+      503,
+      expect.stringContaining('may have landed'),
+    ]);
+    expect(faults().at(-1)).toMatchObject({ code: 'outcome_unknown' });
+    expect((await troubled.users()).size).toBe(before.size + landed);
+    await troubled.recovered();
+    const between = await troubled.users();
+    const second = await troubled.write(asked);
+    const third = await troubled.write(asked);
+    expect([second.status, third.status, third.id]).toEqual([201, 201, second.id]);
+    const after = await troubled.users();
+    expect([after.has(second.id as string), after.size - between.size]).toEqual([true, 1 - landed]);
+  },
+  20_000,
+);
+
+test('what the engine says about values reaches no log and no answer', async () => {
+  const name = 'name-that-nobody-may-see';
+  const { records } = troubled.service.vault.engine;
+  await spoil(`alter table user_info add constraint odd check (name <> '${name}')`);
+  const key = [troubled.planted.realm, systemAmbient.mintId()] as const;
+  const { write, change } = draftDescribed(
+    user,
+    [...key],
+    { name, email: 'a@example.com' },
+    {
+      ambient: systemAmbient,
+      actor: 'test',
+    },
+  );
+  const error = await Promise.resolve(records.commit([write], [change])).then(
+    () => undefined,
+    (thrown) => thrown,
+  );
+  expect(error).toMatchObject({ code: '23514' });
+  expect(Bun.inspect(error)).not.toContain(name);
+  const data = { ...troubled.repeatable().data, name };
+  const answer = await troubled.service.post(
+    `/v2/authentication-realms/${troubled.planted.realm}/user-authentication-info`,
+    await troubled.service.token('users:write'),
+    { data },
+  );
+  expect([answer.status, (await answer.text()).includes(name)]).toEqual([500, false]);
+  expect(faults().at(-1)).toMatchObject({ code: 'internal', cause: '23514' });
+  expect(JSON.stringify(troubled.service.log)).not.toContain(name);
+  await spoil('alter table user_info drop constraint odd');
+});
+
+test.each(['40001', '40P01'])(
+  'a transaction that is in the way of another is repeated: %s',
+  async (state) => {
+    await spoil(
+      'create sequence tries',
+      `create function meet() returns trigger language plpgsql as $$ begin
+       if nextval('tries') < 4 then raise exception using errcode = '${state}'; end if; return null; end $$`,
+      'create trigger meet after insert on user_info for each row execute function meet()',
+    );
+    expect((await troubled.write()).status).toBe(201);
+    await spoil('drop trigger meet on user_info', 'drop function meet', 'drop sequence tries');
+  },
+);
+
+test('but not for ever', async () => {
+  await spoil(
+    `create function meet() returns trigger language plpgsql as $$ begin
+       raise exception using errcode = '40001'; end $$`,
+    'create trigger meet after insert on user_info for each row execute function meet()',
+  );
+  expect((await troubled.write()).status).toBe(503);
+  expect(faults().at(-1)).toMatchObject({ code: 'unavailable', cause: '40001' });
+  await spoil('drop trigger meet on user_info', 'drop function meet');
+});

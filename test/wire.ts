@@ -1,0 +1,73 @@
+import { connect } from 'node:net';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: string;
+}
+
+export interface Exchange {
+  readonly answers: readonly Answer[];
+  /** The service ended the connection by itself. */
+  readonly isEnded: boolean;
+  readonly ms: number;
+}
+
+export interface Asking {
+  /** The exchange is over once this many answers are here, or the service ends it. */
+  readonly answers?: number;
+  /** Sends this again and again. */
+  readonly drip?: string;
+  /** Ends our half of the connection right behind the bytes. */
+  readonly isHalfClosed?: boolean;
+  /** Gives the connection up after so long. */
+  readonly patienceMs?: number;
+}
+
+const QUIET_MS = 40;
+
+/** Sends bytes over a connection of their own. */
+export function talkTo(url: string, bytes: string, asking: Asking = {}): Promise<Exchange> {
+  const { answers: expected = 1, drip, isHalfClosed = false, patienceMs = 3_000 } = asking;
+  const { promise, resolve } = Promise.withResolvers<Exchange>();
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port), allowHalfOpen: true });
+  const start = performance.now();
+  let received = '';
+  const finish = (isEnded: boolean) => {
+    clearTimeout(patience);
+    clearInterval(dripping);
+    resolve({ answers: answersIn(received), isEnded, ms: performance.now() - start });
+    socket.destroy();
+  };
+  const patience = setTimeout(() => finish(false), patienceMs);
+  const dripping = drip === undefined ? undefined : setInterval(() => socket.write(drip), 500);
+  socket.on('connect', () => (isHalfClosed ? socket.end(bytes, 'latin1') : socket.write(bytes, 'latin1')));
+  socket.on('data', (part) => {
+    received += part.toString('latin1');
+    // One answer more than expected, or an end, would come at once.
+    if (answersIn(received).length >= expected) setTimeout(() => finish(false), QUIET_MS);
+  });
+  socket.on('end', () => finish(true)).on('error', () => finish(true));
+  return promise;
+}
+
+/** The whole answers in what has arrived. */
+function answersIn(received: string): Answer[] {
+  const found: Answer[] = [];
+  let rest = received;
+  for (;;) {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end < 0) return found;
+    const [line = '', ...fields] = rest.slice(0, end).split('\r\n');
+    const headers = new Headers(fields.map((field) => field.split(': ', 2) as [string, string]));
+    const length = Number(headers.get('content-length') ?? 0);
+    const body = rest.slice(end + 4, end + 4 + length);
+    if (body.length < length) return found;
+    found.push({ status: Number(line.split(' ')[1]), headers, body });
+    rest = rest.slice(end + 4 + length);
+  }
+}
+
+export function get(target: string, more = '', version = 'HTTP/1.1'): string {
+  return `GET ${target} ${version}\r\nHost: a\r\n${more}\r\n`;
+}
