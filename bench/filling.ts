@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
-import { lines } from './population.ts';
+import { lines, type UserOf } from './population.ts';
 import { memoryOf } from './server.ts';
 
 const COMMIT_LINES = 10_000;
@@ -22,6 +22,7 @@ export async function fillByImport(
   authrealm: string,
   flags: readonly string[],
   users: number,
+  userOf?: UserOf,
 ): Promise<Filling> {
   const start = performance.now();
   const child = Bun.spawn([authrealm, 'import', '-', ...flags], {
@@ -29,7 +30,7 @@ export async function fillByImport(
   });
   const peak = { anonymousMb: 0, fileMb: 0 };
   let pending = '';
-  for (const line of lines(users)) {
+  for (const line of lines(users, userOf)) {
     pending += `${line}\n`;
     if (pending.length < WRITE_CHARACTERS) continue;
     child.stdin.write(pending);

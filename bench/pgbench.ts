@@ -8,26 +8,23 @@ const PGBENCH = '/usr/lib/postgresql/15/bin/pgbench';
 export interface PgbenchPlan {
   readonly clients: number;
   readonly seconds: number;
-  /** Each is a statement of its own, with its key in it: pgbench draws one for every transaction. */
-  readonly statements: readonly string[];
+  /** One of them is drawn for each transaction. */
+  readonly scripts: readonly string[];
   readonly folder: string;
 }
-
-/** pgbench takes no more scripts than these. */
-export const PGBENCH_STATEMENTS_MAX = 128;
 
 /**
  * Has pgbench select rows as fast as it can, prepared, over loopback; its latencies are those of its own log. Throws
  * where it fails.
  */
 export async function pgbench(url: string, plan: PgbenchPlan): Promise<Load> {
-  const { clients, seconds, statements, folder } = plan;
+  const { clients, seconds, folder } = plan;
   const own = join(folder, 'pgbench');
   rmSync(own, { recursive: true, force: true });
   mkdirSync(own);
-  const scripts = statements.map((statement, index) => {
+  const scripts = plan.scripts.map((script, index) => {
     const path = join(own, `${index}.sql`);
-    writeFileSync(path, `${statement};\n`);
+    writeFileSync(path, `${script}\n`);
     return path;
   });
   // One in so many transactions is logged: writing them all would slow down what is measured.

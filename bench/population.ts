@@ -47,8 +47,11 @@ export function userAt(number: number): User {
   };
 }
 
+/** Which identifiers a user has. */
+export type UserOf = (number: number) => User;
+
 /** The whole population as lines for `import`, parents first. */
-export function* lines(users: number): Generator<string> {
+export function* lines(users: number, userOf: UserOf = userAt): Generator<string> {
   const stamp = new Date(FIRST_AT).toISOString();
   const meta = { created_at: stamp, updated_at: stamp };
   const realm_id = REALM;
@@ -66,12 +69,11 @@ export function* lines(users: number): Generator<string> {
     meta: { issuer: ISSUER, ...meta },
   });
   yield JSON.stringify({ type: 'password_profile', realm_id, id: PASSWORD_PROFILE, name: 'Passwords', meta });
-  for (let number = 0; number < users; number += 1) yield userLines(number);
+  for (let number = 0; number < users; number += 1) yield userLines(number, userOf(number));
 }
 
 /** The three lines of one user, joined: written by hand, because they are written by the million. */
-function userLines(number: number): string {
-  const { user, oidcLink, passwordLink } = userAt(number);
+function userLines(number: number, { user, oidcLink, passwordLink }: User): string {
   const at = new Date(FIRST_AT + number).toISOString();
   const meta = `"meta":{"created_at":"${at}","updated_at":"${at}"}`;
   const subject = subjectAt(number);
@@ -126,9 +128,9 @@ export function collectionPaths(users: number, count: number): readonly string[]
 }
 
 /** The paths of `count` lookups, drawn evenly over all users, both kinds in turn, in an order of chance. */
-export function lookupPaths(users: number, count: number): readonly string[] {
+export function lookupPaths(users: number, count: number, userOf: UserOf = userAt): readonly string[] {
   const paths = Array.from({ length: count }, (_, index) => {
-    const { user, oidcLink, passwordLink } = userAt(Math.floor((index * users) / count));
+    const { user, oidcLink, passwordLink } = userOf(Math.floor((index * users) / count));
     const owner = `${USERS_PATH}/${user}`;
     return index % 2 === 0
       ? `${owner}/user-authentication-oidc-profile-info/${oidcLink}`

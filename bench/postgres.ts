@@ -7,9 +7,9 @@ import { startServer as startPostgres } from '../test/postgres_server.ts';
 import { fetchToken } from './clients.ts';
 import { fillByImport } from './filling.ts';
 import { type Load, load, median, medianOf, WARM_UP_SECONDS } from './load.ts';
-import { PGBENCH_STATEMENTS_MAX, pgbench } from './pgbench.ts';
+import { pgbench } from './pgbench.ts';
 import { lookupPaths } from './population.ts';
-import { literalStatements } from './postgres_population.ts';
+import { hashedUserAt, lookupScripts } from './postgres_population.ts';
 import { type PostgresRun, reportPostgres } from './postgres_report.ts';
 import { type BenchServer, startServer } from './server.ts';
 
@@ -26,6 +26,7 @@ const { values: given } = parseArgs({
     users: { type: 'string', default: '1000000' },
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '6' },
+    processes: { type: 'string', default: '1' },
     out: { type: 'string', default: join(import.meta.dir, 'results') },
   },
 });
@@ -58,11 +59,11 @@ interface Setting {
 }
 
 function measurementsOf({ url, service, folder, paths, token }: Setting) {
-  const statements = literalStatements(users, PGBENCH_STATEMENTS_MAX);
+  const scripts = lookupScripts(users, PATHS);
   return {
     service: (connections: number, forSeconds = seconds) =>
       load(service.url, { connections, seconds: forSeconds, paths, token, isPinned: false }),
-    pgbench: (clients: number) => pgbench(url, { clients, seconds, statements, folder }),
+    pgbench: (clients: number) => pgbench(url, { clients, seconds, scripts, folder }),
     driver: () => driver(url),
   };
 }
@@ -133,13 +134,13 @@ async function run(): Promise<PostgresRun> {
       mode: 0o600,
     });
     const flags = ['--database', url, '--master-key-file', keyFile];
-    const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users);
+    const { recordsPerSecond } = await fillByImport(AUTHREALM, flags, users, hashedUserAt);
     const described = await describe(url);
-    const serve = [AUTHREALM, 'serve', '--port', String(PORT), ...flags];
+    const serve = [AUTHREALM, 'serve', '--port', String(PORT), '--processes', given.processes, ...flags];
     const service = await startServer(serve, PORT, { isPinned: false });
     const token = await fetchToken(AUTHREALM, flags, service.url);
     const paths = join(folder, 'paths');
-    writeFileSync(paths, lookupPaths(users, Math.min(PATHS, users * 2)).join('\n'));
+    writeFileSync(paths, lookupPaths(users, PATHS, hashedUserAt).join('\n'));
     const done = await measure({ url, service, folder, paths, token });
     await service.stop();
     return {

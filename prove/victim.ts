@@ -19,7 +19,8 @@ export interface Victim {
 
 /** What a process said until it ended, or was killed after these milliseconds. */
 export async function killedAfter(command: readonly string[], milliseconds: number) {
-  const child = Bun.spawn([...command], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const env = { PATH: process.env.PATH ?? '' };
+  const child = Bun.spawn([...command], { stdio: ['ignore', 'pipe', 'pipe'], env });
   const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   const timer = setTimeout(() => child.kill('SIGKILL'), milliseconds);
   const code = await child.exited;

@@ -1,17 +1,19 @@
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { VERSION } from '../src/app.ts';
 
 /**
- * Keeps a database as this release leaves it, for the tests of later ones: `bun scripts/keep_release.ts`, run once, when a
- * release is tagged. What it writes is never changed again.
+ * Keeps a database as this release leaves it, and its code, for the tests of later ones: `bun scripts/keep_release.ts`, run
+ * once, when a release is tagged. `--code TAG` keeps the code alone, of an earlier release. What it writes is never changed
+ * again.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const AUTHREALM = join(ROOT, 'bin', 'authrealm');
-const KEPT = join(ROOT, 'test', 'fixtures', 'releases', VERSION);
+const RELEASES = join(ROOT, 'test', 'fixtures', 'releases');
+const KEPT = join(RELEASES, VERSION);
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-release-'));
 const path = join(folder, 'authrealm.db');
 const DATABASE = ['--database', `sqlite:${path}`];
@@ -100,7 +102,38 @@ async function fill(url: string, { client_id, client_secret }: Issued): Promise<
   await send('DELETE', `${users}/${gone}`);
 }
 
-try {
+/** What a lookup suite is run by, beside the program. */
+const PROGRAM = ['bin', 'src', 'package.json', 'bunfig.toml'];
+const SUITE = ['test/lookup.test.ts', 'test/preload.ts'];
+
+async function git(...words: readonly string[]): Promise<string> {
+  const child = Bun.spawn(['git', '-C', ROOT, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const output = await new Response(child.stdout).text();
+  if ((await child.exited) !== 0) throw new Error(`git ${words[0]} failed`);
+  return output;
+}
+
+/** Files that one of a commit imports, itself among them, but those of the program. */
+async function filesOf(commit: string, path: string, found: Set<string>): Promise<void> {
+  if (found.has(path) || path.startsWith('src/')) return;
+  found.add(path);
+  const imports = new Bun.Transpiler({ loader: 'ts' }).scanImports(await git('show', `${commit}:${path}`));
+  for (const { path: from } of imports) {
+    if (from.startsWith('.')) await filesOf(commit, join(dirname(path), from), found);
+  }
+}
+
+/** The program as a commit has it, and its lookup suite with all that this imports. */
+async function keepCode(commit: string): Promise<void> {
+  const { version } = JSON.parse(await git('show', `${commit}:package.json`)) as { version: string };
+  const files = new Set<string>();
+  for (const path of SUITE) await filesOf(commit, path, files);
+  const to = join(RELEASES, version, 'code.tgz');
+  await git('archive', '--format=tar.gz', '-9', '-o', to, commit, ...PROGRAM, ...files);
+  console.log(`kept ${to}`);
+}
+
+async function keepDatabase(): Promise<void> {
   await run('init', '--preset-realms', ...DATABASE);
   const words = ['--name', 'kept', '--scope', `${SCOPES} profile-infos:write`, '--json'];
   const client = JSON.parse(await run('client', 'create', ...words, ...DATABASE)) as Issued;
@@ -112,6 +145,17 @@ try {
   copyFileSync(`${path}.key`, join(KEPT, 'authrealm.db.key'));
   writeFileSync(join(KEPT, 'client.json'), `${JSON.stringify(client, null, 2)}\n`);
   console.log(`kept ${KEPT}`);
+}
+
+const [option, tag] = process.argv.slice(2);
+try {
+  if (option === '--code' && tag !== undefined) await keepCode(tag);
+  else {
+    if ((await git('status', '--porcelain')) !== '')
+      throw new Error('there are changes that are not committed');
+    await keepDatabase();
+    await keepCode('HEAD');
+  }
 } finally {
   rmSync(folder, { recursive: true });
 }

@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url';
 
 /**
- * Runs the whole suite: most files side by side, then those that need the machine to themselves. What one engine passes
- * the other one has to pass: `--engines` runs all files on PostgreSQL as well, without it those in PROMPT alone. Other
- * arguments are handed on, and then there is one run of what they name.
+ * Runs the suite: most files side by side, then those that need the machine to themselves. What one engine passes the
+ * other one has to pass: with `--engines` all of them run on PostgreSQL as well, without it those in PROMPT alone, and
+ * nothing that takes long. Other arguments are handed on, and then there is one run of what they name.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -46,37 +46,45 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/launcher.test.ts',
     'test/releases.test.ts',
   ],
-  'is about how the SQLite engine does it: its migrations, plans, slots, checksums, turns and readers beside':
-    [
-      'test/cascade_turns.test.ts',
-      'test/counted_beside.test.ts',
-      'test/finds.test.ts',
-      'test/list_plans.test.ts',
-      'test/memory_plans.test.ts',
-      'test/migrate.test.ts',
-      'test/pauses.test.ts',
-      'test/slot.test.ts',
-      'test/snapshot.test.ts',
-      'test/store.sqlite.test.ts',
-      'test/writer.test.ts',
-    ],
+  'is about how the SQLite engine does it: its migrations, plans, slots, checksums, turns, readers beside': [
+    'test/cascade_turns.test.ts',
+    'test/counted_beside.test.ts',
+    'test/finds.test.ts',
+    'test/list_plans.test.ts',
+    'test/memory_plans.test.ts',
+    'test/migrate.test.ts',
+    'test/pauses.test.ts',
+    'test/slot.test.ts',
+    'test/snapshot.test.ts',
+    'test/store.sqlite.test.ts',
+    'test/wire_at_once.test.ts',
+    'test/writer.test.ts',
+  ],
   'pastes the documents, which begin with a SQLite database': ['test/docs.test.ts', 'test/guides.test.ts'],
+};
+
+/** The same, of those that take too long to run without `--engines`. */
+const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
   'is about PostgreSQL itself, its faults and its schema': [
     'test/citus.test.ts',
     'test/migrate_command.test.ts',
     'test/postgres_*.test.ts',
   ],
+  'goes from one engine to the other, and back': ['test/copy*.test.ts'],
+  'runs the suite of a release on each engine that the release has': ['test/previous_release.test.ts'],
 };
 
 /** What opens no database: it runs once, and a database that it asked for would be refused. */
 const WITHOUT = [
   'test/children.test.ts',
   'test/config.test.ts',
+  'test/deploy.test.ts',
   'test/filter.test.ts',
   'test/outbound*.test.ts',
   'test/passwords.test.ts',
   'test/plain_filter.test.ts',
   'test/query.test.ts',
+  'test/scale.test.ts',
   'test/texts.test.ts',
   'test/tidy.test.ts',
 ] as const;
@@ -92,7 +100,9 @@ const isIn = (patterns: readonly string[]) => {
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)].sort();
 const without = files.filter(isIn(WITHOUT));
 const once = files.filter(isIn(Object.values(ONCE).flat()));
-const twice = files.filter((path) => !without.includes(path) && !once.includes(path));
+const onceAndLong = files.filter(isIn(Object.values(ONCE_AND_LONG).flat()));
+const single = new Set([...without, ...once, ...onceAndLong]);
+const twice = files.filter((path) => !single.has(path));
 
 interface Ran {
   readonly isGood: boolean;
@@ -131,24 +141,27 @@ async function runAll(engine: string, paths: readonly string[]): Promise<Ran> {
   return { isGood: ran.every(({ isGood }) => isGood), count };
 }
 
-async function runSuite(isTwice: boolean): Promise<boolean> {
-  const asked = isTwice ? twice : twice.filter(isIn(PROMPT));
-  const ran = [await runAll('none', without), await runAll('sqlite', once)];
+async function runSuite(isWhole: boolean): Promise<boolean> {
+  const asked = isWhole ? twice : twice.filter(isIn(PROMPT));
+  const ran = [
+    await runAll('none', without),
+    await runAll('sqlite', isWhole ? [...once, ...onceAndLong] : once),
+  ];
   const sqlite = await runAll('sqlite', twice);
   const postgres = await runAll('postgres', asked);
-  const single = ran.reduce((sum, each) => sum + each.count, 0);
+  const others = ran.reduce((sum, each) => sum + each.count, 0);
   console.log(
-    `${single} tests of one engine or none, ${sqlite.count} on SQLite, ${postgres.count} on PostgreSQL`,
+    `${others} tests of one engine or none, ${sqlite.count} on SQLite, ${postgres.count} on PostgreSQL`,
   );
-  const isSame = !isTwice || sqlite.count === postgres.count;
+  const isSame = !isWhole || sqlite.count === postgres.count;
   if (!isSame) console.log('the engines did not run the same tests');
   return isSame && [...ran, sqlite, postgres].every(({ isGood }) => isGood);
 }
 
 const words = process.argv.slice(2);
-const isTwice = words.length === 1 && words[0] === '--engines';
+const isWhole = words.length === 1 && words[0] === '--engines';
 const isGood =
-  words.length > 0 && !isTwice
+  words.length > 0 && !isWhole
     ? (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', ...words)).isGood
-    : await runSuite(isTwice);
+    : await runSuite(isWhole);
 process.exitCode = isGood ? 0 : 1;

@@ -16,7 +16,7 @@ import {
   urlWithoutPassword,
 } from './store/open.ts';
 
-export { masterKeySource } from './config_databases.ts';
+export { databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
 
 /** One row of the settings table: everything there is to know about a setting, in one place. */
 interface Setting<T> {

@@ -3,6 +3,12 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { realm } from '../src/domain/resources.ts';
+import { copyAll } from '../src/store/copying/copy.ts';
+import { unfinishedCopyOf } from '../src/store/copying/mark.ts';
+import { openPostgresTarget } from '../src/store/copying/postgres.ts';
+import type { Installation, Target } from '../src/store/copying/side.ts';
+import { openSqliteSource, openSqliteTarget } from '../src/store/copying/sqlite.ts';
+import { TABLES } from '../src/store/copying/tables.ts';
 import { bring, multitude } from './bringing.ts';
 import { copy, type Engine, everything, freshKey, freshOf, serveWorld } from './copying.ts';
 import type { TestDatabase } from './database.ts';
@@ -30,6 +36,19 @@ async function refused(from: { readonly url: string }, to: { readonly url: strin
   const { stdout, stderr, code } = await copy(from, to);
   expect([code, stdout.includes('equal;')]).toEqual([1, false]);
   return stderr;
+}
+
+const PROGRAM = { version: 'test', ambient: systemAmbient };
+
+function pathOf({ url }: TestDatabase): string {
+  return url.slice('sqlite:'.length);
+}
+
+function openTarget(database: TestDatabase): Promise<Target> {
+  const { address } = database;
+  return address.engine === 'postgres'
+    ? openPostgresTarget(address, PROGRAM)
+    : openSqliteTarget(pathOf(database), PROGRAM);
 }
 
 describe.each(ENGINES)('%s', (engine) => {
@@ -61,24 +80,106 @@ describe.each(ENGINES)('%s', (engine) => {
   });
 
   test.each([
-    ['a record', async (target: TestDatabase) => void (await writeRealm(target)), 'its change log'],
+    [
+      'a record',
+      async (target: TestDatabase) => void (await writeRealm(target)),
+      'table change has rows of its own',
+    ],
     [
       'a client',
       async (target: TestDatabase) => void (await clientCreate(target, 'realms:read')),
       'its clients or keys',
     ],
+    [
+      'a client, and the source has one of its own',
+      async (target: TestDatabase, source: TestDatabase) => {
+        for (const database of [target, source, source]) await clientCreate(database, 'realms:read');
+      },
+      'table client has rows of its own',
+    ],
   ])('is no target any more once %s was written to it', async (_, write, why) => {
     const [source, target] = [await inhabited('sqlite'), await freshOf(engine, key)];
     expect((await copy(source, target)).code).toBe(0);
-    await write(target);
+    await write(target, source);
     const before = await everything(target);
     const said = await refused(source, target);
     expect(said).toContain('was written to since it was copied');
     expect(said).toContain(why);
     expect(await everything(target)).toEqual(before);
-    // The other way is the way back.
-    expect((await copy(target, source)).code).toBe(0);
-    expect(await everything(source)).toEqual(before);
+  });
+
+  test('is a source once it was switched over to: that is the way back', async () => {
+    const [old, own] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(old, own)).code).toBe(0);
+    await writeRealm(own);
+    expect((await copy(own, old)).code).toBe(0);
+    expect(await everything(old)).toEqual(await everything(own));
+  });
+
+  test('takes no row of a copy once another one into it has begun', async () => {
+    const source = await openSqliteSource(pathOf(await inhabited('sqlite')), PROGRAM);
+    const target = await openTarget(await freshOf(engine, key));
+    const [realms] = TABLES.filter(({ name }) => name === realm.table);
+    if (!realms) throw new Error('no table of realms');
+    const rows = await source.rows(realms, { after: undefined, to: undefined });
+    const found = await target.installation();
+    const marks = ['first', 'second'].map((run) => ({ ...found, storeId: unfinishedCopyOf('x', run) }));
+    const [first, second] = marks as [Installation, Installation];
+    await target.replaceInstallation(found, first);
+    await target.put({ table: realms, rows, mark: first.storeId });
+    await target.replaceInstallation(first, second);
+    const late = { table: realms, rows, mark: first.storeId };
+    for (const write of [
+      () => target.put(late),
+      () => target.remove(late),
+      () => target.replaceInstallation(first, found),
+    ]) {
+      expect(write).toThrow('another copy into it has begun');
+    }
+    expect(await target.count(realms)).toBe(1);
+    await Promise.all([source.close(), target.close()]);
+  });
+
+  test('keeps what its service writes as a copy into it begins', async () => {
+    const [source, own] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(source, own)).code).toBe(0);
+    await writeRealm(source);
+    const service = await serveWorld(own);
+    const [from, to] = [await openSqliteSource(pathOf(source), PROGRAM), await openTarget(own)];
+    const late = systemAmbient.mintId();
+    let isWritten = false;
+    const target: Target = {
+      ...to,
+      async replaceInstallation(old, installation) {
+        await to.replaceInstallation(old, installation);
+        if (isWritten) return;
+        isWritten = true;
+        await put(service.vault, realm, [late], realmMembers);
+      },
+    };
+    const before = await everything(own);
+    const watch = { signal: new AbortController().signal, onStage: () => () => undefined };
+    const copying = copyAll({ source: from, target }, 'test', watch);
+    expect((await Promise.allSettled([copying]))[0]).toMatchObject({
+      reason: { message: expect.stringContaining('somebody wrote to the target meanwhile') },
+    });
+    const after = await everything(own);
+    expect(after.instance).toEqual(before.instance ?? []);
+    expect(after.realm?.length).toBe((before.realm?.length ?? 0) + 1);
+    expect(after.realm?.map(({ realm_id }) => realm_id)).toContain(late);
+    await Promise.all([from.close(), to.close(), service.stop()]);
+  });
+
+  test('ends right where two are copied into it at once', async () => {
+    const [source, other] = [await inhabited('sqlite'), await inhabited('sqlite')];
+    const target = await freshOf(engine, key);
+    const ended = await Promise.all([copy(source, target), copy(other, target), copy(source, target)]);
+    const isDone = ended.map(({ code }) => code === 0);
+    // Neither is copied over the other.
+    expect(isDone[1] && (isDone[0] || isDone[2])).toBe(false);
+    for (const [at, from] of [source, other, source].entries()) {
+      if (isDone[at]) expect(await everything(target)).toEqual(await everything(from));
+    }
   });
 
   test.each([
@@ -182,7 +283,27 @@ test('a role that may not write is told so, and a server that is not there', asy
   const url = new URL(target.url);
   url.username = name;
   url.password = 'geheim';
-  const said = await refused(source, { url: url.href });
+  const shown = await copy(source, { url: url.href });
+  expect([shown.code, shown.stderr.includes('geheim')]).toEqual([2, false]);
+  expect(shown.stderr).toContain('give --to-password-file FILE, or the URL by AUTHREALM_COPY_TO');
+  const hidden = await runCommand([AUTHREALM, 'copy', '--from', source.url], { AUTHREALM_COPY_TO: url.href });
+  expect(hidden.stderr).toStartWith('authrealm: the target ');
+  url.password = '';
+  const passwordFile = join(freshFolder(), 'password');
+  const asked = () =>
+    runCommand([
+      ...[AUTHREALM, 'copy', '--from', source.url, '--to', url.href],
+      ...['--to-password-file', passwordFile],
+    ]);
+  writeFileSync(passwordFile, 'another');
+  const wrong = await asked();
+  expect([wrong.code, wrong.stderr]).toEqual([
+    1,
+    expect.stringContaining('give it by --to-password-file FILE'),
+  ]);
+  expect(wrong.stderr).toContain('in the URL of AUTHREALM_COPY_TO');
+  writeFileSync(passwordFile, 'geheim');
+  const { stderr: said } = await asked();
   expect(said).toStartWith('authrealm: the target ');
   expect(said).toContain(name);
   expect(said).not.toContain('geheim');

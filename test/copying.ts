@@ -31,7 +31,8 @@ export async function freshOf(engine: Engine, masterKey: string): Promise<TestDa
   const path = join(freshFolder(), 'home.db');
   writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
   if (engine === 'sqlite') return sqliteAt(path);
-  return postgresAt(await (await sharedServer()).freshDatabase(), `${path}.key`);
+  const url = await (await sharedServer()).freshDatabase();
+  return postgresAt(url, `${path}.key`, { database: url });
 }
 
 export function copy(from: Pick<TestDatabase, 'url'>, to: Pick<TestDatabase, 'url'>) {

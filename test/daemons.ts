@@ -101,12 +101,12 @@ function killIfThere(pid: number): void {
 }
 
 /** Runs a program of the user without rights to its end. Throws what it said where that was no success. */
-export async function runAsDaemon(command: readonly string[], folder: string): Promise<void> {
+export async function runAsDaemon(command: readonly string[], folder: string, input = ''): Promise<void> {
   const child = Bun.spawn([...command], {
     ...UNPRIVILEGED,
     cwd: folder,
     env: { PATH: process.env.PATH ?? '' },
-    stdio: ['ignore', 'ignore', 'pipe'],
+    stdio: [new Blob([input]), 'ignore', 'pipe'],
   });
   const [errors, code] = await Promise.all([readableStreamToText(child.stderr), child.exited]);
   if (code !== 0) throw new Error(`${command.join(' ')}: ${errors}`);

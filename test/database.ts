@@ -9,7 +9,8 @@ import { type Flags, readSettings, SETTINGS, type Settings } from '../src/config
 import { type DatabaseAddress, type Engine, parseDatabase } from '../src/store/open.ts';
 import { numbered } from '../src/store/postgres/places.ts';
 import { freshFolder } from './folder.ts';
-import { type PostgresServer, ROLES, sharedServer } from './postgres_server.ts';
+import { ROLES, sharedServer } from './postgres_server.ts';
+import { runCommand } from './processes.ts';
 
 /** A database of a test, and what can be seen of it from outside the service. SQL takes its values at `?`. */
 export interface TestDatabase {
@@ -43,27 +44,36 @@ const ENGINES: { readonly [E in EngineName]: () => Promise<TestDatabase> } = {
   postgres: freshPostgres,
 };
 
-/** A database that nobody has opened, of the engine that AUTHREALM_TEST_ENGINE names: of SQLite unless it does. */
-export function freshDatabase(): Promise<TestDatabase> {
+/**
+ * A database that nobody has open, of the engine that AUTHREALM_TEST_ENGINE names: of SQLite unless it does. Where
+ * AUTHREALM_TEST_UPGRADE names a program, that one has brought its schema up.
+ */
+export async function freshDatabase(): Promise<TestDatabase> {
   const name = process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite';
   if (!(name in ENGINES)) throw new Error(`AUTHREALM_TEST_ENGINE is ${Object.keys(ENGINES).join(' or ')}`);
-  return ENGINES[name as EngineName]();
+  const database = await ENGINES[name as EngineName]();
+  const upgrade = process.env.AUTHREALM_TEST_UPGRADE;
+  if (upgrade !== undefined) await upgradeBy(upgrade, database);
+  return database;
+}
+
+/** Has the program of a release to come bring up the schema, which this one has made. */
+async function upgradeBy(program: string, { flags, open }: TestDatabase): Promise<void> {
+  await (await open()).close();
+  const url = flags.migrateDatabase ?? flags.database ?? '';
+  const { code, stderr } = await runCommand([process.execPath, program, url]);
+  if (code !== 0) throw new Error(stderr);
 }
 
 /** The database that these flags name; a fresh one where they name none. */
-export async function databaseOf({ database, masterKeyFile }: Flags): Promise<TestDatabase> {
+export async function databaseOf({ database, migrateDatabase, masterKeyFile }: Flags): Promise<TestDatabase> {
   if (database === undefined) return freshDatabase();
   const address = parseDatabase(database);
   if (address?.engine === 'sqlite') return sqliteAt(address.path);
   if (masterKeyFile === undefined) throw new Error(`${database} is named without its master key`);
-  return postgresAt(roleUrl(database, 'postgres'), masterKeyFile);
+  const roles = migrateDatabase === undefined ? { database } : { database, migrateDatabase };
+  return postgresAt(roleUrl(database, 'postgres'), masterKeyFile, roles);
 }
-
-/** The servers whose roles are there. */
-const ready = new WeakSet<PostgresServer>();
-const CREATE_ROLES = ROLES.map((role) => `create role ${role} login`).join('; ');
-
-/** As an operator would have it: one role makes the tables, another one serves, and may no more than that takes. */
 
 async function freshPostgres(): Promise<TestDatabase> {
   const server = await sharedServer();
@@ -71,18 +81,7 @@ async function freshPostgres(): Promise<TestDatabase> {
   writeFileSync(masterKeyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('base64url'), {
     mode: 0o600,
   });
-  const url = await server.freshDatabase();
-  const client = new SQL(url, { max: 1 });
-  try {
-    if (!ready.has(server)) {
-      ready.add(server);
-      await client.unsafe(CREATE_ROLES).simple();
-    }
-    await client.unsafe(`alter database ${new URL(url).pathname.slice(1)} owner to ${OWNER}`);
-  } finally {
-    await client.close();
-  }
-  return postgresAt(url, masterKeyFile);
+  return postgresAt(await server.freshDatabase(), masterKeyFile);
 }
 
 const [OWNER, SERVICE] = ROLES;
@@ -151,9 +150,14 @@ export function sqliteAt(path: string): TestDatabase {
   };
 }
 
-/** The database at this URL of a role that may do everything. */
-export function postgresAt(url: string, masterKeyFile: string): TestDatabase {
-  const flags = { database: roleUrl(url, SERVICE), migrateDatabase: roleUrl(url, OWNER), masterKeyFile };
+/** As an operator would have it: one role makes the tables, another one serves and may no more than that takes. */
+function twoRoles(url: string): Flags {
+  return { database: roleUrl(url, SERVICE), migrateDatabase: roleUrl(url, OWNER) };
+}
+
+/** The database at this URL of a role that may do everything; `roles` names it as a service is to know it. */
+export function postgresAt(url: string, masterKeyFile: string, roles: Flags = twoRoles(url)): TestDatabase {
+  const flags = { ...roles, masterKeyFile };
   const ask: TestDatabase['ask'] = async <R>(sql: string, ...values: readonly string[]) => {
     const client = new SQL(url, { max: 1, bigint: true });
     const { text, order } = numbered(sql);

@@ -204,6 +204,9 @@ describe.each(['authrealm', 'authrealm-migrate'])('%s.service', (name) => {
   });
 
   test.each([
+    // The database may come up much later.
+    ['Restart', 'on-failure'],
+    ['StartLimitIntervalSec', '0'],
     ['DynamicUser', 'yes'],
     ['NoNewPrivileges', 'yes'],
     ['ProtectSystem', 'strict'],

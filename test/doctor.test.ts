@@ -201,7 +201,9 @@ describe('it does what it can', () => {
   test('with a newer schema that it does not know', async () => {
     const { path } = await healthy();
     spoil(path, (db) => {
-      db.run(`insert into migration values (900, 'later', 1, '9.9.9')`);
+      db.run(
+        `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
+      );
       db.run('drop table client_realm');
       db.run('alter table user_info rename column email_key to email_folded');
     });

@@ -238,7 +238,10 @@ const FAULTS: readonly Fault[] = [
     name: 'a newer schema',
     check: 'migrations',
     says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
-    plant: (db) => db.run(`insert into migration values (900, 'later', 1, '9.9.9')`),
+    plant: (db) =>
+      db.run(
+        `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
+      ),
   },
   {
     name: 'a migration that is pending',

@@ -148,7 +148,9 @@ describe('at the start, a sentence for', () => {
       'a newer schema',
       (path) => {
         const db = new Database(path);
-        db.run(`insert into migration values (900, 'far', 0, '9.0.0')`);
+        db.run(
+          `insert into migration (version, name, applied_at, program_version) values (900, 'far', 0, '9.0.0')`,
+        );
         db.close();
       },
       /install authrealm 9\.0\.0 or newer/,

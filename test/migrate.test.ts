@@ -7,8 +7,9 @@ import { Refusal } from '../src/domain/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../src/domain/resources.ts';
 import { dependentsOf } from '../src/store/cascade.ts';
-import type { Migration } from '../src/store/migrations.ts';
+import { type Migration, servesFrom } from '../src/store/migrations.ts';
 import { openEngine } from '../src/store/open.ts';
+import { knownMigrations as knownToPostgres } from '../src/store/postgres/readiness.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { statementsOf } from '../src/store/sqlite/dialect.ts';
 import { migrate } from '../src/store/sqlite/migrate.ts';
@@ -67,6 +68,13 @@ function tables(path: string): string[] {
 describe('migrations', () => {
   test('are numbered without gaps', () => {
     expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1));
+  });
+
+  test('say no more about older programs than there can be, and those of both engines the same', () => {
+    const says = (each: Migration) => servesFrom(each) ?? each.version;
+    for (const each of known) expect(says(each)).toBeLessThanOrEqual(each.version);
+    expect(known.map(says)).toEqual(knownToPostgres().map(says));
+    expect(servesFrom({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
   });
 
   test('auto brings an older file up and keeps a copy of it, 0600', async () => {
@@ -210,7 +218,7 @@ describe('migrations', () => {
   test('only serve and init bring a schema up unasked', async () => {
     const path = await fresh();
     const db = new Database(path);
-    db.run(`delete from migration; insert into migration values (0, 'before', 0, '0.0.1')`);
+    db.run(`update migration set version = 0`);
     db.close();
     const database = ['--database', `sqlite:${path}`];
     const lines = join(dirname(path), 'lines');

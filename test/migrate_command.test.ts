@@ -81,11 +81,32 @@ describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, m
   test.each([[], ['--print', 'pending']])('refuses a schema that is newer: %p', async (...words) => {
     const target = await make();
     await migrate(target);
-    await target.change(`insert into migration values (${newest + 1}, 'later', 0, '9.9.9')`);
+    await target.change(
+      `insert into migration (version, name, applied_at, program_version) values (${newest + 1}, 'later', 0, '9.9.9')`,
+    );
     const refused = await migrate(target, ...words);
     expect(refused.code).toBe(1);
     expect(refused.stdout).toBe('');
     expect(refused.stderr).toContain(`schema ${newest + 1}, made by authrealm 9.9.9`);
+  });
+});
+
+describe.each(Object.entries(TARGETS))('a schema that is newer and only expanded, on %s', (_engine, make) => {
+  test('is left as it is by migrate, and not copied', async () => {
+    const target = await make();
+    await migrate(target);
+    await target.change(
+      `insert into migration (version, name, applied_at, program_version, serves_from)
+       values (9, 'later', 0, '9.9.9', 1)`,
+    );
+    const { stdout, code } = await migrate(target);
+    expect([stdout, code]).toEqual([
+      'the database has schema 9, which is the newest: nothing was pending\n',
+      0,
+    ]);
+    const to = `sqlite:${join(freshFolder(), 'copy.db')}`;
+    const refused = await runCommand([AUTHREALM, 'copy', '--from', target.url, '--to', to]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('take the release that')]);
   });
 });
 

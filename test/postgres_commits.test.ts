@@ -9,6 +9,9 @@ import { databaseBy, startTroubled, type Troubled } from './troubled.ts';
 
 /** Commits whose fate nobody knows, and transactions that are in each other's way (issue 5, point 3). */
 
+/** The end of a transaction on the wire; its beginning says `read committed`. */
+const COMMIT = 'commit\0';
+
 let proxy: TcpProxy;
 let troubled: Troubled;
 
@@ -40,7 +43,7 @@ test.each([
   async (fate, landed) => {
     const before = await troubled.users();
     const asked = troubled.repeatable();
-    const sprung = proxy.trap('commit', fate);
+    const sprung = proxy.trap(COMMIT, fate);
     const first = await troubled.write(asked);
     await sprung;
     expect([first.status, await first.answer.text()]).toEqual([

@@ -60,7 +60,9 @@ describe('a question', () => {
 
 describe('a server', () => {
   test('that may lose what it acknowledged is told, setting by setting', async () => {
-    const found = await examined(['--database', await made(await (await sharedServer()).freshDatabase())]);
+    const hasty = await startServer({ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
+    const found = await examined(['--database', await made(await hasty.freshDatabase())]);
+    await hasty.stop();
     expect(ofServer(found)).toEqual([
       expect.stringMatching(/^fsync is off/),
       expect.stringMatching(/^synchronous_commit is off/),

@@ -50,6 +50,20 @@ describe('the schema', () => {
     }
   });
 
+  test('that is newer and only expanded is served in every mode; what contracts it later ends that', async () => {
+    const url = await migrated();
+    const sql = `-- serves: ${known.length}\n${next.sql}`;
+    await migrateTo(url, [...known, { ...next, sql }]);
+    const before = await tables(url);
+    for (const mode of ['auto', 'check', 'off'] as const) {
+      for (const ownerUrl of [undefined, url]) await (await open(url, mode, ownerUrl)).close();
+    }
+    expect([await versions(url), await tables(url)]).toEqual([[1, 2], before]);
+    const contracting = { version: next.version + 1, name: 'contracted', sql: 'drop table later;' };
+    await migrateTo(url, [...known, next, contracting], '0.3.0');
+    expect(await refusal(open(url))).toMatch(/has schema 3, made by authrealm 0\.3\.0/);
+  });
+
   test('that is older is brought up by auto, refused by check, left by off', async () => {
     const url = await migrated();
     await behind(url).unsafe('update migration set version = 0');

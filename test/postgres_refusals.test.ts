@@ -121,7 +121,7 @@ describe('says what to do about', () => {
     const { code, stderr } = await runCommand([AUTHREALM, ...words]);
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/schema is not the one .* \(42P01\); start once/),
+      expect.stringMatching(/schema is not the one .* \(42P01\); run authrealm migrate/),
     ]);
   });
 

@@ -69,6 +69,24 @@ describe('two roles', () => {
     );
   });
 
+  test('say which of the two is not let in', async () => {
+    const { app, owner } = await twoRoles('shut');
+    const said = await refusal(open(app, 'auto', `${owner.replace('-secret@', '-guess@')}?prepare=off`));
+    expect(said).toMatch(
+      /--migrate-database names it .* \(28P01\); give it by --migrate-database-password-file/,
+    );
+    expect(said).toMatch(/AUTHREALM_MIGRATE_DATABASE$/);
+    expect(said).not.toContain('guess');
+  });
+
+  test('that look into different databases are told so, and neither is changed', async () => {
+    const [here, there] = [await twoRoles('near'), await twoRoles('near')];
+    expect(await refusal(open(here.app, 'auto', there.owner))).toBe(
+      '--database and --migrate-database name two databases: name one of them in both, as two roles',
+    );
+    for (const { url } of [here, there]) expect(await tables(url, 'near')).toEqual([]);
+  });
+
   test('as docs/operating.md has them', async () => {
     const page = readFileSync(join(import.meta.dir, '../docs/operating.md'), 'utf8');
     const sql = /### Two roles\n.*?```sql\n(.*?)```/s.exec(page)?.[1] ?? '';

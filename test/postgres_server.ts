@@ -30,7 +30,7 @@ export interface PostgresServer {
   readonly pid: number;
   /** The role `postgres` and those in ROLES need no password, every other one gives its own. */
   url(database?: string, role?: string, password?: string): string;
-  /** The URL of a new, empty database. */
+  /** The URL of a new, empty database, for the role `postgres`. */
   freshDatabase(): Promise<string>;
   /** Everything that the server has written to its log. */
   log(): string;
@@ -42,7 +42,7 @@ export interface PostgresServer {
   start(): Promise<void>;
 }
 
-/** Names that tests may give to roles which need no password: who makes tables, and who uses them. */
+/** Roles of every server: who owns its databases, and who may only use them. */
 export const ROLES = ['owner', 'service'] as const;
 const STOP_SIGNALS = { smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
@@ -97,7 +97,7 @@ export async function startServer(settings: Readonly<Record<string, string>> = {
       databases += 1;
       const name = `fresh_${databases}`;
       const sql = new SQL(url(), { max: 1 });
-      const like = `template template0 encoding 'UTF8' locale 'C' strategy file_copy`;
+      const like = `owner ${ROLES[0]} template template0 encoding 'UTF8' locale 'C' strategy file_copy`;
       await sql.unsafe(`create database ${name} ${like}`).finally(() => sql.close());
       return url(name);
     },
@@ -142,6 +142,8 @@ async function install(): Promise<Installation> {
   const options = ['--no-sync', '-A', 'trust', '-U', 'postgres', '-E', 'UTF8', '--locale=C'];
   await runAsDaemon([join(binaries, 'initdb'), '-D', template, ...options], folder);
   writeFileSync(join(template, 'pg_hba.conf'), AUTHENTICATION);
+  const roles = ROLES.map((role) => `create role ${role} login\n`).join('');
+  await runAsDaemon([join(binaries, 'postgres'), '--single', '-D', template, 'postgres'], folder, roles);
   return { binaries, template };
 }
 

@@ -1,13 +1,11 @@
-import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { lines, REALM } from '../bench/population.ts';
-import { systemAmbient } from '../src/ambient.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { realm } from '../src/domain/resources.ts';
-import { openEngine } from '../src/store/open.ts';
 import { anotherUser, ground, put } from './contract/ground.ts';
+import { freshDatabase } from './database.ts';
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
@@ -16,31 +14,29 @@ const USERS = 10_000;
 
 test('between two steps of a purge, a write of another process that waits for it lands', async () => {
   const folder = freshFolder();
-  const path = join(folder, 'purged.db');
   const file = join(folder, 'lines.ndjson');
   writeFileSync(file, [...lines(USERS)].join('\n'));
-  const program = { version: 'test', ambient: systemAmbient };
-  const { records, close } = await openEngine({ engine: 'sqlite', path }, 'auto', program);
+  const database = await freshDatabase();
+  const { records, close } = await database.open();
   const there = await ground(records);
-  const database = ['--database', `sqlite:${path}`];
-  expect((await runCommand([AUTHREALM, 'import', file, ...database])).code).toBe(0);
-  const db = new Database(path, { readonly: true });
-  const clock = db.prepare<{ seq: number }, [string]>('select seq from realm_clock where realm_id = ?');
-  const gone = () => clock.get(REALM)?.seq ?? 0;
+  expect((await runCommand([AUTHREALM, 'import', file, ...database.words])).code).toBe(0);
+  const gone = async () => {
+    const clock = 'select seq from realm_clock where realm_id = ?';
+    return (await database.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
+  };
 
-  const { process: purge } = start([AUTHREALM, 'purge', 'realm', REALM, ...database]);
+  const { process: purge } = start([AUTHREALM, 'purge', 'realm', REALM, ...database.words]);
   while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
   /** How many steps each write let pass. */
   const steps: number[] = [];
   while (purge.exitCode === null) {
-    const before = gone();
+    const before = await gone();
     await put(records, anotherUser(there));
-    steps.push((gone() - before) / 1_000);
+    steps.push(((await gone()) - before) / 1_000);
   }
   expect(purge.exitCode).toBe(0);
   expect(steps.filter((passed) => passed >= 1).length).toBeGreaterThan(USERS / 1_000);
   // Now and then the machine itself makes a writer miss its turn.
   expect(steps.filter((passed) => passed >= 2).length).toBeLessThanOrEqual(2);
-  db.close();
-  close();
+  await close();
 }, 60_000);

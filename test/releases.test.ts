@@ -5,7 +5,7 @@ import { VERSION } from '../src/app.ts';
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
-/** Every release keeps the databases of all releases before it (scripts/keep_release.ts). */
+/** Every release keeps the databases and the code of all releases before it (scripts/keep_release.ts). */
 
 const RELEASES = join(import.meta.dir, 'fixtures', 'releases');
 
@@ -29,8 +29,10 @@ function copyOf(release: string): string {
 /** None before the first release. */
 const releases = existsSync(RELEASES) ? readdirSync(RELEASES).sort() : [];
 
-test('this release has left its database', () => {
+test('this release has left its database, and every one its code', () => {
   expect(releases.includes(VERSION) || VERSION.endsWith('-dev')).toBe(true);
+  const kept = releases.map((release) => existsSync(join(RELEASES, release, 'code.tgz')));
+  expect(kept).toEqual(releases.map(() => true));
 });
 
 for (const release of releases)

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { family } from './bringing.ts';
@@ -71,57 +71,90 @@ const DESCRIPTION = `export const device = resource({
 
 `;
 
-/** What the engines call the same. */
-interface Types {
-  readonly id: string;
-  readonly long: string;
-  readonly bytes: string;
-}
+/** The columns of the seventh table; one that ends with `?` may be null. */
+const COLUMNS = {
+  realm_id: 'id',
+  user_id: 'id',
+  id: 'id',
+  serial: 'text',
+  label: 'text',
+  note: 'text?',
+  state: 'text',
+  transports: 'text',
+  address: 'text?',
+  password_profile_id: 'id',
+  attestation_sealed: 'bytes?',
+  level: 'text',
+  maker: 'text?',
+  pinned: 'switch',
+  pin_hash: 'text?',
+  pin_normalised: 'switch?',
+  label_key: 'text',
+  note_key: 'text?',
+  unicode_version: 'text',
+  created_at: 'long',
+  updated_at: 'long',
+  revision: 'text',
+} as const;
 
-/** `first` and `last`: what an engine has before the columns of the description, and behind all of them. */
-const migration = ({ id, long, bytes }: Types, first: string, last: string) => `create table device (
-  ${first}realm_id ${id} not null,
-  user_id ${id} not null,
-  id ${id} not null,
-  serial text not null,
-  label text not null,
-  note text,
-  state text not null,
-  transports text not null,
-  address text,
-  password_profile_id ${id} not null,
-  attestation_sealed ${bytes},
-  level text not null,
-  maker text,
-  pinned integer not null,
-  pin_hash text,
-  pin_normalised integer,
-  label_key text not null,
-  note_key text,
-  unicode_version text not null,
-  created_at ${long} not null,
-  updated_at ${long} not null,
-  revision text not null,
-  unique (realm_id, id),
-  foreign key (realm_id, user_id) references user_info (realm_id, id),
-  foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
-)${last};
+type Types = Readonly<Record<'id' | 'text' | 'bytes' | 'switch' | 'long', string>>;
 
-create unique index device_serial on device (realm_id, serial);
+const SQLITE: Types = { id: 'text', text: 'text', bytes: 'blob', switch: 'integer', long: 'integer' };
+const POSTGRES: Types = {
+  id: 'uuid',
+  text: 'text collate "C"',
+  bytes: 'bytea',
+  switch: 'integer',
+  long: 'bigint',
+};
+
+const columnsIn = (types: Types) =>
+  Object.entries(COLUMNS).map(([name, kind]) => {
+    const [of = ''] = kind.split('?');
+    return { name, type: types[of as keyof Types], null: kind.endsWith('?') ? '' : ' not null' };
+  });
+
+const INDEXES = `create unique index device_serial on device (realm_id, serial);
 create index device_of_user on device (realm_id, user_id, created_at, id);
 create index device_of_profile on device (realm_id, password_profile_id);
 create index device_label on device (realm_id, label_key);
 `;
 
-/** By the folder of an engine. */
-const MIGRATIONS = {
-  sqlite: migration(
-    { id: 'text', long: 'integer', bytes: 'blob' },
-    'slot integer not null primary key,\n  ',
-    ' strict',
+/** `first` and `last`: what an engine has before the columns of the description, and behind all of them. */
+const migration = (types: Types, first = '', last = '') => `create table device (
+${first}${columnsIn(types)
+  .map((column) => `  ${column.name} ${column.type}${column.null},\n`)
+  .join('')}  unique (realm_id, id),
+  foreign key (realm_id, user_id) references user_info (realm_id, id),
+  foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
+)${last};
+
+${INDEXES}`;
+
+/** What PostgreSQL calls the parts of that table, for the list that `doctor` compares a schema with. */
+const PARTS = [
+  ['table', 'device', ''],
+  ...columnsIn(POSTGRES).map((column) => [
+    'column',
+    `device.${column.name}`,
+    `${column.type.replace(/ collate.*/, '')}${column.null}${column.type.includes('collate') ? ' collate C' : ''}`,
+  ]),
+  ['constraint', 'device.device_realm_id_id_key', 'UNIQUE (realm_id, id)'],
+  ...[
+    ['password_profile_id', 'password_profile'],
+    ['user_id', 'user_info'],
+  ].map(([column, table]) => [
+    'constraint',
+    `device.device_realm_id_${column}_fkey`,
+    `FOREIGN KEY (realm_id, ${column}) REFERENCES ${table}(realm_id, id)`,
+  ]),
+  ['index', 'device_realm_id_id_key', 'unique btree (realm_id, id)'],
+  ...[...INDEXES.matchAll(/^create (unique )?index (\w+) on device (.+);$/gm)].map(
+    ([, unique = '', name, columns]) => ['index', name, `${unique}btree ${columns}`],
   ),
-  postgres: migration({ id: 'uuid', long: 'bigint', bytes: 'bytea' }, '', ''),
-};
+]
+  .map((part) => `${part.join('\t').trimEnd()}\n`)
+  .join('');
 
 /** A program against the client library: it compiles where the library knows the resource by its description. */
 const CALLER = `import { connect } from './src/client/client.ts';
@@ -158,8 +191,11 @@ export function houseOfSeven(): House {
   }
   const seven = six.replace(LIST, DESCRIPTION + LIST).replace(LAST, `${LAST}  devices: device,\n`);
   writeFileSync(descriptions, seven);
-  for (const [engine, sql] of Object.entries(MIGRATIONS))
-    writeFileSync(join(folder, 'src/store', engine, 'migrations/0002_device.sql'), sql);
+  const store = join(folder, 'src/store');
+  const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
+  writeFileSync(join(store, 'sqlite/migrations/0002_device.sql'), sqlite);
+  writeFileSync(join(store, 'postgres/migrations/0002_device.sql'), migration(POSTGRES));
+  appendFileSync(join(store, 'postgres/schema.tsv'), PARTS);
 
   return {
     folder,

@@ -108,7 +108,7 @@ export function fragmentsInSource(): readonly Fragment[] {
     const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
     const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
     return literals
-      .filter((literal) => /^\s*(select|insert|update|delete|with)\s/.test(literal))
+      .filter((literal) => /^\s*(select|insert|update|delete|with|begin|set)\s/.test(literal))
       .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/))
       .map((text) => ({ path, text: withoutPlaces(text) }))
       .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN);

@@ -115,7 +115,8 @@ export async function changeClient(
     if (!found) throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
     const wanted = typeof patch === 'function' ? patch(found) : patch;
     if (wanted.name !== undefined) assertNamed(wanted.name);
-    const changed = { ...found, ...wanted, updatedAt: ambient.now(), revision: ambient.mintRevision() };
+    const updatedAt = Math.max(found.updatedAt, ambient.now());
+    const changed = { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
     assertGrantable(changed);
     if (await store.updateClient(changed, found.revision)) return changed;
   }

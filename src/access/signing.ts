@@ -103,7 +103,8 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   const live = keys
     .filter(({ withdrawnAt }) => withdrawnAt === undefined)
     .sort((left, right) => right.signsFrom - left.signsFrom || (right.kid < left.kid ? -1 : 1));
-  const signer = live.find(({ signsFrom }) => signsFrom <= now);
+  // Who made the key that is to sign may be ahead of this clock: then it signs before its time.
+  const signer = live.find(({ signsFrom }) => signsFrom <= now) ?? live.at(-1);
   const outlived = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
   const accepted = live.filter((_, index) => {
     const successor = live[index - 1];

@@ -86,7 +86,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addMigrate(program, desk);
   addImport(program, desk, end);
   addExport(program, desk);
-  addCopy(program);
+  addCopy(program, argv);
   addPurge(program, desk);
   addDemo(program, desk);
   addDoctor(program, desk, end);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { type Compared, type CopyWatch, copyDatabase, isInMemory, isSame, VERSION } from '../app.ts';
-import { SETTINGS } from '../config.ts';
+import { databaseContradictions, disclosure, SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { DatabaseAddress } from '../store/open.ts';
 import { openProgress, type Progress } from './progress.ts';
@@ -9,18 +9,22 @@ import { signalled } from './serve.ts';
 
 interface CopyOptions {
   readonly from: string;
+  readonly fromPasswordFile?: string;
   readonly to: string;
+  readonly toPasswordFile?: string;
 }
 
 /** `copy`: makes another database hold what this one does, whatever the engines. */
-export function addCopy(program: Command): void {
+export function addCopy(program: Command, argv: readonly string[]): void {
   program
     .command('copy')
     .description('copy everything into another database, or bring an earlier copy up to date; then compare')
     .requiredOption('--from <URL>', `the database that is read: ${SETTINGS.database.expects}`)
+    .option('--from-password-file <FILE>', 'file with the password of the role that --from names')
     .requiredOption('--to <URL>', 'the database that is written: empty, or an earlier copy of the same one')
-    .action(async ({ from, to }: CopyOptions) => {
-      const move = { from: addressOf('--from', from), to: addressOf('--to', to) };
+    .option('--to-password-file <FILE>', 'file with the password of the role that --to names')
+    .action(async (options: CopyOptions) => {
+      const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
       const { watch, end } = openWatch();
       const release = { version: VERSION, ambient: systemAmbient };
       const { tables, added, removed } = await copyDatabase(move, release, watch).finally(end);
@@ -39,14 +43,23 @@ export function addCopy(program: Command): void {
     });
 }
 
-/** A URL may hold a password: nothing of it is repeated. */
-function addressOf(flag: string, url: string): DatabaseAddress {
-  const address = SETTINGS.database.parse(url);
-  if (!address) throw new Refusal(`${flag} must be ${SETTINGS.database.expects}`, { isUsage: true });
-  if (isInMemory(address)) {
-    throw new Refusal(`${flag}: a database in memory ends with its process`, { isUsage: true });
-  }
-  return address;
+/** The database of a side. Its URL may hold a password: nothing of it is repeated. */
+function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly string[]): DatabaseAddress {
+  const { parse, complaint, expects } = SETTINGS.database;
+  const url = options[side];
+  const passwordFile = options[`${side}PasswordFile`];
+  const refusal = (says: string) =>
+    new Refusal(says.replaceAll('--database', `--${side}`), { isUsage: true });
+  const address = parse(url);
+  if (!address) throw refusal(`--${side} must be ${complaint?.(url) ?? expects}`);
+  if (isInMemory(address)) throw refusal(`--${side}: a database in memory ends with its process`);
+  const isOnCommandLine = argv.some((word) => word === url || word === `--${side}=${url}`);
+  const complaints = [
+    ...(isOnCommandLine ? disclosure(side, `AUTHREALM_COPY_${side.toUpperCase()}`, address) : []),
+    ...databaseContradictions({ database: address, databasePasswordFile: passwordFile }),
+  ];
+  if (complaints.length > 0) throw refusal(complaints.join('\n'));
+  return address.engine === 'postgres' ? { ...address, passwordFile } : address;
 }
 
 /** Shows how far each stage is, and ends the copy with the first signal. */

@@ -2,7 +2,8 @@ import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, Key, Resource, Saying } from '../domain/resource.ts';
 import type { Line } from './lines.ts';
-import type { Load, Loader, LoadOutcome, MaybePromise, Store } from './store.ts';
+import { isUnavailable, patiently } from './patience.ts';
+import type { Load, Loader, LoadOutcome, Store } from './store.ts';
 import { ASKED, type Condition, fixedOf, type LineReader, type Reading } from './transfer.ts';
 
 /** What became of the lines so far. */
@@ -74,9 +75,6 @@ interface Run {
   /** The first refused line was told, and is the last one. */
   isStopped: boolean;
 }
-
-/** How long to wait before a commit is tried again, beside the time that the database itself waits. */
-const PAUSE_MS = 100;
 
 /**
  * Imports lines in order, `importCommitLines` to a commit. A line whose parent or profile is not there is set aside
@@ -221,7 +219,7 @@ function says(record: AnyRecord | undefined, { member, is }: Saying): boolean {
 async function breaks(run: Run, { write }: Load, condition: Condition): Promise<boolean> {
   const { name, saying, resource, key } = condition;
   const stored = (of: Resource, at: Key): Promise<AnyRecord | undefined> =>
-    patiently(run, () => run.plan.store.get(of, at));
+    patiently(run.plan.signal, () => run.plan.store.get(of, at));
   run.batch.answers.set(nameOf(condition), says(await stored(resource, key), saying));
   if (isKnownFine(run.batch, condition)) return false;
   if (run.batch.asked.some(({ write: asked }) => isAt(asked, resource, key))) await flush(run);
@@ -273,7 +271,9 @@ async function flush(run: Run): Promise<void> {
   const { plan, batch } = run;
   const { sources, loads, refusals } = batch;
   const outcomes =
-    loads.length === 0 ? [] : await patiently(run, () => plan.store.load(loads, plan.stopAtFirst));
+    loads.length === 0
+      ? []
+      : await patiently(run.plan.signal, () => plan.store.load(loads, plan.stopAtFirst));
   run.batch = emptyBatch();
   for (let at = 0; at < outcomes.length; at += 1) {
     const refusal = settle(run, sources[at] as Line, loads[at] as Load, outcomes[at] as LoadOutcome);
@@ -369,22 +369,4 @@ function giveUpWaiting(run: Run): void {
     if (run.plan.stopAtFirst) leave(run, line);
   }
   run.waiting = [];
-}
-
-/** What was loaded without our hearing of it is found to be the same the next time. */
-function isUnavailable(error: unknown): error is Fault {
-  return error instanceof Fault && (error.code === 'unavailable' || error.code === 'outcome_unknown');
-}
-
-/** A busy database is asked again: two imports at once take turns. */
-async function patiently<T>({ plan }: Run, work: () => MaybePromise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await work();
-    } catch (error) {
-      const isLast = attempt >= LIMITS.importCommitAttemptsMax || plan.signal.aborted;
-      if (!isUnavailable(error) || isLast) throw error;
-    }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
-  }
 }

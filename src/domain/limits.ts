@@ -26,11 +26,12 @@ export const LIMITS = Object.freeze({
    * Connections of a process to a database that is not embedded. Lookups travel together, so one carries more of them
    * than a process can answer.
    */
+  accessConnectionsMax: 1,
   lookupConnectionsMax: 1,
-  findConnectionsMax: 2,
+  findConnectionsMax: 1,
   transactionConnectionsMax: 4,
   listConnectionsMax: 2,
-  /** Lookups of one resource in one realm that share a statement, and such statements under way at once. */
+  /** Lookups of one kind in one realm that share a statement, and such statements under way at once. */
   lookupsTogetherMax: 256,
   lookupStatementsMax: 4,
   /** How long `doctor` waits for the answer to one question about a database that is not embedded. */

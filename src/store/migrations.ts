@@ -2,6 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 
+/**
+ * A step of the schema. Where its first line is `-- serves: N`, it only expands: programs of schema N and later go on with
+ * what it leaves. Without that line only those that know it do.
+ */
 export interface Migration {
   readonly version: number;
   readonly name: string;
@@ -20,10 +24,20 @@ export interface Program {
   readonly ambient: Ambient;
 }
 
-/** The newest migration that a database has. */
+/** A migration as it is written down in the database. */
+export interface AppliedRow {
+  readonly version: number;
+  readonly program_version: string;
+  /** As the migration says it; null where it says nothing. Files of 0.1.0 have no such column. */
+  readonly serves_from?: number | null;
+}
+
+/** How far a database is. */
 export interface Applied {
   readonly version: number;
   readonly program_version: string;
+  /** The oldest schema whose programs can serve it. */
+  readonly serves_from: number;
 }
 
 /** The numbered files of a folder, in order. */
@@ -37,6 +51,20 @@ export function migrationsIn(folder: URL): readonly Migration[] {
     }));
 }
 
+const SERVES = /^-- serves: (\d+)\n/;
+
+/** What a migration says about older programs. */
+export function servesFrom({ sql }: Migration): number | null {
+  const number = SERVES.exec(sql)?.[1];
+  return number === undefined ? null : Number(number);
+}
+
+/** How far a database is that has these migrations, undefined for one without any. */
+export function appliedOf(rows: readonly AppliedRow[]): Applied | undefined {
+  const newest = rows.toSorted((one, other) => other.version - one.version)[0];
+  return newest && { ...newest, serves_from: Math.max(...rows.map((row) => row.serves_from ?? row.version)) };
+}
+
 /** The schema that is there, undefined for none, where `mode` allows to go on from it. Throws Refusal otherwise. */
 export function judgeApplied(
   found: Applied | undefined,
@@ -48,7 +76,7 @@ export function judgeApplied(
     if (mode === 'off') throw noSchema();
     return undefined;
   }
-  if (found.version > newest) throw tooNew(found, newest, programVersion);
+  if (found.serves_from > newest) throw tooNew(found, newest, programVersion);
   if (mode === 'check' && found.version < newest) throw tooOld(found.version, newest);
   return found.version;
 }
@@ -63,7 +91,7 @@ export function noSchema(): Refusal {
 function tooOld(found: number, newest: number): Refusal {
   return new Refusal(
     `the database has schema ${found}, this program needs ${newest}: start authrealm serve of this release, or give ` +
-      '--migrate auto. Programs of the older release will then refuse it',
+      '--migrate auto. UPGRADING.md says whether programs of the older release go on then',
   );
 }
 

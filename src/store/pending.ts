@@ -10,7 +10,7 @@ import { judgeSchema as judgeSqlite } from './sqlite/migrate.ts';
 
 /** How far a database is behind the program. */
 export interface Pending {
-  /** The newest schema that this program knows. */
+  /** The newest schema that this program knows, or that a newer one has left. */
   readonly newest: number;
   /** What brings the database there, in order. */
   readonly migrations: readonly Migration[];
@@ -25,7 +25,8 @@ export async function pendingMigrations(address: DatabaseAddress, program: Progr
       address.engine === 'sqlite'
         ? appliedToFile(address.path, newest, program)
         : await appliedToServer(address, known, program);
-    return { newest, migrations: known.filter(({ version }) => version > (found ?? 0)) };
+    const migrations = known.filter(({ version }) => version > (found ?? 0));
+    return { newest: Math.max(newest, found ?? 0), migrations };
   } catch (error) {
     throw refusalOf(error, nameOf(address));
   }

@@ -13,14 +13,13 @@ import { openRemovals } from './removal.ts';
 import { openSealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, type Long } from './work.ts';
+import { all, type Long } from './work.ts';
 
-/** What engines do in their own way: reading many records, and single ones as fast as they can. */
-type OfEngine = 'get' | 'list' | 'find' | 'countBelow';
+/** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
+type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'ready';
 
 const CHANGES = `select realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at
   from change where realm_id = ? and seq > ? order by seq limit ?`;
-const PROBE = 'select store_id from instance';
 
 /** Records and their changes, as far as all engines keep them alike. */
 export function openRecords(
@@ -63,10 +62,6 @@ export function openRecords(
       read(function* () {
         const rows = yield* all<ChangeRow>(CHANGES, realm, after, limit);
         return rows.map(changeOfRow);
-      }),
-    ready: () =>
-      read(function* () {
-        yield* first(PROBE);
       }),
   };
 }

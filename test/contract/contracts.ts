@@ -5,6 +5,7 @@ import { findContract } from './find.contract.ts';
 import type { OpenStore } from './ground.ts';
 import { listContract } from './list.contract.ts';
 import { loadContract } from './load.contract.ts';
+import { longestContract } from './longest.contract.ts';
 import { memoryContract } from './memory.contract.ts';
 import { patchContract } from './patch.contract.ts';
 import { purgeContract } from './purge.contract.ts';
@@ -23,6 +24,7 @@ const CONTRACTS = [
   loadContract,
   scannerContract,
   alikeContract,
+  longestContract,
 ];
 
 /** Holds what `open` answers to everything that is promised of a store. */

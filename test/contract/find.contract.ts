@@ -65,6 +65,46 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       }
     });
 
+    test('those that are asked at once hear each its own answer, whatever their texts hold', async () => {
+      const there = await ground(store);
+      const subjects = ['a"b', 'a\\b', '{a,b}', 'NULL', ' a', "o'a", 'ä€😀'];
+      const links = subjects.map((subject) => oidcLink(there, subject));
+      await land(store, ...links);
+      const asked = [...subjects, 'nobody', ...subjects.toReversed()];
+      const found = await Promise.all(
+        asked.map((subject) => store.find(oidcProfileInfo, there.realm, identity(subject))),
+      );
+      const keys = links.map(({ key }) => key);
+      expect(found.map((each) => each?.key)).toEqual([...keys, undefined, ...keys.toReversed()]);
+      expect(found.map((each) => each?.record.subject)).toEqual([
+        ...subjects,
+        undefined,
+        ...subjects.toReversed(),
+      ]);
+      const byId = links.map(({ record: { id } }) =>
+        store.find(oidcProfileInfo, there.realm, sought(oidcProfileInfo, { id })),
+      );
+      expect((await Promise.all(byId)).map((each) => each?.key)).toEqual(keys);
+    });
+
+    test('who asks at once for what two records say is told of neither', async () => {
+      const there = await ground(store);
+      const second = insert(passwordProfile, [there.realm, mint()], {
+        name: 'Others',
+        username_format: 'any',
+        enable_one_time_password_token: false,
+      });
+      const twice = usernameLink(there, 'twice');
+      const once = usernameLink(there, 'once');
+      const { realm, user: owner } = there;
+      const again = usernameLink({ realm, user: owner, passwords: second.record.id }, 'Twice');
+      await land(store, second, twice, once, again);
+      const found = await Promise.all(
+        ['twice', 'once', 'twice'].map((name) => store.find(passwordProfileInfo, realm, username(name))),
+      );
+      expect(found.map((each) => each?.key)).toEqual([undefined, once.key, undefined]);
+    });
+
     test('follows what a patch says, and forgets what it said before', async () => {
       const link = oidcLink(at, 'before');
       const name = usernameLink(at, 'Before@example.com');

@@ -1,9 +1,10 @@
 import { Refusal } from '../../domain/fault.ts';
-import { isUnfinished, unfinishedCopyOf } from './mark.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './mark.ts';
 import { comparePages, isSame, type Page } from './pages.ts';
 import { inParallel } from './parallel.ts';
 import type { Installation, Range, Side, Sum, Target } from './side.ts';
-import { CHANGE, INSTANCE, TABLES, type Table } from './tables.ts';
+import { CHANGE, INSTANCE, ONLY_ADDED_TO, TABLES, type Table } from './tables.ts';
 
 /** What both sides hold of a table in the end. */
 export interface Compared {
@@ -28,25 +29,31 @@ export interface CopyWatch {
 /**
  * Makes the target hold what the source does. It compares pages of each table by their digests, and moves what differs:
  * into an empty database all of it, into an unfinished or an older copy the rest. Throws Refusal where the target holds
- * anything else; it is not written then.
+ * anything else; it is not written then. `run` is this copy's own name.
  */
-export async function copyAll(source: Side, target: Target, watch: CopyWatch): Promise<Copied> {
+export async function copyAll({ source, target }: Sides, run: string, watch: CopyWatch): Promise<Copied> {
   const ours = await source.installation();
-  await proveKin(ours, target);
+  const found = await target.installation();
+  await proveKin(ours, found, target);
+  const marked = { ...found, storeId: unfinishedCopyOf(ours.storeId, run) };
+  // A copy that has ended may be served: it is marked only where there is something to write.
+  const isWhole = found.storeId === ours.storeId;
+  if (!isWhole) await target.replaceInstallation(found, marked);
   const pages = await comparePages(source, target, watch);
   const differing = pages.filter((page) => !isSame(page));
   await proveBehind(differing, { source, target });
+  if (isWhole && differing.length > 0) await takeOutOfService(target, found, { marked, pages });
   const counts = { added: 0, removed: 0 };
   if (differing.length > 0) {
-    const theirs = await target.installation();
-    await target.setInstallation({ ...theirs, storeId: unfinishedCopyOf(ours.storeId) });
-    const job = { source, target, watch, counts };
+    const job = { source, target, watch, counts, mark: marked.storeId };
     await clear(differing, job);
     await fill(differing, job);
     await target.settle();
   }
+  await proveAlone(pages, target);
   const tables = TABLES.map((table) => comparedOf(table, pages));
-  if (tables.every(isSame)) await setInstallation(ours, target);
+  const there = isWhole && differing.length === 0 ? found : marked;
+  if (tables.every(isSame)) await target.replaceInstallation(there, ours);
   const installation = {
     table: INSTANCE.name,
     source: await source.sum(INSTANCE, WHOLE),
@@ -57,16 +64,9 @@ export async function copyAll(source: Side, target: Target, watch: CopyWatch): P
 
 const WHOLE: Range = { after: undefined, to: undefined };
 
-async function setInstallation(ours: Installation, target: Target): Promise<void> {
-  const theirs = await target.installation();
-  const isThere = theirs.storeId === ours.storeId && theirs.accessVersion === ours.accessVersion;
-  if (!isThere) await target.setInstallation(ours);
-}
-
 /** Throws Refusal unless the target is empty or a copy of the same installation. */
-async function proveKin(ours: Installation, target: Target): Promise<void> {
-  const theirs = await target.installation();
-  if (theirs.storeId === unfinishedCopyOf(ours.storeId)) return;
+async function proveKin(ours: Installation, theirs: Installation, target: Target): Promise<void> {
+  if (isUnfinishedCopyOf(ours.storeId, theirs.storeId)) return;
   if (theirs.storeId === ours.storeId) {
     if (theirs.accessVersion > ours.accessVersion) throw wentOn('its clients or keys were changed');
     return;
@@ -82,14 +82,42 @@ async function proveKin(ours: Installation, target: Target): Promise<void> {
   }
 }
 
-/** Throws Refusal where the target has changes that the source has not: they would be lost. */
+/** Throws Refusal where the target has changes, clients or keys that the source has not: they would be lost. */
 async function proveBehind(pages: readonly Page[], { source, target }: Sides): Promise<void> {
   for (const { table, range, target: there } of pages) {
-    if (table !== CHANGE || there.rows === 0) continue;
-    const ours = new Set(await source.rows(table, range));
-    const theirs = await target.rows(table, range);
-    if (theirs.some((row) => !ours.has(row))) throw wentOn('its change log has entries of its own');
+    if (!ONLY_ADDED_TO.includes(table) || there.rows === 0) continue;
+    const told = table === CHANGE ? (row: string) => row : keyOf(table);
+    const ours = new Set((await source.rows(table, range)).map(told));
+    const theirs = (await target.rows(table, range)).map(told);
+    if (theirs.some((row) => !ours.has(row))) throw wentOn(`table ${table.name} has rows of its own`);
   }
+}
+
+/** Marks a copy that may be served by now. Throws Refusal, and leaves it as it was, where it was written to meanwhile. */
+async function takeOutOfService(
+  target: Target,
+  found: Installation,
+  { marked, pages }: { readonly marked: Installation; readonly pages: readonly Page[] },
+): Promise<void> {
+  await target.replaceInstallation(found, marked);
+  try {
+    // By then every service has noticed the mark.
+    await Bun.sleep(LIMITS.accessAgeMsMax);
+    await proveAlone(pages, target);
+  } catch (error) {
+    await target.replaceInstallation(marked, found);
+    throw error;
+  }
+}
+
+/** Throws Refusal where somebody else has written to the target. Each write of a service leaves a change. */
+async function proveAlone(pages: readonly Page[], target: Target): Promise<void> {
+  const rows = pages.reduce((sum, page) => sum + (page.table === CHANGE ? page.target.rows : 0), 0);
+  if ((await target.count(CHANGE)) !== rows) throw writtenMeanwhile();
+}
+
+function writtenMeanwhile(): Refusal {
+  return new Refusal('somebody wrote to the target meanwhile: stop who does, and run the same command again');
 }
 
 function wentOn(how: string): Refusal {
@@ -105,31 +133,42 @@ interface Sides {
 }
 
 interface Job extends Sides {
+  /** What the target is called while it is written. */
+  readonly mark: string;
   readonly watch: CopyWatch;
   readonly counts: { added: number; removed: number };
 }
 
+/** The rows of the target in a page. Throws Refusal where they are no longer those that were compared. */
+async function comparedRows({ table, range, target: compared }: Page, target: Target) {
+  if (compared.rows === 0) return [];
+  const rows = await target.rows(table, range);
+  if (!isSame({ source: compared, target: await target.sum(table, range) })) throw writtenMeanwhile();
+  return rows;
+}
+
 /** Removes what is in the way, the rows that refer to others first. Of tables that others refer to, what is gone. */
-async function clear(pages: readonly Page[], { source, target, watch, counts }: Job): Promise<void> {
+async function clear(pages: readonly Page[], { source, target, mark, watch, counts }: Job): Promise<void> {
   const byTable = Map.groupBy(
     pages.filter((page) => page.target.rows > 0),
     ({ table }) => table,
   );
   for (const table of TABLES.toReversed()) {
-    await inParallel(byTable.get(table) ?? [], watch.signal, async ({ range }) => {
-      const [ours, theirs] = await Promise.all([source.rows(table, range), target.rows(table, range)]);
+    await inParallel(byTable.get(table) ?? [], watch.signal, async (page) => {
+      const [ours, theirs] = await Promise.all([source.rows(table, page.range), comparedRows(page, target)]);
       const kept = table.isReferredTo ? new Set(ours.map(keyOf(table))) : new Set(ours);
       const told = table.isReferredTo ? keyOf(table) : (row: string) => row;
       const gone = theirs.filter((row) => !kept.has(told(row)));
       if (gone.length === 0) return;
-      await target.remove(table, gone);
+      await target.remove({ table, rows: gone, mark });
+      page.target = await target.sum(table, page.range);
       counts.removed += gone.length;
     });
   }
 }
 
 /** Adds what is missing, the rows that others refer to first, and reads each page again. */
-async function fill(pages: readonly Page[], { source, target, watch, counts }: Job): Promise<void> {
+async function fill(pages: readonly Page[], { source, target, mark, watch, counts }: Job): Promise<void> {
   const tell = watch.onStage(
     'copying',
     pages.reduce((sum, page) => sum + page.source.rows, 0),
@@ -138,9 +177,9 @@ async function fill(pages: readonly Page[], { source, target, watch, counts }: J
   for (const table of TABLES) {
     await inParallel(byTable.get(table) ?? [], watch.signal, async (page) => {
       const ours = await source.rows(table, page.range);
-      const theirs = new Set(page.target.rows === 0 ? [] : await target.rows(table, page.range));
+      const theirs = new Set(await comparedRows(page, target));
       const missing = theirs.size === 0 ? ours : ours.filter((row) => !theirs.has(row));
-      if (missing.length > 0) await target.put(table, missing);
+      if (missing.length > 0) await target.put({ table, rows: missing, mark });
       counts.added += missing.length;
       page.target = await target.sum(table, page.range);
       tell(page.source.rows);

@@ -29,7 +29,7 @@ export async function copyDatabase({ from, to }: Move, program: Program, watch: 
     );
     try {
       await proveOther(source, target);
-      return await copyAll(source, target, watch);
+      return await copyAll({ source, target }, program.ambient.mintId(), watch);
     } finally {
       await target.close();
     }
@@ -40,8 +40,11 @@ export async function copyDatabase({ from, to }: Move, program: Program, watch: 
 
 type Which = 'source' | 'target';
 
-/** What names a side on the command line. */
-const FLAGS: Readonly<Record<Which, string>> = { source: '--from', target: '--to' };
+/** What names a side: on the command line, and in the environment. */
+const NAMES: Readonly<Record<Which, readonly [flag: string, variable: string]>> = {
+  source: ['--from', 'AUTHREALM_COPY_FROM'],
+  target: ['--to', 'AUTHREALM_COPY_TO'],
+};
 
 /** A side that says of its troubles which one it is. */
 async function opened<S extends Side | Target>(
@@ -57,7 +60,8 @@ async function opened<S extends Side | Target>(
       const refusal = refusalOf(error, path);
       if (!(refusal instanceof Refusal)) throw error;
       // Every other command has one database.
-      const message = refusal.message.replaceAll('--database', FLAGS[which]);
+      const [flag, variable] = NAMES[which];
+      const message = refusal.message.replaceAll('--database', flag).replace('AUTHREALM_DATABASE', variable);
       const isNamed = path !== undefined && refusal !== error;
       throw new Refusal(`the ${which}${isNamed ? '' : ` ${name}`}: ${message}`, { cause: error });
     }

@@ -4,20 +4,23 @@ import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
 import { asFault } from '../postgres/connection.ts';
 import { judgeSchema } from '../postgres/migrate.ts';
+import { DATABASE } from '../postgres/place.ts';
 import { numbered, sent } from '../postgres/places.ts';
 import { openAlone, openPrimary } from '../postgres/primary.ts';
 import { knownMigrations, makeReady } from '../postgres/readiness.ts';
 import { OWN, Trouble } from '../postgres/trouble.ts';
+import { proveOnlyCopy } from './mark.ts';
 import { kindsFrom, type TableKinds } from './postgres_kinds.ts';
 import { proveNewest } from './schema.ts';
-import type { Key, Range, Side, Target } from './side.ts';
+import type { Batch, Key, Range, Side, Target } from './side.ts';
 import { carried, TABLES, type Table } from './tables.ts';
 import {
   onConflict,
   pageEndWithin,
+  REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
+  SELECT_MARK,
   type Text,
-  UPDATE_INSTALLATION,
   within,
 } from './texts.ts';
 
@@ -162,8 +165,7 @@ function reading(sql: SQL, ask: Ask): Side {
 
 const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
 const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
-const SELECT_IDENTITY = `select pg_postmaster_start_time()::text || ' ' || oid::text || ' ' || current_schema() as identity
-  from pg_database where datname = current_database()`;
+const SELECT_IDENTITY = `select ${DATABASE} || ' ' || current_schema() as identity`;
 
 function told(column: string, kind: string): string {
   return kind === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
@@ -197,31 +199,47 @@ function writing(sql: SQL): Target {
     return `json_to_recordset(?::text::json) as x (${named.join(', ')})`;
   };
 
+  /** Whoever would mark it anew waits for this statement, and one that comes behind the new mark writes nothing. */
+  async function write({ rows, mark }: Batch, text: string): Promise<void> {
+    const marked = `with marked as (${SELECT_MARK} for share)`;
+    const written = await ask({
+      text: `${marked}, written as (${text} returning 1) select count(*) as n from written`,
+      values: [mark, arrayOf(rows)],
+    });
+    proveOnlyCopy(Number(written[0]?.n) === rows.length);
+  }
+
   return {
     ...reading(sql, askAlongTheKey),
-    async remove(table, rows) {
+    async remove(batch) {
+      const { table } = batch;
       await kinds.learn(table);
       const meets = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
-      const text = `delete from ${table.name} t using ${given(table, table.key)} where ${meets}`;
-      await ask({ text, values: [arrayOf(rows)] });
+      const text = `delete from ${table.name} t using ${given(table, table.key)} where ${meets} and ${IS_MARKED}`;
+      await write(batch, text);
     },
-    async put(table, rows) {
+    async put(batch) {
+      const { table } = batch;
       await kinds.learn(table);
       const columns = carried(table);
       const kept = columns.map((column) =>
         kinds.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );
-      const text = `insert into ${table.name} (${columns.join(', ')}) select ${kept.join(', ')} from ${given(table, columns)}`;
-      await ask({ text: text + onConflict(table), values: [arrayOf(rows)] });
+      const from = `from ${given(table, columns)} where ${IS_MARKED}`;
+      const text = `insert into ${table.name} (${columns.join(', ')}) select ${kept.join(', ')} ${from}`;
+      await write(batch, text + onConflict(table));
     },
-    async setInstallation({ storeId, accessVersion }) {
-      await ask({ text: UPDATE_INSTALLATION, values: [storeId, accessVersion] });
+    async replaceInstallation(old, { storeId, accessVersion }) {
+      const values = [storeId, accessVersion, old.storeId, old.accessVersion];
+      proveOnlyCopy((await ask({ text: REPLACE_INSTALLATION, values })).length === 1);
     },
     async settle() {
       await ask({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
     },
   };
 }
+
+const IS_MARKED = 'exists (select 1 from marked)';
 
 function arrayOf(rows: readonly string[]): string {
   return `[${rows.join(',')}]`;

@@ -38,12 +38,21 @@ export interface Side {
   close(): Promise<void>;
 }
 
+/** Rows to be written in one commit, where the installation is still called `mark` then. */
+export interface Batch {
+  readonly table: Table;
+  readonly rows: readonly string[];
+  readonly mark: string;
+}
+
+/** A database that is copied to. Whoever writes there is refused once another copy into it has begun. */
 export interface Target extends Side {
-  /** Removes rows, told by their keys alone. Each call is one commit. */
-  remove(table: Table, rows: readonly string[]): Promise<void>;
-  /** Adds rows, and replaces those of a table that others refer to. Each call is one commit. */
-  put(table: Table, rows: readonly string[]): Promise<void>;
-  setInstallation(installation: Installation): Promise<void>;
+  /** Removes rows, told by their keys alone. */
+  remove(batch: Batch): Promise<void>;
+  /** Adds rows, and replaces those of a table that others refer to. */
+  put(batch: Batch): Promise<void>;
+  /** Puts an installation in the place of another one, which must still stand there. */
+  replaceInstallation(old: Installation, installation: Installation): Promise<void>;
   /** Lets the engine learn what it holds now. */
   settle(): Promise<void>;
 }

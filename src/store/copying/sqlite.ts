@@ -12,15 +12,17 @@ import { judgeSchema } from '../sqlite/migrate.ts';
 import { knownMigrations, openSqlite } from '../sqlite/open.ts';
 import { proveNoOrphan } from '../sqlite/place.ts';
 import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
+import { proveOnlyCopy } from './mark.ts';
 import { proveNewest } from './schema.ts';
 import type { Key, Side, Target } from './side.ts';
 import { carried, type Table } from './tables.ts';
 import {
   onConflict,
   pageEndWithin,
+  REPLACE_INSTALLATION,
   SELECT_INSTALLATION,
+  SELECT_MARK,
   type Text,
-  UPDATE_INSTALLATION,
   within,
 } from './texts.ts';
 
@@ -131,29 +133,37 @@ function writing(db: Database): Target {
 
   const inOneCommit = (work: () => void): Promise<void> =>
     retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.startWaitMsMax);
+  const inCommitOf = (mark: string, work: () => void): Promise<void> =>
+    inOneCommit(() => {
+      proveOnlyCopy(prepared(SELECT_MARK).get(mark) !== null);
+      work();
+    });
 
   return {
     ...reading(db),
-    remove(table, rows) {
+    remove({ table, rows, mark }) {
       const removal = prepared(
         `delete from ${table.name} where ${table.key.map((column) => `${column} = ?`).join(' and ')}`,
       );
-      return inOneCommit(() => {
+      return inCommitOf(mark, () => {
         for (const line of rows) {
           const row = JSON.parse(line) as Row;
           removal.run(...table.key.map((column) => row[column] as string | number));
         }
       });
     },
-    put(table, rows) {
+    put({ table, rows, mark }) {
       const { text, valuesOf } = insertionOf(table);
       const insert = prepared(text);
-      return inOneCommit(() => {
+      return inCommitOf(mark, () => {
         for (const line of rows) insert.run(...valuesOf(JSON.parse(line) as Row));
       });
     },
-    setInstallation: ({ storeId, accessVersion }) =>
-      inOneCommit(() => prepared(UPDATE_INSTALLATION).run(storeId, accessVersion)),
+    replaceInstallation: (old, { storeId, accessVersion }) =>
+      inOneCommit(() => {
+        const values = [storeId, accessVersion, old.storeId, old.accessVersion];
+        proveOnlyCopy(prepared(REPLACE_INSTALLATION).get(...values) !== null);
+      }),
     settle: async () => undefined,
   };
 }

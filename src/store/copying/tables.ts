@@ -64,8 +64,12 @@ export const TABLES: readonly Table[] = [
   ),
 ];
 
-/** The table that is only ever added to: what stands in it tells which of two databases went on from the other. */
 export const CHANGE: Table = TABLES.at(-1) as Table;
+
+/** Tables that no row ever leaves: what stands in them tells which of two databases went on from the other. */
+export const ONLY_ADDED_TO: readonly Table[] = TABLES.filter(
+  (table) => table === CHANGE || table.name === 'client' || table.name === 'signing_key',
+);
 
 function table(name: string, key: readonly string[], others: readonly string[]): Table {
   return { name, key, columns: [...key, ...others], isReferredTo: false, pageRows: PAGE_ROWS };

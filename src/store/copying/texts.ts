@@ -37,4 +37,7 @@ export function onConflict({ key, columns, isReferredTo }: Table, derived: reado
 }
 
 export const SELECT_INSTALLATION = 'select store_id, access_version from instance';
-export const UPDATE_INSTALLATION = 'update instance set store_id = ?, access_version = ?';
+/** Answers a row where it was done. */
+export const REPLACE_INSTALLATION = `update instance set store_id = ?, access_version = ?
+  where store_id = ? and access_version = ? returning store_id`;
+export const SELECT_MARK = 'select store_id from instance where store_id = ?';

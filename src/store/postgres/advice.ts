@@ -1,3 +1,4 @@
+import { Refusal } from '../../domain/fault.ts';
 import type { Advice } from '../sqlite/advice.ts';
 import { isBug, OWN, type Trouble, troubleOf } from './trouble.ts';
 
@@ -44,7 +45,7 @@ const ADVICE: readonly (readonly [codes: RegExp, why: string, advice: string])[]
   [
     /^(42P01|42703|3F000)/,
     'its schema is not the one this program needs',
-    'start once with --migrate auto, as the role that owns the schema',
+    'run authrealm migrate, as the role that owns the schema',
   ],
   [
     /^(26000|42P05)/,
@@ -117,4 +118,19 @@ export function postgresAdvice(error: unknown): Advice | undefined {
 function adviceFor({ code }: Trouble): Advice {
   const [, why = 'it answered with an error', advice] = ADVICE.find(([codes]) => codes.test(code)) ?? [];
   return { why: `${why} (${code})`, advice };
+}
+
+/** Trouble on the way of the role that owns the schema names the settings that say who that is. */
+export async function asOwner<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const told = postgresAdvice(error);
+    if (!told) throw error;
+    const advice = (told.advice ?? 'see its log')
+      .replaceAll('--database', '--migrate-database')
+      .replace('AUTHREALM_DATABASE', 'AUTHREALM_MIGRATE_DATABASE');
+    const what = 'the database as --migrate-database names it cannot be opened';
+    throw new Refusal(`${what}: ${told.why}; ${advice}`, { cause: error });
+  }
 }

@@ -1,36 +1,68 @@
 import type { Placed, Store } from '../../directory/store.ts';
-import { keyColumns, type Resource } from '../../domain/resource.ts';
+import { keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { comparedColumn } from '../statements.ts';
-import { asFault } from './connection.ts';
+import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import type { Pool } from './pool.ts';
 
-/** The reverse lookup: one statement for each set of members that a record is found by. */
+type Values = Sought['values'];
+
+/** The reverse lookup: those by one set of members in one realm travel together. */
 export function openFinds(pool: Pool): Store['find'] {
-  const texts = new Map(
+  const finders = new Map(
     RESOURCES.map((resource) => [
       resource,
-      new Map((resource.finding?.by ?? []).map((members) => [members, textOf(resource, members)])),
+      new Map((resource.finding?.by ?? []).map((members) => [members, finderOf(resource, members, pool)])),
     ]),
   );
-  return async (resource, realm, { members, values }): Promise<Placed | undefined> => {
-    const text = texts.get(resource)?.get(members);
-    if (text === undefined) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
-    try {
-      const { rows } = await pool.ask(text, [realm, ...values.map(String)]);
-      const [row] = rows;
-      return row && rows.length === 1 ? statementsOf(resource).decodePlaced(row) : undefined;
-    } catch (error) {
-      throw asFault(error);
-    }
+  return (resource, realm, { members, values }) => {
+    const find = finders.get(resource)?.get(members);
+    if (!find) throw new Error(`${resource.name} is not found by ${members.join(' and ')}`);
+    return find(realm, values);
   };
 }
 
-function textOf(resource: Resource, members: readonly string[]): string {
-  const above = keyColumns(resource).slice(0, -1);
-  const columns = [...above, ...statementsOf(resource).visible];
-  const compared = ['realm_id', ...members.map((member) => comparedColumn(resource, member))];
-  const isSought = compared.map((column, at) => `${column} = $${at + 1}`).join(' and ');
-  return `select ${columns.join(', ')} from ${resource.table} where ${isSought} limit 2`;
+function finderOf(resource: Resource, members: readonly string[], pool: Pool) {
+  const { one, many } = textsOf(resource, members);
+  const { decodePlaced } = statementsOf(resource);
+  return openBatches<Values, Placed | undefined>(async (realm, questions) => {
+    if (questions.length === 1) {
+      const { rows } = await pool.ask(one, [realm, ...(questions[0] as Values).map(String)]);
+      const [row] = rows;
+      return [row && rows.length === 1 ? decodePlaced(row) : undefined];
+    }
+    const arrays = members.map((_, at) => arrayOf(questions.map((values) => String(values[at]))));
+    const { rows } = await pool.ask(many, [realm, ...arrays]);
+    return solePerPlace(rows, questions.length).map((row) => row && decodePlaced(row));
+  });
+}
+
+/** Texts as the one value of an array. */
+function arrayOf(texts: readonly string[]): string {
+  return `{${texts.map((text) => `"${text.replace(/["\\]/g, '\\$&')}"`).join()}}`;
+}
+
+/** Of one question, and of many: then each row says in `place` which one it answers. A second row says that none does. */
+function textsOf(resource: Resource, members: readonly string[]) {
+  const { table } = resource;
+  const columns = [...keyColumns(resource).slice(0, -1), ...statementsOf(resource).visible];
+  const soughtBy = (place: (at: number) => string) =>
+    members.map((member, at) => `and ${comparedColumn(resource, member)} = ${place(at)}`).join(' ');
+  const rowsBy = (place: (at: number) => string) =>
+    `select ${columns.join(', ')} from ${table} where realm_id = $1 ${soughtBy(place)} limit 2`;
+  const arrays = members.map((member, at) => `$${at + 2}::${typeOf(resource, member)}[]`).join(', ');
+  const names = members.map((_, at) => `sought_${at}`).join(', ');
+  return {
+    one: rowsBy((at) => `$${at + 2}`),
+    many: `select k.place::integer as place, found.*
+      from unnest(${arrays}) with ordinality as k (${names}, place)
+      join lateral (${rowsBy((at) => `k.sought_${at}`)}) as found on true`,
+  };
+}
+
+/** Identifiers are kept as such, whatever else a record is found by is text. */
+function typeOf(resource: Resource, member: string): 'uuid' | 'text' {
+  const described = membersOf(resource).find(({ name }) => name === member);
+  return described && !described.placement.references ? 'text' : 'uuid';
 }

@@ -1,22 +1,19 @@
 import type { Change } from '../../domain/change.ts';
-import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sequence } from '../sequence.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { claim } from './claims.ts';
 import { asFault, type Connection, isRetryable } from './connection.ts';
+import { inTime, type Waiting } from './in_time.ts';
 import { BEGIN_WRITING } from './openings.ts';
 import type { Ended, Pool } from './pool.ts';
 import type { Perform } from './session.ts';
-import { OWN, Trouble } from './trouble.ts';
 
 /** A piece of work that waits to be written. */
-export interface Job {
+export interface Job extends Waiting {
   readonly work: () => Work<Outcome<unknown>>;
   readonly resolve: (value: never) => void;
-  readonly reject: (error: unknown) => void;
-  readonly deadline: number;
 }
 
 /** Tells somebody what became of a piece. */
@@ -25,6 +22,11 @@ type Tell = () => void;
 /** How often a transaction is begun where others are in the way of it, and how much longer it pauses each time. */
 const ATTEMPTS_MAX = 10;
 const PAUSE_MS = 20;
+
+const SAVEPOINT = 'savepoint piece';
+/** Both leave a savepoint for the next piece. */
+const KEEP = `release savepoint piece; ${SAVEPOINT}`;
+const UNDO = 'rollback to savepoint piece';
 
 /**
  * Makes what runs pieces of one scene, in their order, in as few transactions as there may be. Each piece has a savepoint
@@ -36,31 +38,41 @@ export function openGroups(
 ): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
   /** Answers how many pieces have heard what became of them; none where another transaction was in the way. */
   async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
+    const taken: Job[] = [];
     try {
-      const told = await pool.transaction(BEGIN_WRITING, (connection) => run(scene, jobs, connection));
+      const told = await pool.transaction(BEGIN_WRITING, (connection) => run(scene, jobs, connection, taken));
       for (const tell of told) tell();
       return told.length;
     } catch (error) {
       if (isRetryable(error) && !isLast) return 0;
-      for (const { reject } of jobs) reject(asFault(error));
-      return jobs.length;
+      // It says nothing about pieces that were not begun, unless none was.
+      const concerned = taken.length > 0 ? taken : jobs;
+      for (const { reject } of concerned) reject(asFault(error));
+      return concerned.length;
     }
   }
 
-  /** Runs pieces until they come to LIMITS.cascadeRecordsMax rows: the others stay for the next transaction. */
+  /**
+   * Runs pieces until they come to LIMITS.cascadeRecordsMax rows, or to half of the time that is left to the first one:
+   * all of them wait for the commit. The others stay for the next transaction. `taken`: those that were begun.
+   */
   async function run(
     scene: Scene,
     jobs: readonly Job[],
     connection: Connection,
+    taken: Job[],
   ): Promise<Ended<readonly Tell[]>> {
     await claim(scene, connection);
+    const runOne = await runnerOf(jobs, connection);
+    const end = halfwayTo(jobs[0]?.deadline ?? 0);
     const told: Tell[] = [];
     const changes: Change[] = [];
     let rows = 0;
     let isKept = false;
     for (const job of jobs) {
-      if (changes.length + rows >= LIMITS.cascadeRecordsMax) break;
-      const { outcome, tell } = await (jobs.length > 1 ? runApart : runAlone)(job, connection);
+      if (taken.length > 0 && isEnough(changes.length + rows, end)) break;
+      taken.push(job);
+      const { outcome, tell } = await runOne(job, connection);
       told.push(tell);
       rows += outcome?.rows ?? 0;
       if (!outcome?.keep) continue;
@@ -69,6 +81,12 @@ export function openGroups(
     }
     await perform(connection, sequence(changes));
     return { value: told, isKept };
+  }
+
+  /** How each of these is run. */
+  async function runnerOf({ length }: readonly Job[], connection: Connection) {
+    if (length > 1) await connection.ask(SAVEPOINT, []);
+    return length > 1 ? runApart : runAlone;
   }
 
   async function runAlone({ work, resolve }: Job, connection: Connection) {
@@ -80,16 +98,13 @@ export function openGroups(
     job: Job,
     connection: Connection,
   ): Promise<{ outcome?: Outcome<unknown>; tell: Tell }> {
-    // It travels with the first statement of the work.
-    connection.ask('savepoint piece', []).catch(() => undefined);
     try {
       const ran = await runAlone(job, connection);
-      const end = ran.outcome.keep ? 'release savepoint piece' : 'rollback to savepoint piece';
-      await connection.ask(end, []);
+      await connection.ask(ran.outcome.keep ? KEEP : UNDO, []);
       return ran;
     } catch (error) {
       if (isRetryable(error)) throw error;
-      await connection.ask('rollback to savepoint piece', []);
+      await connection.ask(UNDO, []);
       return { tell: () => job.reject(asFault(error)) };
     }
   }
@@ -108,10 +123,10 @@ export function openGroups(
   };
 }
 
-/** Those for which somebody still waits; the others hear that it is too late. */
-function inTime(jobs: readonly Job[]): readonly Job[] {
-  const now = performance.now();
-  const late = jobs.filter(({ deadline }) => deadline < now);
-  for (const { reject } of late) reject(new Fault('unavailable', [], new Trouble(OWN.crowded)));
-  return late.length === 0 ? jobs : jobs.filter((job) => !late.includes(job));
+function isEnough(rows: number, end: number): boolean {
+  return rows >= LIMITS.cascadeRecordsMax || performance.now() > end;
+}
+
+function halfwayTo(deadline: number): number {
+  return (performance.now() + deadline) / 2;
 }

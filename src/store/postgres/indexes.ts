@@ -1,5 +1,5 @@
-import type { SQL } from 'bun';
 import type { Index } from '../list_plans.ts';
+import type { Asked } from './asking.ts';
 
 /** The indexes of the schema, as the engine has them. */
 export interface Indexes {
@@ -22,7 +22,7 @@ interface Row {
   readonly columns: string;
 }
 
-export async function readIndexes(sql: SQL): Promise<Indexes> {
+export async function readIndexes(sql: Asked): Promise<Indexes> {
   const rows = ((await sql.unsafe(INDEXES)) as Row[]).map(
     ({ table_name: table, name, is_unique, columns }) => ({
       table,

@@ -1,7 +1,7 @@
 import type { EngineState } from '../../directory/inspection.ts';
 import type { PostgresAddress } from './address.ts';
 import type { Ask } from './inspection.ts';
-import { openAlone } from './primary.ts';
+import { lookForPooler, POOLER_ADVICE } from './pooler.ts';
 
 /** The releases that this program was run on. */
 const MAJOR_MIN = 15;
@@ -43,13 +43,9 @@ export async function serverOf(rows: Ask, address: PostgresAddress): Promise<Eng
       ...SETTINGS.map((name) => `${name} = ${told[name as keyof Told]}`),
       ...(pooler.isThere ? ['a pooler hands connections on after each transaction'] : []),
     ],
-    findings: [...losses(told), ...(pooler.mixesStatements ? [POOLER_ADVICE] : [])],
+    findings: [...losses(told), ...(pooler.mixesStatements ? [`${POOLER_ADVICE} --database`] : [])],
   };
 }
-
-const POOLER_ADVICE =
-  'the pooler does not keep prepared statements of its clients apart, and one could be taken for another: add ' +
-  'prepare=off to the parameters of --database';
 
 function losses({ version, fsync, synchronous_commit, full_page_writes, unlogged }: Told): readonly string[] {
   const found: (string | false)[] = [
@@ -64,32 +60,4 @@ function losses({ version, fsync, synchronous_commit, full_page_writes, unlogged
     unlogged !== null && `${unlogged}: not logged, and emptied by a crash: alter table … set logged`,
   ];
   return found.filter((says) => says !== false);
-}
-
-interface Pooler {
-  readonly isThere: boolean;
-  readonly mixesStatements: boolean;
-}
-
-/** Names that the driver gives to prepared statements, as every client does; a pooler that keeps them apart has its own. */
-const WHO = `select pg_backend_pid() as pid, $1::text as word,
-  exists (select 1 from pg_prepared_statements where name ~ '^P[0-9]+$') as has_names_of_driver`;
-
-/**
- * Asks the same twice over one connection, and lets another one take the place of the engine's end in between. Only a
- * pooler moves the first one elsewhere then.
- */
-async function lookForPooler(address: PostgresAddress): Promise<Pooler> {
-  const [mine, other] = await Promise.all([openAlone(address), openAlone({ ...address, isPrepared: false })]);
-  const who = async () => (await mine.unsafe(WHO, ['']))[0];
-  try {
-    const before = await who();
-    await other.unsafe('begin');
-    await other.unsafe('select 1');
-    const after = await who();
-    const isThere = after.pid !== before.pid;
-    return { isThere, mixesStatements: isThere && after.has_names_of_driver };
-  } finally {
-    await Promise.all([mine.close({ timeout: 0 }), other.close({ timeout: 0 })]);
-  }
 }

@@ -1,32 +1,35 @@
 import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { judgeApplied, type MigrateMode, type Migration, type Program } from '../migrations.ts';
+import { judgeApplied, type MigrateMode, type Migration, type Program, servesFrom } from '../migrations.ts';
+import { type Asked, asking } from './asking.ts';
 import { newestApplied, placeOf } from './place.ts';
 import { grantUse, hasUngranted, type Place, quoted } from './rights.ts';
 import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
 
-type Asked = Pick<SQL, 'unsafe'>;
-
 /** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
 export async function judgeSchema(
-  sql: Asked,
+  sql: SQL,
   mode: MigrateMode,
   migrations: readonly Migration[],
   program: Pick<Program, 'version'>,
 ): Promise<number | undefined> {
-  return judgeApplied(await newestApplied(sql), mode, migrations.at(-1)?.version ?? 0, program.version);
+  const found = await newestApplied(asking(sql, LIMITS.storeWaitMsMax));
+  return judgeApplied(found, mode, migrations.at(-1)?.version ?? 0, program.version);
 }
 
+/** How long one of our own statements may take that others make wait: the engine is to be the one that gives up. */
+const PATIENCE_MS = LIMITS.startWaitMsMax + LIMITS.storeWaitMsMax;
 /** How long an attempt waits for a table: who wants to read it stands behind, and goes on in the pauses. */
 const TABLE_WAIT_MS_MAX = 200;
 const PAUSE_MS = 1_000;
 const OVERTAKEN_MAX = 20;
 
 const MIGRATION_TABLE = `create table if not exists migration (
-  version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null)`;
+  version integer not null primary key, name text not null, applied_at bigint not null, program_version text not null,
+  serves_from integer)`;
 const INSERT_MIGRATION =
-  'insert into migration (version, name, applied_at, program_version) values ($1, $2, $3, $4)';
+  'insert into migration (version, name, applied_at, program_version, serves_from) values ($1, $2, $3, $4, $5)';
 const INSERT_INSTANCE =
   'insert into instance (singleton, store_id, access_version) values (1, $1, 1) on conflict do nothing';
 
@@ -40,14 +43,18 @@ export async function migrate(
   program: Program,
   user?: string,
 ): Promise<void> {
-  const { role, schema } = await placeOf(sql);
+  const looking = asking(sql, LIMITS.storeWaitMsMax);
+  const { role, schema } = await placeOf(looking);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.startWaitMsMax;
   for (const migration of migrations) {
-    for (let attempt = 1; !(await isApplied(sql, migration)); attempt += 1) {
+    for (let attempt = 1; !(await isApplied(looking, migration)); attempt += 1) {
       try {
-        await sql.begin(async (own) => {
-          await apply(own, migration, program);
+        await transaction(sql, async (own) => {
+          await begin(own, migration, program);
+          // It takes as long as it takes.
+          await sql.unsafe(migration.sql).simple();
+          await own.unsafe(INSERT_INSTANCE, [program.ambient.mintId()]);
           if (grantee !== undefined) await grantUse(own, grantee, schema);
         });
       } catch (error) {
@@ -67,13 +74,25 @@ async function pauseBehind(error: unknown, attempt: number, deadline: number): P
   await Bun.sleep(PAUSE_MS);
 }
 
-async function apply(own: Asked, { version, name, sql }: Migration, program: Program): Promise<void> {
+/** Runs `work` in a transaction of a client that has one connection. */
+async function transaction(sql: SQL, work: (own: Asked) => Promise<void>): Promise<void> {
+  const own = asking(sql, PATIENCE_MS);
+  await own.unsafe('begin');
+  try {
+    await work(own);
+    await own.unsafe('commit');
+  } catch (error) {
+    await own.unsafe('rollback').catch(() => undefined);
+    throw error;
+  }
+}
+
+async function begin(own: Asked, migration: Migration, { version, ambient }: Program): Promise<void> {
   await own.unsafe(`set local lock_timeout = ${LIMITS.startWaitMsMax}`);
   await own.unsafe(MIGRATION_TABLE);
-  await own.unsafe(INSERT_MIGRATION, [version, name, String(program.ambient.now()), program.version]);
+  const row = [migration.version, migration.name, String(ambient.now()), version, servesFrom(migration)];
+  await own.unsafe(INSERT_MIGRATION, row);
   await own.unsafe(`set local lock_timeout = ${TABLE_WAIT_MS_MAX}`);
-  await own.unsafe(sql).simple();
-  await own.unsafe(INSERT_INSTANCE, [program.ambient.mintId()]);
 }
 
 function mayNotChange(cause: unknown, { role, schema }: Place): Refusal {
@@ -99,9 +118,9 @@ async function isApplied(sql: Asked, { version }: Migration): Promise<boolean> {
 
 /** Grants what was not granted with the migrations. The row of the first one is the lock here too. */
 async function grantLate(sql: SQL, grantee: string, { role, schema }: Place): Promise<void> {
-  if (!(await hasUngranted(sql, grantee))) return;
+  if (!(await hasUngranted(asking(sql, LIMITS.storeWaitMsMax), grantee))) return;
   try {
-    await sql.begin(async (own) => {
+    await transaction(sql, async (own) => {
       await own.unsafe('select version from migration where version = 1 for update');
       await grantUse(own, grantee, schema);
     });

@@ -8,11 +8,12 @@ import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
 import type { Indexes } from './indexes.ts';
 import { openPool } from './pool.ts';
+import { proveApart } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { makeReady } from './readiness.ts';
 import { openPostgresRecords } from './records.ts';
 import { openSession } from './session.ts';
-import { openTransactions } from './transactions.ts';
+import { openReading, openTransactions } from './transactions.ts';
 
 /**
  * Opens a PostgreSQL database and brings its schema up as `mode` says, by the role of `owner` where there is one. Throws
@@ -24,6 +25,8 @@ export async function openPostgres(
   program: Program,
   owner?: PostgresAddress,
 ): Promise<Engine> {
+  await proveApart(address, '--database');
+  if (owner && mode !== 'off') await proveApart(owner, '--migrate-database');
   const indexes = await makeReady(address, mode, program, owner);
   return engineOver(address, indexes, await openPrimary(address));
 }
@@ -34,6 +37,8 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
   // Callers choose the shapes of lists, so there is no end to what would be kept prepared.
   const unprepared = { ...address, isPrepared: false };
   const pools = {
+    // Every request asks first who may ask: it is not to wait behind writes that wait for each other.
+    access: open(address, LIMITS.accessConnectionsMax),
     lookups: open(address, LIMITS.lookupConnectionsMax),
     finds: open(address, LIMITS.findConnectionsMax),
     transactions: open(address, LIMITS.transactionConnectionsMax),
@@ -45,7 +50,7 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
   const records = openPostgresRecords(pools, { session, transactions, indexes });
   return {
     records,
-    access: openAccess(transactions),
+    access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
     sealed: openSealed(transactions, POSTGRES),
     embedded: undefined,
     close: async (): Promise<void> => {

@@ -10,7 +10,8 @@ const BOUNDS = [
   `set local idle_in_transaction_session_timeout = ${LIMITS.storeWaitMsMax}`,
 ].join('; ');
 
-export const BEGIN_WRITING = `begin; ${BOUNDS}`;
+/** Said, because a database or a role may begin otherwise by default: who has waited for a claim must see what it left. */
+export const BEGIN_WRITING = `begin isolation level read committed; ${BOUNDS}`;
 
 /** One moment for all statements of a piece of work that only reads. */
 export const BEGIN_READING = 'begin isolation level repeatable read, read only';

@@ -1,10 +1,8 @@
-import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
-import type { Applied } from '../migrations.ts';
+import { type Applied, type AppliedRow, appliedOf } from '../migrations.ts';
+import type { Asked } from './asking.ts';
 import { type Place, quoted } from './rights.ts';
 import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
-
-type Asked = Pick<SQL, 'unsafe'>;
 
 const IN_SCHEMA = 'c.relnamespace = to_regnamespace(quote_ident(current_schema()))';
 
@@ -17,7 +15,7 @@ const LOOK = `
       and (c.relname, a.attname) in (('migration', 'program_version'), ('instance', 'access_version'))) as marks,
     (select n.nspname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
       where c.oid = to_regclass('realm_clock')) as schema_of_ours`;
-const NEWEST = 'select version, program_version from migration order by version desc limit 1';
+const APPLIED = 'select version, program_version, serves_from from migration';
 
 interface Look {
   readonly role: string;
@@ -46,7 +44,7 @@ async function look(sql: Asked): Promise<Look & Place> {
 /** The newest migration there is. Throws Refusal for a schema of another program. */
 export async function newestApplied(sql: Asked): Promise<Applied | undefined> {
   const { role, schema, tables, marks, schema_of_ours: ours } = await look(sql);
-  if (marks === 2) return readNewest(sql, role, schema);
+  if (marks === 2) return readApplied(sql, role, schema);
   if (ours !== null && ours !== schema) {
     throw new Refusal(
       `the tables of authrealm are in schema ${ours}, and role ${role} would make others in ${schema}: alter role ` +
@@ -60,10 +58,9 @@ export async function newestApplied(sql: Asked): Promise<Applied | undefined> {
   );
 }
 
-async function readNewest(sql: Asked, role: string, schema: string): Promise<Applied | undefined> {
+async function readApplied(sql: Asked, role: string, schema: string): Promise<Applied | undefined> {
   try {
-    const [newest] = (await sql.unsafe(NEWEST)) as Applied[];
-    return newest;
+    return appliedOf(await sql.unsafe<readonly AppliedRow[]>(APPLIED));
   } catch (error) {
     if (stateOf(error) !== INSUFFICIENT_PRIVILEGE) throw error;
     throw new Refusal(
@@ -85,6 +82,22 @@ export async function proveSameSchema(sql: Asked, made: Place): Promise<void> {
   throw new Refusal(
     `role ${role} looks for its tables in schema ${schema}, and role ${made.role} makes them in ${made.schema}: alter ` +
       `role ${quoted(role)} set search_path to ${quoted(made.schema)}`,
+  );
+}
+
+/** An expression that tells a database from every other one, whoever asks: instants as text are in a role's time zone. */
+export const DATABASE = `(select extract(epoch from pg_postmaster_start_time())::text || ' ' || oid::text
+  from pg_database where datname = current_database())`;
+
+/** Proves that the owner of a schema brings up the database that is served. Throws Refusal otherwise. */
+export async function proveSameDatabase(serving: Asked, owner: Asked): Promise<void> {
+  const [[served], [owned]] = (await Promise.all(
+    [serving, owner].map((sql) => sql.unsafe(`select ${DATABASE} as told`)),
+  )) as [[{ told: string }], [{ told: string }]];
+  if (served.told === owned.told) return;
+  throw new Refusal(
+    '--database and --migrate-database name two databases: name one of them in both, as two roles',
+    { isUsage: true },
   );
 }
 

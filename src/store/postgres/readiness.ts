@@ -1,9 +1,12 @@
 import type { SQL } from 'bun';
+import { LIMITS } from '../../domain/limits.ts';
 import { type MigrateMode, type Migration, migrationsIn, type Program } from '../migrations.ts';
 import type { PostgresAddress } from './address.ts';
+import { asOwner } from './advice.ts';
+import { asking } from './asking.ts';
 import { type Indexes, readIndexes } from './indexes.ts';
 import { judgeSchema, migrate } from './migrate.ts';
-import { placeOf, proveSameSchema, roleOf } from './place.ts';
+import { placeOf, proveSameDatabase, proveSameSchema, roleOf } from './place.ts';
 import { openAlone } from './primary.ts';
 import { proveUse } from './rights.ts';
 
@@ -32,8 +35,9 @@ export async function makeReady(
       await judgeSchema(serving, mode, migrations, program);
       if (mode !== 'off') await migrate(serving, migrations, program);
     }
-    await proveUse(serving, await placeOf(serving));
-    return await readIndexes(serving);
+    const looking = asking(serving, LIMITS.storeWaitMsMax);
+    await proveUse(looking, await placeOf(looking));
+    return await readIndexes(looking);
   } finally {
     await serving.close();
   }
@@ -52,11 +56,13 @@ async function bringUpAs(
   mode: MigrateMode,
   { migrations, program }: Release,
 ): Promise<void> {
-  const owner = await openAlone(address);
+  const owner = await asOwner(openAlone(address));
   try {
+    const looking = asking(serving, LIMITS.storeWaitMsMax);
+    await proveSameDatabase(looking, asking(owner, LIMITS.storeWaitMsMax));
     await judgeSchema(owner, mode, migrations, program);
-    await migrate(owner, migrations, program, await roleOf(serving));
-    await proveSameSchema(serving, await placeOf(owner));
+    await migrate(owner, migrations, program, await roleOf(looking));
+    await proveSameSchema(looking, await placeOf(asking(owner, LIMITS.storeWaitMsMax)));
   } finally {
     await owner.close();
   }

@@ -1,5 +1,6 @@
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openCounting } from '../counting.ts';
+import { openProbe } from '../probe.ts';
 import { openRecords } from '../records.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, statementsOf } from './dialect.ts';
@@ -15,6 +16,8 @@ import { openReading } from './transactions.ts';
 
 /** What waits apart: nobody who looks one record up stands behind a list or a write. */
 export interface Pools {
+  /** Of what every request asks first. */
+  readonly access: Pool;
   readonly lookups: Pool;
   /** Of reverse lookups. */
   readonly finds: Pool;
@@ -44,6 +47,7 @@ export function openPostgresRecords(
     find: openFinds(pools.finds),
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCounting({ read: readLong }),
+    ready: openProbe({ read: openReading(pools.access, perform) }),
     picture: () => takePicture(pools.transactions),
   };
 }

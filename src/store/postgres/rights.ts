@@ -1,13 +1,11 @@
-import type { SQL } from 'bun';
 import { Refusal } from '../../domain/fault.ts';
+import type { Asked } from './asking.ts';
 
 /** Who asks, and the schema in which its tables are, or would be. */
 export interface Place {
   readonly role: string;
   readonly schema: string;
 }
-
-type Asked = Pick<SQL, 'unsafe'>;
 
 /** What a service may do in every table, and all it may do. */
 export const RIGHTS_OF_USE: readonly string[] = ['select', 'insert', 'update', 'delete'];

@@ -69,7 +69,7 @@ function lastOf(answers: readonly Answer[]): Answer {
   return answers.at(-1) as Answer;
 }
 
-/** Statements that a rule may refuse, alone undone then: with their savepoint they are one journey. */
+/** Statements that a rule may refuse, alone undone then. */
 async function attempt(
   connection: Connection,
   send: () => readonly Promise<Answer>[],
@@ -81,7 +81,8 @@ async function attempt(
   // Those behind the one that was refused were not even tried, and say so.
   const refused = settled.find((each) => each.status === 'rejected');
   if (!refused) return Promise.all(asked);
-  await connection.ask('rollback to savepoint attempt', []);
+  // A savepoint outlives its undoing: the next one would stand inside it.
+  await connection.ask('rollback to savepoint attempt; release savepoint attempt', []);
   throw refused.reason;
 }
 

@@ -1,7 +1,8 @@
 import type { SQL } from 'bun';
 import type { SqlValue } from '../statements.ts';
+import { asking } from './asking.ts';
 import { numbered, type Sent, sent } from './places.ts';
-import { OWN, stateOf, Trouble, troubleOf } from './trouble.ts';
+import { stateOf, troubleOf } from './trouble.ts';
 
 const BATCH_ROWS = 1_000;
 
@@ -17,19 +18,13 @@ export interface Stream {
 
 /** `waitMsMax`: how long a batch of rows is waited for. */
 export function openStream(sql: SQL, waitMsMax: number): Stream {
+  const asked = asking(sql, waitMsMax);
+
   async function ask(text: string, values: readonly Sent[] = []): Promise<readonly unknown[]> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      reject(new Trouble(OWN.late));
-      // What stalls never ends, and nothing behind it is answered.
-      sql.close({ timeout: 0 }).catch(() => undefined);
-    }, waitMsMax);
     try {
-      return await Promise.race([sql.unsafe(text, [...values]), late]);
+      return await asked.unsafe(text, [...values]);
     } catch (error) {
       throw tellable(error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 

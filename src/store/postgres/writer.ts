@@ -15,13 +15,14 @@ export interface Writer {
 export function openWriter(pool: Pool, perform: Perform): Writer {
   const commit = openGroups(pool, perform);
   const lanes = new Map<string, Job[]>();
+  /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
   let queued = 0;
 
   async function drain(name: string, scene: Scene, jobs: Job[]): Promise<void> {
     while (jobs.length > 0) {
       const taken = jobs.splice(0, LIMITS.writesGroupedMax);
-      queued -= taken.length;
       await commit(scene, taken);
+      queued -= taken.length;
     }
     lanes.delete(name);
   }

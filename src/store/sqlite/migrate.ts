@@ -1,7 +1,16 @@
 import type { Database } from 'bun:sqlite';
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type Applied, judgeApplied, type MigrateMode, type Migration, type Program } from '../migrations.ts';
+import {
+  type Applied,
+  type AppliedRow,
+  appliedOf,
+  judgeApplied,
+  type MigrateMode,
+  type Migration,
+  type Program,
+  servesFrom,
+} from '../migrations.ts';
 import { retryWhileBusy } from './connection.ts';
 import { keepCopy } from './copy.ts';
 
@@ -20,7 +29,7 @@ export async function migrate(
     () => judgeSchema(db, mode, newest, program.version),
     LIMITS.startWaitMsMax,
   );
-  if (mode === 'off' || found === newest) return;
+  if (mode === 'off' || (found !== undefined && found >= newest)) return;
   if (found !== undefined) {
     // Whoever was faster kept a copy before it migrated; what is migrated must never carry the number of what was.
     const isUntouched = (copied: Database) => newestApplied(copied)?.version === found;
@@ -52,25 +61,38 @@ function newestApplied(db: Database): Applied | undefined {
   if (!names.has('migration') || !names.has('instance')) {
     throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
   }
-  return db.query<Applied, []>('select * from migration order by version desc limit 1').get() ?? undefined;
+  return appliedOf(db.prepare<AppliedRow, []>('select * from migration').all());
 }
+
+const INSERT_MIGRATION =
+  'insert into migration (version, name, applied_at, program_version, serves_from) values (?, ?, ?, ?, ?)';
+const INSERT_INSTANCE =
+  'insert or ignore into instance (singleton, store_id, access_version) values (1, ?, 1)';
 
 function applyPending(db: Database, migrations: readonly Migration[], { version, ambient }: Program): void {
   db.run('begin immediate');
   try {
     const done = newestApplied(db)?.version ?? 0;
-    db.run(`create table if not exists migration (
-      version integer not null primary key, name text not null, applied_at integer not null,
-      program_version text not null) strict`);
-    const insert = db.prepare('insert into migration values (?, ?, ?, ?)');
+    makeTable(db);
+    const insert = db.prepare(INSERT_MIGRATION);
     for (const migration of migrations.filter((each) => each.version > done)) {
       db.run(migration.sql);
-      insert.run(migration.version, migration.name, ambient.now(), version);
+      insert.run(migration.version, migration.name, ambient.now(), version, servesFrom(migration));
     }
-    db.prepare('insert or ignore into instance values (1, ?, 1)').run(ambient.mintId());
+    db.prepare(INSERT_INSTANCE).run(ambient.mintId());
     db.run('commit');
   } catch (error) {
     if (db.inTransaction) db.run('rollback');
     throw error;
   }
+}
+
+/** The table of migrations, with a column that files of 0.1.0 lack. */
+function makeTable(db: Database): void {
+  db.run(`create table if not exists migration (
+    version integer not null primary key, name text not null, applied_at integer not null,
+    program_version text not null, serves_from integer) strict`);
+  const columns = db.prepare<{ name: string }, []>(`select name from pragma_table_info('migration')`).all();
+  if (columns.some(({ name }) => name === 'serves_from')) return;
+  db.run('alter table migration add column serves_from integer');
 }

@@ -4,6 +4,7 @@ import type { Uuid } from '../../domain/id.ts';
 import type { Key, RecordOf, Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { openCounting } from '../counting.ts';
+import { openProbe } from '../probe.ts';
 import { openRecords } from '../records.ts';
 import type { SqlValue } from '../statements.ts';
 import type { Transactions } from '../transactions.ts';
@@ -27,6 +28,7 @@ export function openSqliteRecords(
     find: openFinds(db, snapshot),
     list: openSqliteLists(db, snapshot).here,
     countBelow: openCounting(transactions),
+    ready: openProbe(transactions),
     picture: () => takePicture(db),
   };
 }

@@ -1,0 +1,83 @@
+import type { SQL } from 'bun';
+import { Refusal } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { PostgresAddress } from './address.ts';
+import { asking } from './asking.ts';
+import { openAlone } from './primary.ts';
+import { stateOf } from './trouble.ts';
+
+/** What stands between a client and the engine. */
+export interface Pooler {
+  /** A connection of the engine is a client's for one transaction. */
+  readonly isThere: boolean;
+  /** Names of prepared statements that several clients give meet there, so that one could run as another. */
+  readonly mixesStatements: boolean;
+}
+
+/** What is wrong with one that mixes them, and what helps. */
+export const POOLER_ADVICE =
+  'the pooler does not keep prepared statements of its clients apart, and one could be taken for another: add ' +
+  'prepare=off to the parameters of';
+
+/** Throws Refusal where statements of an address could be mixed up with those of others. `setting` is where it stands. */
+export async function proveApart(address: PostgresAddress, setting: string): Promise<void> {
+  if (!address.isPrepared) return;
+  const { mixesStatements } = await lookForPooler(address);
+  if (mixesStatements) throw new Refusal(`${POOLER_ADVICE} ${setting}`);
+}
+
+/** Looks without a prepared statement until it is known that there is a pooler: another one could run instead. */
+export async function lookForPooler(address: PostgresAddress): Promise<Pooler> {
+  const isThere = await handsOn({ ...address, isPrepared: false });
+  return { isThere, mixesStatements: isThere && address.isPrepared && (await letsNamesMeet(address)) };
+}
+
+const PID = 'select pg_backend_pid() as pid';
+
+/** Which connection a pooler hands out is often chance. */
+const ROUNDS = 4;
+
+/**
+ * Two clients ask again and again who answers. The engine itself gives each an answer of its own, and so does a pooler
+ * that leaves a client its connection.
+ */
+async function handsOn(address: PostgresAddress): Promise<boolean> {
+  const [mine, other] = await Promise.all([openAlone(address), openAlone(address)]);
+  const pidOf = async (client: SQL) => {
+    const [row] = await asking(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(PID);
+    return row.pid;
+  };
+  try {
+    const [first, second] = [await pidOf(mine), await pidOf(other)];
+    if (first === second) return true;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // Both twice, so that neither is always at the same place of those that take turns.
+      if ((await pidOf(other)) !== second || (await pidOf(other)) !== second) return true;
+      if ((await pidOf(mine)) !== first || (await pidOf(mine)) !== first) return true;
+    }
+    return false;
+  } finally {
+    for (const client of [mine, other]) client.close({ timeout: 0 }).catch(() => undefined);
+  }
+}
+
+/** Every client of this driver gives such names. A pooler that keeps them apart has given the engine others. */
+const NAMES = `select exists (select 1 from pg_prepared_statements where name ~ '^P[0-9]+$') as meet
+  where $1::text = ''`;
+const DUPLICATE_PREPARED_STATEMENT = '42P05';
+
+/** Within a transaction, so that no other connection of the engine, and no statement of another client, answers. */
+async function letsNamesMeet(address: PostgresAddress): Promise<boolean> {
+  const client = await openAlone(address);
+  try {
+    const asked = asking(client, LIMITS.storeWaitMsMax);
+    await asked.unsafe('begin');
+    const [row] = await asked.unsafe<[{ readonly meet: boolean }]>(NAMES, ['']);
+    return row.meet;
+  } catch (error) {
+    if (stateOf(error) === DUPLICATE_PREPARED_STATEMENT) return true;
+    throw error;
+  } finally {
+    client.close({ timeout: 0 }).catch(() => undefined);
+  }
+}
