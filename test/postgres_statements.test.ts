@@ -13,6 +13,7 @@ import { oidcProfile, RESOURCES } from '../src/domain/resources.ts';
 import { migrationsIn } from '../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../src/store/open.ts';
 import { readIndexes } from '../src/store/postgres/indexes.ts';
+import { letsNamesMeet } from '../src/store/postgres/pooler.ts';
 import { alikeContract } from './contract/alike.contract.ts';
 import { findContract } from './contract/find.contract.ts';
 import { mint } from './contract/ground.ts';
@@ -164,6 +165,13 @@ async function serveAsAnother(url: string): Promise<void> {
   await (await openAt((await server).url(name, 'serving', 'serving'), url)).close();
 }
 
+/** What a start asks where it has found a pooler. */
+async function askAsBehindPooler(url: string): Promise<void> {
+  const client = new SQL(url, { max: 1 });
+  expect(await letsNamesMeet(client)).toBe(true);
+  await client.close();
+}
+
 /** What begins and ends transactions, and makes tables and gives their use: no row is touched by it. */
 const WITHOUT_ROWS =
   /^(begin|commit|rollback|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
@@ -176,6 +184,7 @@ beforeAll(async () => {
   await lookUp(await freshUrl(asked.lookups));
   await useAccess(await freshUrl(asked.access));
   await serveAsAnother(await freshUrl(asked.start));
+  await askAsBehindPooler(await freshUrl(asked.start));
   const url = await (await server).freshDatabase();
   await (await openAt(url)).close();
   sql = new SQL(url, { max: 1 });

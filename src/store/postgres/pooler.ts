@@ -3,7 +3,8 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { PostgresAddress } from './address.ts';
 import { asking } from './asking.ts';
-import { openAlone } from './primary.ts';
+import { openClient } from './client.ts';
+import { openPrimary } from './primary.ts';
 import { stateOf } from './trouble.ts';
 
 /** What stands between a client and the engine. */
@@ -28,12 +29,20 @@ export async function proveApart(address: PostgresAddress, setting: string): Pro
 
 /** Looks without a prepared statement until it is known that there is a pooler: another one could run instead. */
 export async function lookForPooler(address: PostgresAddress): Promise<Pooler> {
-  const isThere = await handsOn({ ...address, isPrepared: false });
-  return { isThere, mixesStatements: isThere && address.isPrepared && (await letsNamesMeet(address)) };
+  const primary = await openPrimary(address);
+  primary.close();
+  const open = (isPrepared: boolean) => openClient({ ...address, isPrepared }, 1, primary.current());
+  const clients = [open(false), open(false), open(true)] as const;
+  const [mine, other, preparing] = clients;
+  try {
+    const isThere = await handsOn(mine, other);
+    return { isThere, mixesStatements: isThere && address.isPrepared && (await letsNamesMeet(preparing)) };
+  } finally {
+    for (const client of clients) client.close({ timeout: 0 }).catch(() => undefined);
+  }
 }
 
 const PID = 'select pg_backend_pid() as pid';
-
 /** Which connection a pooler hands out is often chance. */
 const ROUNDS = 4;
 
@@ -41,24 +50,19 @@ const ROUNDS = 4;
  * Two clients ask again and again who answers. The engine itself gives each an answer of its own, and so does a pooler
  * that leaves a client its connection.
  */
-async function handsOn(address: PostgresAddress): Promise<boolean> {
-  const [mine, other] = await Promise.all([openAlone(address), openAlone(address)]);
+async function handsOn(mine: SQL, other: SQL): Promise<boolean> {
   const pidOf = async (client: SQL) => {
     const [row] = await asking(client, LIMITS.storeWaitMsMax).unsafe<[{ readonly pid: number }]>(PID);
     return row.pid;
   };
-  try {
-    const [first, second] = [await pidOf(mine), await pidOf(other)];
-    if (first === second) return true;
-    for (let round = 0; round < ROUNDS; round += 1) {
-      // Both twice, so that neither is always at the same place of those that take turns.
-      if ((await pidOf(other)) !== second || (await pidOf(other)) !== second) return true;
-      if ((await pidOf(mine)) !== first || (await pidOf(mine)) !== first) return true;
-    }
-    return false;
-  } finally {
-    for (const client of [mine, other]) client.close({ timeout: 0 }).catch(() => undefined);
+  const [first, second] = [await pidOf(mine), await pidOf(other)];
+  if (first === second) return true;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    // Each twice, so that none has the same place every time where connections are handed out in turn.
+    if ((await pidOf(other)) !== second || (await pidOf(other)) !== second) return true;
+    if ((await pidOf(mine)) !== first || (await pidOf(mine)) !== first) return true;
   }
+  return false;
 }
 
 /** Every client of this driver gives such names. A pooler that keeps them apart has given the engine others. */
@@ -67,17 +71,14 @@ const NAMES = `select exists (select 1 from pg_prepared_statements where name ~ 
 const DUPLICATE_PREPARED_STATEMENT = '42P05';
 
 /** Within a transaction, so that no other connection of the engine, and no statement of another client, answers. */
-async function letsNamesMeet(address: PostgresAddress): Promise<boolean> {
-  const client = await openAlone(address);
+export async function letsNamesMeet(client: SQL): Promise<boolean> {
+  const asked = asking(client, LIMITS.storeWaitMsMax);
   try {
-    const asked = asking(client, LIMITS.storeWaitMsMax);
     await asked.unsafe('begin');
     const [row] = await asked.unsafe<[{ readonly meet: boolean }]>(NAMES, ['']);
     return row.meet;
   } catch (error) {
     if (stateOf(error) === DUPLICATE_PREPARED_STATEMENT) return true;
     throw error;
-  } finally {
-    client.close({ timeout: 0 }).catch(() => undefined);
   }
 }
