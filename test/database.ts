@@ -24,7 +24,9 @@ export interface TestDatabase {
   open(): Promise<Engine>;
   settings(environment?: Readonly<Record<string, string>>): Settings;
   /** The rows that a statement answers. Long numbers are numbers. */
-  ask<R>(sql: string, ...values: readonly string[]): Promise<R[]>;
+  ask: Ask;
+  /** The same over one connection, for whoever looks again and again. */
+  connect(): { readonly ask: Ask; close(): Promise<void> };
   /** Runs a statement that no reference holds back. Answers how many rows it wrote. */
   spoil(sql: string, ...values: readonly string[]): Promise<number>;
   /** The same content as another database. Nobody may have this one open. */
@@ -36,6 +38,8 @@ export interface TestDatabase {
   /** Keeps every writer waiting until it is let go. */
   hold(): Promise<() => Promise<void>>;
 }
+
+type Ask = <R>(sql: string, ...values: readonly string[]) => Promise<R[]>;
 
 type EngineName = DatabaseAddress['engine'];
 
@@ -109,19 +113,30 @@ function named(masterKeyFile: string, flags: Flags) {
   };
 }
 
+function askOver(connect: TestDatabase['connect']): Ask {
+  return async (sql, ...values) => {
+    const { ask, close } = connect();
+    try {
+      return await ask(sql, ...values);
+    } finally {
+      await close();
+    }
+  };
+}
+
 /** The database of this file, its master key beside it. */
 export function sqliteAt(path: string): TestDatabase {
-  const ask: TestDatabase['ask'] = async <R>(sql: string, ...values: readonly string[]) => {
+  const connect: TestDatabase['connect'] = () => {
     const db = new Database(path, { readwrite: true });
-    try {
-      return db.query<R, string[]>(sql).all(...values);
-    } finally {
-      db.close();
-    }
+    return {
+      ask: async <R>(sql: string, ...values: readonly string[]) => db.query<R, string[]>(sql).all(...values),
+      close: async () => db.close(),
+    };
   };
   return {
     ...named(`${path}.key`, { database: `sqlite:${path}` }),
-    ask,
+    connect,
+    ask: askOver(connect),
     async spoil(sql, ...values) {
       const db = new Database(path, { readwrite: true });
       db.run('pragma foreign_keys = off');
@@ -158,19 +173,21 @@ function twoRoles(url: string): Flags {
 /** The database at this URL of a role that may do everything; `roles` names it as a service is to know it. */
 export function postgresAt(url: string, masterKeyFile: string, roles: Flags = twoRoles(url)): TestDatabase {
   const flags = { ...roles, masterKeyFile };
-  const ask: TestDatabase['ask'] = async <R>(sql: string, ...values: readonly string[]) => {
+  const connect: TestDatabase['connect'] = () => {
     const client = new SQL(url, { max: 1, bigint: true });
-    const { text, order } = numbered(sql);
-    const found = await client
-      .unsafe(
-        text,
-        order.map((place) => values[place]),
-      )
-      .finally(() => client.close());
-    return found.map(plain) as R[];
+    return {
+      async ask<R>(sql: string, ...values: readonly string[]) {
+        const { text, order } = numbered(sql);
+        const places = order.map((place) => values[place]);
+        return (await client.unsafe(text, places)).map(plain) as R[];
+      },
+      close: () => client.close(),
+    };
   };
+  const ask = askOver(connect);
   return {
     ...named(masterKeyFile, flags),
+    connect,
     ask,
     async spoil(sql, ...values) {
       const client = new SQL(url, { max: 1 });

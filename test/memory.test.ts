@@ -132,8 +132,9 @@ describe('answers and the master key', () => {
     );
     const counts = new Set<number>();
     let isOver = false;
+    const { ask, close } = database.connect();
     const count = async () => {
-      const [row] = await database.ask<{ n: number }>('select count(*) as n from idempotency');
+      const [row] = await ask<{ n: number }>('select count(*) as n from idempotency');
       return row?.n ?? 0;
     };
     const before = await count();
@@ -150,6 +151,7 @@ describe('answers and the master key', () => {
     const steps = [1_000, 2_000, 3_000].map((gone) => before - gone);
     expect([before, ...steps, await count()]).toEqual(expect.arrayContaining([...counts]));
     expect(steps.some((left) => counts.has(left))).toBe(true);
+    await close();
     expect((await engine.access.keyChecks()).map(({ keyId }) => keyId)).toEqual([next.keyId]);
   });
 });

@@ -41,8 +41,8 @@ const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
   ],
   [
     'a record that is gone without a change',
-    'delete from oidc_profile_info where id in (select id from oidc_profile_info limit 1)',
-    /^the changes of user-authentication-oidc-profile-info .* made no record$/,
+    'delete from user_info where id in (select id from user_info limit 1)',
+    /^the changes of user-authentication-info .* made no record$/,
   ],
   [
     'a record that moved without a change',
