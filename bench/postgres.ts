@@ -16,7 +16,6 @@ import { type BenchServer, startServer } from './server.ts';
 /** Lookups through the service on PostgreSQL, beside pgbench and the bare driver on the same server, round by round. */
 
 const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
-const DRIVER = join(import.meta.dir, 'bare_driver.ts');
 const PATHS = 20_000;
 const PORT = 18_090;
 const CLIENTS = [16, 64, 256];
@@ -41,12 +40,14 @@ interface Round {
   readonly alone: { readonly service: Load; readonly pgbench: Load; readonly driver: Load };
 }
 
-async function driver(url: string): Promise<Load> {
-  const child = Bun.spawn([process.execPath, DRIVER, url, String(users), String(seconds)], {
+/** One caller in a process of its own, which prints what it came to. */
+async function alone(script: string, words: readonly string[], token = ''): Promise<Load> {
+  const child = Bun.spawn([process.execPath, join(import.meta.dir, script), ...words, String(seconds)], {
     stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, BENCH_TOKEN: token },
   });
   const output = await new Response(child.stdout).text();
-  if ((await child.exited) !== 0) throw new Error('the bare driver failed');
+  if ((await child.exited) !== 0) throw new Error(`${script} failed`);
   return JSON.parse(output);
 }
 
@@ -64,7 +65,8 @@ function measurementsOf({ url, service, folder, paths, token }: Setting) {
     service: (connections: number, forSeconds = seconds) =>
       load(service.url, { connections, seconds: forSeconds, paths, token, isPinned: false }),
     pgbench: (clients: number) => pgbench(url, { clients, seconds, scripts, folder }),
-    driver: () => driver(url),
+    alone: () => alone('lone_caller.ts', [service.url, paths], token),
+    driver: () => alone('bare_driver.ts', [url, String(users)]),
   };
 }
 
