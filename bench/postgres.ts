@@ -82,7 +82,7 @@ async function measure(setting: Setting): Promise<readonly Round[]> {
       reference.push(await ask.pgbench(clients));
     }
     const alone = {
-      service: await ask.service(1),
+      service: await ask.alone(),
       pgbench: await ask.pgbench(1),
       driver: await ask.driver(),
     };
