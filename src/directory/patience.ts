@@ -2,8 +2,8 @@ import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { MaybePromise } from './store.ts';
 
-/** How long to wait at least before a commit is tried again. */
-const PAUSE_MS = 100;
+/** How long to wait before a commit is tried again. */
+const PAUSE_MS = 1_000;
 
 /** What was loaded without our hearing of it is found to be the same the next time. */
 export function isUnavailable(error: unknown): error is Fault {
@@ -12,18 +12,17 @@ export function isUnavailable(error: unknown): error is Fault {
 
 /**
  * Asks a busy database again, up to LIMITS.importCommitAttemptsMax times: two imports at once take turns. One that is
- * away and says so at once has as long to come back. The signal lets it be asked once more.
+ * away and says so at once has as many seconds to come back. The signal lets it be asked once more.
  */
 export async function patiently<T>(signal: AbortSignal, work: () => MaybePromise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
-    const since = performance.now();
     try {
       return await work();
     } catch (error) {
       const isLast = attempt >= LIMITS.importCommitAttemptsMax || signal.aborted;
       if (!isUnavailable(error) || isLast) throw error;
     }
-    await pause(Math.max(PAUSE_MS, LIMITS.storeWaitMsMax - (performance.now() - since)), signal);
+    await pause(PAUSE_MS, signal);
   }
 }
 
