@@ -150,8 +150,9 @@ test('the index of decisions has every one, by its title', () => {
 });
 
 describe('the benchmark', () => {
-  test('README shows the table that the last run wrote', () => {
+  test('README shows the tables that the last runs wrote', () => {
     expect(read('README.md')).toContain(read('bench/results/lookups.md'));
+    expect(read('README.md')).toContain(read('bench/results/postgres.md'));
   });
 });
 
