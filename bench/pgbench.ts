@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Load } from './load.ts';
 
 /** Debian puts what is not for everybody's path here. */
-const PGBENCH = '/usr/lib/postgresql/15/bin/pgbench';
+export const PGBENCH = '/usr/lib/postgresql/15/bin/pgbench';
 
 export interface PgbenchPlan {
   readonly clients: number;

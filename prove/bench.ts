@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Result, Run } from '../bench/report.ts';
+import { benchInto } from './benched.ts';
 
 /** What must be reached, each measured in the same run as what it is measured by. */
 interface Threshold {
@@ -88,7 +88,10 @@ const THRESHOLDS: readonly { readonly users: number; readonly all: readonly Thre
 ];
 
 const { values: given } = parseArgs({ options: { results: { type: 'string' } } });
-const { results } = given.results === undefined ? await measured() : readRun(given.results);
+const { results } =
+  given.results === undefined
+    ? await benchInto('run.ts', (folder) => readRun(join(folder, 'lookups.json')))
+    : readRun(given.results);
 const judged = THRESHOLDS.map(({ users, all }) => {
   const result = results.find((each) => each.users === users);
   if (!result) throw new Error(`the bench has no result for ${users} users`);
@@ -109,19 +112,4 @@ process.exitCode = judged.every(({ holds }) => holds) ? 0 : 1;
 
 function readRun(path: string): Run {
   return JSON.parse(readFileSync(path, 'utf8')) as Run;
-}
-
-/** Measures into a folder of its own: what the README shows is made by `npm run bench`. */
-async function measured(): Promise<Run> {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-prove-'));
-  try {
-    const script = join(import.meta.dir, '..', 'bench', 'run.ts');
-    const child = Bun.spawn([process.execPath, script, '--out', folder], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    if ((await child.exited) !== 0) throw new Error('the bench failed');
-    return readRun(join(folder, 'lookups.json'));
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
 }

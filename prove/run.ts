@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { PGBENCH } from '../bench/pgbench.ts';
 import { freshSeed } from './chance.ts';
 
 /** A script of this folder. It exits 0 where it holds, and its last line of standard output is its figure. */
@@ -20,6 +21,7 @@ const CHECKS: readonly Check[] = [
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
+  { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
 ];
 
 const names = CHECKS.map(({ name }) => name);
