@@ -15,13 +15,12 @@ import { dependentsOf } from '../src/store/cascade.ts';
 import { type Engine, reopenEngine } from '../src/store/open.ts';
 import {
   anotherUser,
-  type Ground,
+  crowdedGround,
   groundWrites,
   mint,
   oidcLink,
   put,
   removing,
-  usernameLink,
 } from './contract/ground.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
 
@@ -84,19 +83,8 @@ describe('on a disk, with others at it', () => {
     expect(await database.disagreements()).toEqual([]);
   });
 
-  async function planted(count: number): Promise<Ground> {
-    const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-    for (const write of groundWrites(ids)) await put(ours.records, write);
-    const links = Array.from({ length: count }, (_, index) => [
-      oidcLink(ids, `subject-${index}`),
-      usernameLink(ids, `user-${index}@example.com`),
-    ]).flat();
-    await Promise.all(links.map((link) => put(ours.records, link)));
-    return ids;
-  }
-
   test('records and changes agree after every step of a purge, whoever makes it', async () => {
-    const ids = await planted(1_200);
+    const ids = await crowdedGround(ours.records, 1_200);
     const key = [ids.realm, ids.user] as const;
     const steps: unknown[] = [];
     for (const { records } of [ours, theirs, ours]) {
@@ -113,7 +101,7 @@ describe('on a disk, with others at it', () => {
   }, 30_000);
 
   test('two processes that purge a realm, while a third one writes into it, leave nothing', async () => {
-    const ids = await planted(1_000);
+    const ids = await crowdedGround(ours.records, 1_000);
     const key = [ids.realm] as const;
     const purge = async ({ records }: Engine) => {
       for (let step = await records.purge(removing(realm, key)); step.kind === 'purged'; )
@@ -133,7 +121,7 @@ describe('on a disk, with others at it', () => {
   }, 30_000);
 
   test('a record that is brought along again after its removal is in agreement', async () => {
-    const ids = await planted(1);
+    const ids = await crowdedGround(ours.records, 1);
     await ours.records.remove(removing(user, [ids.realm, ids.user]));
     const again = { ...anotherUser(ids, ids.user) };
     await put(ours.records, again);
@@ -141,7 +129,7 @@ describe('on a disk, with others at it', () => {
   });
 
   test('records of the same identifiers in another realm stay what they are', async () => {
-    const ids = await planted(1);
+    const ids = await crowdedGround(ours.records, 1);
     const twin = { ...ids, realm: mint() };
     for (const write of groundWrites(twin)) await put(theirs.records, write);
     await ours.records.purge(removing(oidcProfile, [ids.realm, ids.oidc]));

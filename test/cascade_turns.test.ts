@@ -5,17 +5,7 @@ import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { user } from '../src/domain/resources.ts';
 import { type Engine, openEngine } from '../src/store/open.ts';
-import {
-  anotherUser,
-  changeFor,
-  type Ground,
-  groundWrites,
-  mint,
-  oidcLink,
-  put,
-  removing,
-  usernameLink,
-} from './contract/ground.ts';
+import { anotherUser, changeFor, crowdedGround, oidcLink, put, removing } from './contract/ground.ts';
 import { freshFolder } from './folder.ts';
 
 /** A commit of SQLite holds the event loop: what is long has a turn of its own, what is short shares one. */
@@ -26,17 +16,6 @@ beforeAll(async () => {
   engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
 });
 afterAll(() => engine.close());
-
-async function planted(count: number): Promise<Ground> {
-  const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-  for (const write of groundWrites(ids)) await put(engine.records, write);
-  const links = Array.from({ length: count }, (_, index) => [
-    oidcLink(ids, `subject-${index}`),
-    usernameLink(ids, `user-${index}@example.com`),
-  ]).flat();
-  await Promise.all(links.map((link) => put(engine.records, link)));
-  return ids;
-}
 
 /** The turns of the event loop in which each of these was answered. */
 async function turnsOf(asked: readonly Promise<unknown>[]): Promise<readonly number[]> {
@@ -55,7 +34,7 @@ async function turnsOf(asked: readonly Promise<unknown>[]): Promise<readonly num
 const CROWD = 8;
 
 test('of removals that each take as many as they may, each has a turn of its own', async () => {
-  const ids = await planted(0);
+  const ids = await crowdedGround(engine.records, 0);
   const owners = await Promise.all(
     Array.from({ length: CROWD }, () => put(engine.records, anotherUser(ids))),
   );
@@ -76,13 +55,13 @@ test('of removals that each take as many as they may, each has a turn of its own
 }, 30_000);
 
 test('small writes still share their turn', async () => {
-  const ids = await planted(0);
+  const ids = await crowdedGround(engine.records, 0);
   const writes = Array.from({ length: 100 }, (_, at) => put(engine.records, oidcLink(ids, `small-${at}`)));
   expect(new Set(await turnsOf(writes)).size).toBe(1);
 });
 
 test('nor do removals that are refused for too many pile up in one turn', async () => {
-  const ids = await planted(LIMITS.cascadeRecordsMax);
+  const ids = await crowdedGround(engine.records, LIMITS.cascadeRecordsMax);
   const refused = Array.from({ length: CROWD }, () =>
     engine.records.remove(removing(user, [ids.realm, ids.user])),
   );

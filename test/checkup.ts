@@ -4,7 +4,7 @@ import { chmodSync, copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
+import { openVault, type Vault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { isHealthy, type Report } from '../src/directory/inspection.ts';
 import { parseScopes } from '../src/domain/principal.ts';
@@ -56,10 +56,8 @@ export async function examined(words: readonly string[], environment: Environmen
   };
 }
 
-/** A database with two of everything, a sealed secret and a client. */
-export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
-  const path = join(freshFolder(), 'checked.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+/** Two of everything, a sealed secret and a client. */
+export async function plantHealthy(vault: Vault): Promise<{ first: Planted; second: Planted }> {
   const first = await plant(vault);
   const { realm, oidcProfile: profile, passwordProfile } = first;
   const second = await plant(vault, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
@@ -77,8 +75,16 @@ export async function healthy(): Promise<{ path: string; first: Planted; second:
   });
   const scopes = parseScopes('users:read') ?? new Set<string>();
   await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemAmbient);
+  return { first, second };
+}
+
+/** A file that holds them. */
+export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
+  const path = join(freshFolder(), 'checked.db');
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const planted = await plantHealthy(vault);
   vault.engine.close();
-  return { path, first, second };
+  return { path, ...planted };
 }
 
 /** The same in one file with its key, which nobody has open. */

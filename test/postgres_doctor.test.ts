@@ -2,16 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { createClient } from '../src/access/clients.ts';
 import { makeKeyFile } from '../src/access/master_key.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { type Flags, readSettings } from '../src/config.ts';
-import { parseScopes } from '../src/domain/principal.ts';
-import { oidcProfile } from '../src/domain/resources.ts';
-import { type Examined, examined, NOBODY } from './checkup.ts';
+import { type Examined, examined, NOBODY, plantHealthy } from './checkup.ts';
 import { freshFolder } from './folder.ts';
-import { type Planted, plant, put } from './kit.ts';
+import { type Planted, plant } from './kit.ts';
 import { type PostgresServer, startServer } from './postgres_server.ts';
 import { AUTHREALM, start } from './processes.ts';
 
@@ -51,23 +48,7 @@ async function healthy(): Promise<Healthy> {
     masterKeyFile,
   };
   const vault = await openVault(readSettings({ ...flags, migrateDatabase: url }, {}), systemAmbient);
-  const first = await plant(vault);
-  const { realm, oidcProfile: profile, passwordProfile } = first;
-  const second = await plant(vault, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
-  const id = systemAmbient.mintId();
-  await put(vault, oidcProfile, [realm, id], {
-    name: 'Sealed',
-    discovery_url: 'https://other.example/.well-known/openid-configuration',
-    client_id: 'shop',
-    client_secret: vault.keyring.seal(
-      'oidc-client-secret',
-      { table: 'oidc_profile', column: 'client_secret_sealed', realm, id },
-      'secret-of-the-provider',
-    ),
-    issuer: 'https://other.example',
-  });
-  const scopes = parseScopes('users:read') ?? new Set<string>();
-  await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemAmbient);
+  const { first, second } = await plantHealthy(vault);
   await vault.engine.close();
   const words = [
     ...['--database', flags.database, '--database-password-file', passwordFile],

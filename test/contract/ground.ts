@@ -107,3 +107,15 @@ export const removing = (resource: Resource, key: Key) => ({
   origin: { actor: 'remover', requestId: 'r-9', at: systemAmbient.now() },
   mintRevision: systemAmbient.mintRevision,
 });
+
+/** A ground whose one user has so many links of either kind. */
+export async function crowdedGround(store: Store, count: number): Promise<Ground> {
+  const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
+  for (const write of groundWrites(ids)) await put(store, write);
+  const links = Array.from({ length: count }, (_, index) => [
+    oidcLink(ids, `subject-${index}`),
+    usernameLink(ids, `user-${index}@example.com`),
+  ]).flat();
+  await Promise.all(links.map((link) => put(store, link)));
+  return ids;
+}
