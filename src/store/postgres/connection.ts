@@ -12,7 +12,10 @@ export interface Answer {
   readonly count: number;
 }
 
-/** One connection, in whatever transaction is open on it. Statements that are not awaited travel together, in order. */
+/**
+ * One connection, in whatever transaction is open on it. Statements are run in their order, awaited or not; those with
+ * values travel together, each of the others by itself.
+ */
 export interface Connection {
   ask(text: string, values: readonly Sent[]): Promise<Answer>;
 }

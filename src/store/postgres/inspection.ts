@@ -12,9 +12,9 @@ import { POSTGRES } from './dialect.ts';
 import { rightsOf } from './inspection_rights.ts';
 import { schemaDifferences } from './inspection_schema.ts';
 import { serverOf } from './inspection_server.ts';
+import { BEGIN_READING } from './openings.ts';
 import { openAlone } from './primary.ts';
 import { openStream, type Stream } from './streaming.ts';
-import { BEGIN_READING } from './transactions.ts';
 
 /** The engine itself ends what takes longer. */
 export const BEGIN_QUESTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;

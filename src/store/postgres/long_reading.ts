@@ -2,9 +2,9 @@ import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Work } from '../work.ts';
 import { asFault, isCancelled } from './connection.ts';
+import { BEGIN_READING } from './openings.ts';
 import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
-import { BEGIN_READING } from './transactions.ts';
 
 /** The engine ends what takes longer. */
 const BEGIN_LONG_READING = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.listMsMax}`;

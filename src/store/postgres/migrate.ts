@@ -3,9 +3,10 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { judgeApplied, type MigrateMode, type Migration, type Program, servesFrom } from '../migrations.ts';
 import { type Asked, asking } from './asking.ts';
+import { isRetryable } from './connection.ts';
 import { newestApplied, placeOf } from './place.ts';
 import { grantUse, hasUngranted, type Place, quoted } from './rights.ts';
-import { INSUFFICIENT_PRIVILEGE, stateOf } from './trouble.ts';
+import { INSUFFICIENT_PRIVILEGE, stateOf, UNIQUE_VIOLATION } from './trouble.ts';
 
 /** Throws Refusal where the schema cannot be served as `mode` says. Changes nothing. */
 export async function judgeSchema(
@@ -68,7 +69,7 @@ export async function migrate(
 
 /** Returns where the migration is to be tried again, unless another process has made it. Throws otherwise. */
 async function pauseBehind(error: unknown, attempt: number, deadline: number): Promise<void> {
-  if (isOf(error, ...OVERTAKEN) && attempt <= OVERTAKEN_MAX) return;
+  if (isOvertaken(error) && attempt <= OVERTAKEN_MAX) return;
   if (!isOf(error, LOCK_NOT_AVAILABLE)) throw error;
   if (performance.now() > deadline) throw schemaBusy(error);
   await Bun.sleep(PAUSE_MS);
@@ -134,14 +135,13 @@ async function grantLate(sql: SQL, grantee: string, { role, schema }: Place): Pr
   }
 }
 
-const UNIQUE_VIOLATION = '23505';
 const DUPLICATE_TABLE = '42P07';
-const SERIALIZATION_FAILURE = '40001';
-const DEADLOCK_DETECTED = '40P01';
 const LOCK_NOT_AVAILABLE = '55P03';
 
 /** Another process was faster, or in the way: seen once or twice. What goes on is the migration's own. */
-const OVERTAKEN = [UNIQUE_VIOLATION, DUPLICATE_TABLE, SERIALIZATION_FAILURE, DEADLOCK_DETECTED];
+function isOvertaken(error: unknown): boolean {
+  return isOf(error, UNIQUE_VIOLATION, DUPLICATE_TABLE) || isRetryable(error);
+}
 
 function isOf(error: unknown, ...codes: readonly string[]): boolean {
   return codes.includes(stateOf(error) ?? '');

@@ -3,9 +3,9 @@ import { NIL_UUID } from '../../domain/id.ts';
 import type { SqlValue } from '../statements.ts';
 import { asFault, type Connection } from './connection.ts';
 import { statementsOf } from './dialect.ts';
+import { BEGIN_READING } from './openings.ts';
 import { numbered, sent } from './places.ts';
 import type { Pool } from './pool.ts';
-import { BEGIN_READING } from './transactions.ts';
 
 /** Takes a picture: a read transaction that stays open until it is closed. */
 export function takePicture(pool: Pool): Promise<Picture> {

@@ -1,7 +1,9 @@
+import type { SQL } from 'bun';
 import type { Ask, Rule, Told, Work } from '../work.ts';
 import { RuleBroken } from '../work.ts';
 import type { Answer, Connection } from './connection.ts';
 import { numbered, sent } from './places.ts';
+import { stateOf, UNIQUE_VIOLATION } from './trouble.ts';
 
 /** Names the columns of a unique index. */
 export type IndexColumns = (index: string) => readonly string[] | undefined;
@@ -86,14 +88,13 @@ async function attempt(
   throw refused.reason;
 }
 
-const UNIQUE_VIOLATION = '23505';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /** Which rule of the schema an error tells of; undefined for other trouble. */
 function ruleOf(error: unknown, columnsOf: IndexColumns): Rule | undefined {
-  if (!(error instanceof Error) || !('errno' in error)) return undefined;
-  if (error.errno === FOREIGN_KEY_VIOLATION) return { kind: 'reference' };
-  if (error.errno !== UNIQUE_VIOLATION || !('constraint' in error)) return undefined;
-  const columns = columnsOf(String(error.constraint));
+  const state = stateOf(error);
+  if (state === FOREIGN_KEY_VIOLATION) return { kind: 'reference' };
+  if (state !== UNIQUE_VIOLATION) return undefined;
+  const columns = columnsOf(String((error as SQL.PostgresError).constraint));
   return columns && { kind: 'unique', columns };
 }

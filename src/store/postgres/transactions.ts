@@ -5,8 +5,6 @@ import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
 import { openWriter } from './writer.ts';
 
-export { BEGIN_READING } from './openings.ts';
-
 /** Reading over a pool. */
 export function openReading(pool: Pool, perform: Perform): Transactions['read'] {
   return async (work) => {

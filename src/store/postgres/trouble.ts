@@ -52,6 +52,8 @@ export function isBug({ code }: Trouble): boolean {
   return BUG.test(code);
 }
 
+/** A unique index has these values already. */
+export const UNIQUE_VIOLATION = '23505';
 /** Who asks has not been granted what it needs. */
 export const INSUFFICIENT_PRIVILEGE = '42501';
 /** The server is there, and has no room for one more connection. */
