@@ -57,7 +57,8 @@ const DOORS: Readonly<
   durable: { any: [] },
   config_values: { any: [] },
   config_databases: { any: ['store'], types: ['access'] },
-  config: { any: ['config_databases', 'config_values', 'domain', 'store'], types: ['observe'] },
+  config_settings: { any: ['config_values', 'domain', 'store'], types: ['observe'] },
+  config: { any: ['config_databases', 'config_settings', 'domain'] },
   app: {
     any: ['domain', 'directory', 'access', 'store', 'http', 'outbound', 'passwords', 'children', 'config'],
     types: ['observe'],
