@@ -1,5 +1,7 @@
+import type { SigningKey } from '../src/access/port.ts';
 import { importPrivateKey } from '../src/access/signing.ts';
 import { systemAmbient } from '../src/ambient.ts';
+import type { Vault } from '../src/app.ts';
 import type { Service } from './kit.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -31,7 +33,7 @@ export async function openForge({ vault, url, ambient }: Service): Promise<Forge
   const table = await vault.engine.access.table(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
   if (!key) throw new Error('no signing key');
-  const sign = signer(await importPrivateKey(key, vault.keyring));
+  const sign = await signerOf(key, vault);
   return {
     kid: key.kid,
     publicJwk: JSON.parse(key.publicJwk),
@@ -45,6 +47,11 @@ export async function openForge({ vault, url, ambient }: Service): Promise<Forge
       };
     },
   };
+}
+
+/** Signs as a key of the service does. */
+export async function signerOf(key: SigningKey, { keyring }: Pick<Vault, 'keyring'>): Promise<Sign> {
+  return signer(await importPrivateKey(key, keyring));
 }
 
 export function signer(key: CryptoKey): Sign {

@@ -1,0 +1,15 @@
+import { rmSync } from 'node:fs';
+import { RUN_FOLDER } from '../test/folder.ts';
+import { computeMatrix, RIGHTS, TOKENS } from '../test/matrix/matrix.ts';
+import { writeTable } from '../test/matrix/table.ts';
+
+/**
+ * Writes the tables of who may do what as the program answers now: `bun scripts/write_matrix.ts`, run where an operation
+ * or a scope was added. What it changed is to be read: the test that compares with the tables never writes them.
+ */
+
+const { rights, tokens } = await computeMatrix();
+writeTable(RIGHTS.path, RIGHTS.names, rights);
+writeTable(TOKENS.path, TOKENS.names, tokens);
+rmSync(RUN_FOLDER, { recursive: true, force: true });
+console.log(`${rights.size} rows of rights, ${tokens.size} of tokens`);
