@@ -150,8 +150,9 @@ export async function rewrap(
 
 /** What a server listens with and logs. */
 export function serverSettings(settings: Settings): ServerSettings {
-  const { host, port, processes, corsOrigins, requestLogging } = settings;
-  return { host, port, tls: readTls(settings), isShared: processes > 1, corsOrigins, requestLogging };
+  const { host, port, processes, trustedProxies, corsOrigins, requestLogging } = settings;
+  const isShared = processes > 1;
+  return { host, port, tls: readTls(settings), isShared, trustedProxies, corsOrigins, requestLogging };
 }
 
 /** As bin/authrealm has it: no file of the working folder says what the runtime does. */

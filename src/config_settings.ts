@@ -1,4 +1,5 @@
-import { integer, isNotEmpty, isTrue, oneOf, parseBaseUrl, parseOrigins } from './config_values.ts';
+import { integer, isNotEmpty, isTrue, listOf, oneOf, parseBaseUrl, parseOrigin } from './config_values.ts';
+import { type Network, parseNetwork } from './domain/ip_address.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { RequestLogging } from './observe/log.ts';
 import {
@@ -163,13 +164,22 @@ export const SETTINGS = {
     flag: 'behind-proxy',
     doc: 'a proxy in front ends TLS: plain http on an address that is not loopback is then allowed',
   }),
+  trustedProxies: defaulted<readonly Network[]>({
+    env: 'AUTHREALM_TRUSTED_PROXY',
+    flag: 'trusted-proxy',
+    value: 'CIDR',
+    fallback: '',
+    doc: 'networks of proxies whose Forwarded or X-Forwarded-For is believed, separated by spaces; none unless given',
+    parse: listOf(parseNetwork),
+    expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
+  }),
   corsOrigins: defaulted<readonly string[]>({
     env: 'AUTHREALM_CORS_ORIGINS',
     flag: 'cors-origins',
     value: 'ORIGINS',
     fallback: '',
     doc: 'origins whose pages may call the service, separated by spaces; none unless given',
-    parse: parseOrigins,
+    parse: listOf(parseOrigin),
     expects: 'origins such as https://shop.example',
   }),
   tokenLifetime: defaulted<number>({

@@ -22,6 +22,18 @@ const SWITCHES: ReadonlyMap<string, boolean> = new Map([
   ['false', false],
   ['0', false],
 ]);
+
+/** Values of one kind, separated by spaces or commas; perhaps none. */
+export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) => readonly V[] | undefined {
+  return (raw) => {
+    const values = raw
+      .split(/[\s,]+/)
+      .filter(Boolean)
+      .map(parse);
+    return values.every((value) => value !== undefined) ? (values as V[]) : undefined;
+  };
+}
+
 /** Any text but the empty one. */
 export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
 
@@ -37,8 +49,7 @@ export function parseBaseUrl(raw: string): string | undefined {
   return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
 }
 
-/** Origins as a browser spells them, separated by spaces or commas. */
-export function parseOrigins(raw: string): readonly string[] | undefined {
-  const origins = raw.split(/[\s,]+/).filter(Boolean);
-  return origins.every((origin) => URL.parse(origin)?.origin === origin) ? origins : undefined;
+/** An origin as a browser spells it. */
+export function parseOrigin(raw: string): string | undefined {
+  return URL.parse(raw)?.origin === raw ? raw : undefined;
 }

@@ -114,7 +114,7 @@ async function beginPurge({ vault }: Service): Promise<string> {
   await bring(vault, lines, { pieceBytes: 65_536 });
   const id = lines.find(({ type }) => type === realm.type)?.id as never;
   const { now, mintRevision } = systemAmbient;
-  const origin = { actor: 'test', requestId: undefined, at: now() };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
   const step = await vault.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
   if (step.kind !== 'purged' || step.isDone) throw new Error('the purge is not under way');
   return id;

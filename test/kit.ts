@@ -327,7 +327,7 @@ export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
 /** Inserts one record with its change; throws where the store refuses it. */
 export async function put(vault: Vault, resource: Resource, key: Key, members: Record<string, unknown>) {
   const record = stamped(key, members);
-  const origin = { actor: 'test', requestId: undefined, at: record.created_at };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
   const change = changeOf(
     resource,
     'created',

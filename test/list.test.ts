@@ -166,7 +166,7 @@ describe('users', () => {
     await service.vault.engine.records.remove({
       resource: user,
       key: [planted.realm, other],
-      origin: { actor: 'test', requestId: undefined, at: systemAmbient.now() },
+      origin: { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() },
       mintRevision: systemAmbient.mintRevision,
     });
   });

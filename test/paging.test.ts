@@ -154,7 +154,7 @@ describe('pages behind a record', () => {
     const { id, users, path } = await peopled(9);
     const first = await page(`${path}?page[after]=&page[limit]=3`);
     const { records } = service.vault.engine;
-    const origin = { actor: 'test', requestId: undefined, at: systemAmbient.now() };
+    const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
     const { mintRevision, mintId } = systemAmbient;
     await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();

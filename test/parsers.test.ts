@@ -119,7 +119,14 @@ describe('paths', () => {
 
   let server: Server;
   beforeAll(async () => {
-    const settings = { host: '127.0.0.1', port: 0, tls: undefined, isShared: false, corsOrigins: [] };
+    const settings = {
+      host: '127.0.0.1',
+      port: 0,
+      tls: undefined,
+      isShared: false,
+      trustedProxies: [],
+      corsOrigins: [],
+    };
     const log = { write: () => undefined };
     server = await startServer({ ...settings, requestLogging: 'off' }, log, async () => echoing);
   });

@@ -47,7 +47,7 @@ async function purge(store: Store, resource: Resource, key: Key): Promise<number
   let records = 0;
   try {
     for (;;) {
-      const origin = { actor: 'purge', requestId: undefined, at: systemAmbient.now() };
+      const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemAmbient.now() };
       const step = await store.purge({ resource, key, origin, mintRevision });
       if (step.kind !== 'purged') {
         // Somebody else may have done the rest.

@@ -12,6 +12,8 @@ import { conflict, judge } from './verdict.ts';
 export interface Asking {
   readonly actor: string;
   readonly requestId: string;
+  /** Where the request came from, as far as that is known. */
+  readonly address: string | undefined;
 }
 
 /** The revision the caller has seen, if it named one; the write lands only on that one. */

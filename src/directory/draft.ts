@@ -19,12 +19,19 @@ export interface Stamp {
   readonly mintRevision: () => Revision;
 }
 
+/** Who causes a change; a program of ours has neither a request nor an address. */
+interface Caused {
+  readonly actor: string;
+  readonly requestId?: string;
+  readonly address?: string | undefined;
+}
+
 /** Who causes a change, and when: the clock is read once for each write. */
 export function stampOf(
-  by: { readonly actor: string; readonly requestId?: string },
+  { actor, requestId, address }: Caused,
   { now, mintRevision }: Pick<Ambient, 'now' | 'mintRevision'>,
 ): Stamp {
-  return { origin: { actor: by.actor, requestId: by.requestId, at: now() }, mintRevision };
+  return { origin: { actor, requestId, address, at: now() }, mintRevision };
 }
 
 /** A new record of finished members. */

@@ -275,7 +275,7 @@ function loadOf(statement: Statement, context: TransferContext): Load {
 }
 
 function originAt(at: number): ChangeOrigin {
-  return { actor: 'import', requestId: undefined, at };
+  return { actor: 'import', requestId: undefined, address: undefined, at };
 }
 
 /** What the line does not state counts as the same, and stays what it is. */

@@ -20,6 +20,8 @@ export interface Change {
   /** The client that asked, or the command line. */
   readonly actor: string;
   readonly requestId: string | undefined;
+  /** The caller's IP address. */
+  readonly address: string | undefined;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
@@ -32,6 +34,8 @@ export interface SequencedChange extends Change {
 export interface ChangeOrigin {
   readonly actor: string;
   readonly requestId: string | undefined;
+  /** The caller's IP address. */
+  readonly address: string | undefined;
   readonly at: number;
 }
 

@@ -8,6 +8,8 @@ export const LIMITS = Object.freeze({
   bodyBytesMax: 65_536,
   tokenBytesMax: 8_192,
   requestIdCharactersMax: 64,
+  /** Proxies that a request may have come by, as far as they are counted. */
+  forwardedHopsMax: 32,
   /** From the request's last header to the answer; then 503. */
   answerMsMax: 5_000,
   /** How long a body may take to come; less than `answerMsMax`, so that the caller learns what was late. */

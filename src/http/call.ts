@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../directory/store.ts';
+import type { IpAddress } from '../domain/ip_address.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Scope } from '../domain/resource.ts';
 import type { Reply } from './reply.ts';
@@ -9,6 +10,11 @@ export interface Call {
   /** The decoded segments of the path that the route names. */
   readonly params: Readonly<Record<string, string>>;
   readonly requestId: string;
+  /**
+   * The caller's address; undefined where the connection has none, or was gone when this was first asked. Nobody asks
+   * the socket before.
+   */
+  address(): IpAddress | undefined;
   principal: Principal | undefined;
   key: Key | undefined;
   /** The records above a collection. */
@@ -20,11 +26,23 @@ export interface Call {
 }
 
 /** A call at its beginning. It has all of its fields from the start, so that filling them moves nothing. */
-export function openCall(request: Request, params: Call['params'], requestId: string): Call {
+export function openCall(
+  request: Request,
+  params: Call['params'],
+  requestId: string,
+  addressOf: (request: Request) => IpAddress | undefined,
+): Call {
+  let isAsked = false;
+  let address: IpAddress | undefined;
   return {
     request,
     params,
     requestId,
+    address() {
+      if (!isAsked) address = addressOf(request);
+      isAsked = true;
+      return address;
+    },
     principal: undefined,
     key: undefined,
     scope: undefined,

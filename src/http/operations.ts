@@ -1,4 +1,4 @@
-import type { Directory } from '../directory/directory.ts';
+import type { Asking, Directory } from '../directory/directory.ts';
 import type { Placed, Store } from '../directory/store.ts';
 import { ownerPlace } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
@@ -57,7 +57,7 @@ export function update(resource: Resource, rooms: WritingRooms): Answer {
     return replyTo(200, key, record);
   };
   const { authenticated, permitted } = stagesOf(resource, rooms);
-  return walk([authenticated, permitted, locate(resource), readBody, answer]);
+  return walk([authenticated, permitted, noteAddress, locate(resource), readBody, answer]);
 }
 
 /** The path of a DELETE. A body is not read: existing clients send one (contract 3.6). */
@@ -78,7 +78,8 @@ function stagesOf(resource: Resource, { tokens }: Rooms) {
 /** Who may make and remove: for what hangs under nothing, only those who may touch every realm. */
 function entrance(resource: Resource, rooms: Rooms): readonly Stage[] {
   const { authenticated, permitted } = stagesOf(resource, rooms);
-  return resource.parent ? [authenticated, permitted] : [authenticated, permitted, everyRealm(resource)];
+  const stages = [authenticated, permitted, noteAddress];
+  return resource.parent ? stages : [...stages, everyRealm(resource)];
 }
 
 function everyRealm({ scope }: Resource): Stage {
@@ -86,8 +87,15 @@ function everyRealm({ scope }: Resource): Stage {
   return ({ principal }) => ((principal as Principal).realms === '*' ? undefined : refusal);
 }
 
-function askedBy({ principal, requestId }: Call) {
-  return { actor: (principal as Principal).clientId, requestId };
+/** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */
+const noteAddress: Stage = (call) => {
+  call.address();
+  return undefined;
+};
+
+function askedBy(call: Call): Asking {
+  const { principal, requestId } = call;
+  return { actor: (principal as Principal).clientId, requestId, address: call.address() };
 }
 
 /**

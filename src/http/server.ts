@@ -1,7 +1,9 @@
 import { Fault, Refusal } from '../domain/fault.ts';
+import type { IpAddress, Network } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import { type Answer, type Call, openCall } from './call.ts';
+import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import { faultReply, REQUEST_ID, type Reply, replyOf } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
@@ -13,6 +15,8 @@ export interface ServerSettings {
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
   /** Several processes listen on one port. */
   readonly isShared: boolean;
+  /** Whose word about the address of a caller is taken. */
+  readonly trustedProxies: readonly Network[];
   readonly corsOrigins: readonly string[];
   readonly requestLogging: RequestLogging;
 }
@@ -26,6 +30,8 @@ export interface Server {
 
 /** The part of `Bun.serve` that is used here. */
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
+
+type AddressOf = (request: Request) => IpAddress | undefined;
 
 const SAMPLED_ONE_IN = 100;
 const DRAIN_POLL_MS = 5;
@@ -46,7 +52,10 @@ export async function startServer(
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
-  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log);
+  const callerAddress = openCallerAddress(settings.trustedProxies);
+  const addressOf: AddressOf = (request) =>
+    callerAddress(request.headers, server.requestIP(request)?.address);
+  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log, addressOf);
   server.reload({ routes, fetch });
   return {
     url,
@@ -97,7 +106,7 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
   }
 }
 
-function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log) {
+function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log, addressOf: AddressOf) {
   const cors = openCors(settings.corsOrigins);
   const mintRequestId = requestIds();
   const match = openRouter(table);
@@ -110,7 +119,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log)
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
   function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
-    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId());
+    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), addressOf);
     const start = settings.requestLogging === 'off' ? 0 : performance.now();
     try {
       const outcome = answer(call);

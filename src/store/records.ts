@@ -93,6 +93,8 @@ function changeOfRow(row: ChangeRow): SequencedChange {
     members: row.members === '' ? [] : row.members.split(' '),
     actor: row.actor,
     requestId: row.request_id ?? undefined,
+    // No table keeps it.
+    address: undefined,
     at: Number(row.at),
     seq: Number(row.seq),
   };

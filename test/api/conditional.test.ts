@@ -126,7 +126,7 @@ async function rewrite(resource: Resource, key: Key): Promise<void> {
   if (!found) throw new Error('not planted');
   const secret = resource === passwordProfileInfo ? { password_hash: PASSWORD_HASH } : {};
   const record = { ...found, ...secret, revision: systemAmbient.mintRevision() };
-  const origin = { actor: 'test', requestId: undefined, at: systemAmbient.now() };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
   const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
   const verdict = await records.commit([{ op: 'replace', resource, key, record }], [change]);
   expect(verdict).toEqual({ kind: 'landed' });

@@ -9,6 +9,7 @@ const SETTINGS: ServerSettings = {
   port: 0,
   tls: undefined,
   isShared: false,
+  trustedProxies: [],
   corsOrigins: [],
   requestLogging: 'off',
 };

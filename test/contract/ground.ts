@@ -33,7 +33,7 @@ export function changeFor(
   { resource, key, record }: Insert,
   verb: 'created' | 'updated' = 'created',
 ): Change {
-  const origin = { actor: 'contract', requestId: 'r-1', at: record.updated_at };
+  const origin = { actor: 'contract', requestId: 'r-1', address: undefined, at: record.updated_at };
   return changeOf(resource, verb, { key, revision: record.revision, members: Object.keys(record) }, origin);
 }
 
@@ -104,7 +104,7 @@ export async function eventsOf(store: Store, realmId: Uuid, after = 0): Promise<
 export const removing = (resource: Resource, key: Key) => ({
   resource,
   key,
-  origin: { actor: 'remover', requestId: 'r-9', at: systemAmbient.now() },
+  origin: { actor: 'remover', requestId: 'r-9', address: undefined, at: systemAmbient.now() },
   mintRevision: systemAmbient.mintRevision,
 });
 

@@ -114,6 +114,7 @@ export function patchContract(name: string, open: () => Promise<OpenStore>): voi
           {
             actor: 'contract',
             requestId: undefined,
+            address: undefined,
             at: 1,
           },
         );
