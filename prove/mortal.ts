@@ -1,6 +1,7 @@
-import { openSync, readFileSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import type { TestDatabase } from '../test/database.ts';
 import { AUTHREALM } from '../test/processes.ts';
+import { below, childrenOf, isAlive } from './process_tree.ts';
 
 /** A service that is killed and comes back, on the same database and the same address. */
 export interface Mortal {
@@ -81,28 +82,5 @@ function killed(pid: number): void {
     process.kill(pid, 'SIGKILL');
   } catch {
     // It has ended by itself.
-  }
-}
-
-function below(pid: number): readonly number[] {
-  return childrenOf(pid).flatMap((child) => [child, ...below(child)]);
-}
-
-function childrenOf(pid: number): readonly number[] {
-  const listed = read(`/proc/${pid}/task/${pid}/children`).trim();
-  return listed === '' ? [] : listed.split(' ').map(Number);
-}
-
-/** One that has ended and that nobody has asked about yet holds nothing any more. */
-function isAlive(pid: number): boolean {
-  const state = read(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
-  return state !== undefined && state !== 'Z';
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
   }
 }

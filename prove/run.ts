@@ -17,6 +17,8 @@ const CHECKS: readonly Check[] = [
   { name: 'kills', arguments: ['--rounds', '50', '--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'postgres_kills', arguments: ['--rounds', '20', '--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'model', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'fuzz', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'fuzz', arguments: ['--seed', 'SEED', '--minutes', '10'], needs: [], minutesMax: 15 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },

@@ -21,6 +21,7 @@ const ALONE = [
   'test/crowded.test.ts',
   'test/document*.test.ts',
   'test/filter.test.ts',
+  'test/fuzz.test.ts',
   'test/guides.test.ts',
   'test/jssdk.test.ts',
   'test/list*.test.ts',

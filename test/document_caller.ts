@@ -106,6 +106,55 @@ export function successOf({ answers }: Operation): number {
 /** What every HTTP server writes (RFC 9110); OpenAPI 3.1 says that Content-Type is none of the headers it lists. */
 const OF_HTTP: ReadonlySet<string> = new Set(['date', 'content-length', 'content-type', 'transfer-encoding']);
 
+/** What of an answer is not as it is documented, in words. An answer to HEAD has no body. */
+export type Verdicts = (answer: Answer, received: Received, isHead?: boolean) => readonly string[];
+
+/** Holds answers to the schemas of a document. What is documented as another type than JSON may hold anything. */
+export function openVerdicts(document: JsonObject): Verdicts {
+  const judge = judgeOf(document);
+
+  function headersBroken({ headers = {} }: Answer, received: Received): readonly string[] {
+    const documented = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
+    const strange = [...received.headers.keys()].filter(
+      (name) => !OF_HTTP.has(name) && !documented.has(name),
+    );
+    const wrong = [...documented].flatMap(([name, { required, schema }]) => {
+      const value = received.headers.get(name);
+      if (value === null) return required ? [`header ${name} is missing`] : [];
+      return judge(schema, value, `header ${name}`);
+    });
+    return [...strange.map((name) => `header ${name} is not documented`), ...wrong];
+  }
+
+  function bodyBroken({ content = {} }: Answer, received: Received, isHead: boolean): readonly string[] {
+    const types = Object.keys(content);
+    const type = received.headers.get('content-type') ?? '';
+    if (types.length > 0 && !types.includes(type)) return [`is no ${types.join(' or ')}`];
+    if (types.length === 0 || isHead) return received.text === '' ? [] : ['has a body'];
+    if (!/\bjson$/.test(type)) return [];
+    if (received.body === undefined) return ['has no body'];
+    return judge(content[type]?.schema ?? {}, received.body, 'body');
+  }
+
+  return (answer, received, isHead = false) => [
+    ...headersBroken(answer, received),
+    ...bodyBroken(answer, received, isHead),
+  ];
+}
+
+/** The answer that is a component of this name. */
+export function answerNamed(document: JsonObject, component: string): Answer {
+  const raw = follow<{ headers: Record<string, Raw<Header>> } & Answer>(
+    document,
+    `#/components/responses/${component}`,
+  );
+  const headers = Object.entries(raw.headers).map(([name, each]) => [
+    name,
+    '$ref' in each ? follow<Header>(document, each.$ref) : each,
+  ]);
+  return { ...raw, headers: Object.fromEntries(headers) };
+}
+
 /** Sends requests of operations. Each answer is held to the document before it is handed on. */
 export interface Caller {
   send(operation: Operation, sent?: Sent): Promise<Received>;
@@ -119,7 +168,7 @@ export interface Caller {
 
 export function openCaller(document: JsonObject): Caller {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
-  const judge = judgeOf(document);
+  const brokenBy = openVerdicts(document);
   const seen = new Set<string>();
 
   async function request(
@@ -155,30 +204,9 @@ export function openCaller(document: JsonObject): Caller {
   }
 
   function hold(what: string, answer: Answer, received: Received, isHead = false): Received {
-    const broken = [...headersBroken(answer, received), ...bodyBroken(answer, received, isHead)];
+    const broken = brokenBy(answer, received, isHead);
     if (broken.length > 0) throw new Error(`${what}: ${broken.join('; ')}\n${received.text}`);
     return received;
-  }
-
-  function headersBroken({ headers = {} }: Answer, received: Received): readonly string[] {
-    const documented = new Map(Object.entries(headers).map(([name, header]) => [name.toLowerCase(), header]));
-    const strange = [...received.headers.keys()].filter(
-      (name) => !OF_HTTP.has(name) && !documented.has(name),
-    );
-    const wrong = [...documented].flatMap(([name, { required, schema }]) => {
-      const value = received.headers.get(name);
-      if (value === null) return required ? [`header ${name} is missing`] : [];
-      return judge(schema, value, `header ${name}`);
-    });
-    return [...strange.map((name) => `header ${name} is not documented`), ...wrong];
-  }
-
-  function bodyBroken({ content }: Answer, received: Received, isHead: boolean): readonly string[] {
-    const [type] = Object.keys(content ?? {});
-    if (type !== undefined && received.headers.get('content-type') !== type) return [`is no ${type}`];
-    if (type === undefined || isHead) return received.text === '' ? [] : ['has a body'];
-    if (received.body === undefined) return ['has no body'];
-    return judge(content?.[type]?.schema ?? {}, received.body, 'body');
   }
 
   async function ask(method: string, operation: Operation, sent: Sent): Promise<Received> {
@@ -196,17 +224,7 @@ export function openCaller(document: JsonObject): Caller {
     head: (operation, sent = {}) => ask('HEAD', operation, sent),
     async stray(method, path, component) {
       const received = await request(method, { path, body: undefined }, {});
-      const raw = follow<{ headers: Record<string, Raw<Header>> } & Answer>(
-        document,
-        `#/components/responses/${component}`,
-      );
-      const headers = Object.fromEntries(
-        Object.entries(raw.headers).map(([name, each]) => [
-          name,
-          '$ref' in each ? follow<Header>(document, each.$ref) : each,
-        ]),
-      );
-      return hold(`${method} ${path}`, { ...raw, headers }, received);
+      return hold(`${method} ${path}`, answerNamed(document, component), received);
     },
   };
 }

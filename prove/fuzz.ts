@@ -1,0 +1,149 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { LIMITS } from '../src/domain/limits.ts';
+import { sqliteAt, type TestDatabase } from '../test/database.ts';
+import { operationsOf } from '../test/document_caller.ts';
+import type { JsonObject } from '../test/json_schema.ts';
+import { startService } from '../test/kit.ts';
+import { clientCreate } from '../test/processes.ts';
+import { type Served, startServed } from '../test/served.ts';
+import { freshSeed } from './chance.ts';
+import { growthOf, watch } from './fuzzing/memory.ts';
+import { PROPERTIES } from './fuzzing/parsers.ts';
+import type { Credentials } from './fuzzing/rights.ts';
+import { SOCKET_SCOPE, weather } from './fuzzing/sockets.ts';
+import { type Fired, fireAt } from './fuzzing/surface.ts';
+import { tokenProperty } from './fuzzing/tokens.ts';
+
+/**
+ * Requests made from the service's own OpenAPI document, texts for its parsers, and connections of every kind. With
+ * `--minutes` the requests go on for so long, and what the service holds in memory is watched.
+ */
+const { values: given } = parseArgs({
+  options: {
+    requests: { type: 'string', default: '50000' },
+    minutes: { type: 'string' },
+    connections: { type: 'string', default: '3000' },
+    runs: { type: 'string', default: '5000' },
+    seed: { type: 'string' },
+  },
+});
+const seed = Number(given.seed ?? freshSeed());
+const minutes = given.minutes === undefined ? undefined : Number(given.minutes);
+const GROWTH_MAX = 0.1;
+console.log(`seed ${seed}`);
+
+const folder = mkdtempSync(join(tmpdir(), 'authrealm-fuzz-'));
+const database = sqliteAt(join(folder, 'fuzz.db'));
+const credentials = credentialsOf(database);
+const complaints: string[] = [];
+const figures: string[] = [];
+
+await attempt(parsers);
+const served = await startServed({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
+await attempt(() => surface(served));
+if (minutes === undefined) await attempt(() => sockets(served));
+const code = await served.running.stop();
+const said = served.running.output();
+if (code !== 0) complaints.push(`the service ended with ${code}`);
+if (/"code":"internal"|^\s+at /m.test(said))
+  complaints.push(`the service wrote of a bug: ${said.slice(-2_000)}`);
+for (const complaint of complaints) console.log(complaint);
+if (complaints.length === 0) rmSync(folder, { recursive: true });
+else console.log(`what they left is in ${folder}`);
+console.log(`${figures.join('; ')}; ${complaints.length} complaints, seed ${seed}`);
+process.exitCode = complaints.length === 0 ? 0 : 1;
+
+/** What breaks off is a complaint like any other. */
+async function attempt(part: () => Promise<void>): Promise<void> {
+  await part().catch((error: Error) => complaints.push(error.stack ?? error.message));
+}
+
+function credentialsOf(of: TestDatabase): Credentials {
+  return async (scope, realms = []) => {
+    const made = await clientCreate(of, scope, '--json', ...realms.flatMap((realm) => ['--realm', realm]));
+    if (made.code !== 0) throw new Error(made.stderr);
+    const { client_id: clientId, client_secret: secret } = JSON.parse(made.stdout);
+    // The service has to learn of it.
+    await Bun.sleep(2 * LIMITS.accessAgeMsMax);
+    return { clientId, secret };
+  };
+}
+
+async function parsers(): Promise<void> {
+  const runs = Number(given.runs);
+  const service = await startService({ database: `sqlite:${join(folder, 'tokens.db')}` });
+  const properties = [...PROPERTIES, await tokenProperty(service)];
+  for (const { name, check } of properties) {
+    await check(runs, seed | 0).catch((error: Error) => complaints.push(`${name}: ${error.message}`));
+  }
+  await service.stop();
+  figures.push(`${properties.length} properties of parsers, ${runs} texts each`);
+}
+
+async function surface({ url, running }: Served): Promise<void> {
+  const curve = watch(running.process.pid);
+  const requests = minutes === undefined ? Number(given.requests) : Number.POSITIVE_INFINITY;
+  const millisecondsMax = (minutes ?? 60) * 60_000;
+  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16 });
+  curve.stop();
+  complaints.push(...fired.complaints);
+  table(fired);
+  const unfired = await untouched(url, fired);
+  if (unfired.length > 0) complaints.push(`nothing was asked of ${unfired.join(', ')}`);
+  figures.push(
+    `${fired.sent} requests of ${fired.operations} operations, ${fired.readBack} records read back`,
+  );
+  if (minutes === undefined) return;
+  for (const { second, residentMb, anonymousMb, descriptors } of curve.samples) {
+    if (second % 30 !== 0) continue;
+    console.log(
+      `${second} s: ${residentMb.toFixed(1)} MB resident, ${anonymousMb.toFixed(1)} MB of it not of files, ${descriptors} descriptors`,
+    );
+  }
+  for (const [name, of] of [
+    ['resident', 'residentMb'],
+    ['not of files', 'anonymousMb'],
+  ] as const) {
+    const growth = growthOf(curve, (vitals) => vitals[of]);
+    if (growth === undefined) continue;
+    const text = `${growth.fromMb.toFixed(1)} to ${growth.toMb.toFixed(1)} MB ${name} (${(growth.share * 100).toFixed(1)} %)`;
+    figures.push(text);
+    if (growth.share > GROWTH_MAX) complaints.push(`it grew from ${text}`);
+  }
+}
+
+/** Operations that no request was made for, which chance does not explain where there were many. */
+async function untouched(url: string, { asked }: Fired): Promise<readonly string[]> {
+  const document = (await (await fetch(`${url}/openapi.json`)).json()) as JsonObject;
+  return operationsOf(document).flatMap(({ id }) => (asked.has(id) ? [] : [id]));
+}
+
+/** Status by how far from right the request was. */
+function table({ statuses, right }: Fired): void {
+  const intents = ['right', 'near', 'hostile'];
+  const codes = [...new Set([...statuses.keys()].map((name) => name.split(' ')[1] ?? ''))].sort();
+  console.log(['status', ...intents].map((cell) => cell.padStart(9)).join(''));
+  for (const status of codes) {
+    const cells = intents.map((intent) => String(statuses.get(`${intent} ${status}`) ?? 0));
+    console.log([status, ...cells].map((cell) => cell.padStart(9)).join(''));
+  }
+  console.log(`${right.done} of ${right.sent} that were right in everything were done`);
+}
+
+async function sockets(of: Served): Promise<void> {
+  const connections = Number(given.connections) / 2;
+  const storm = { seed: seed + 1, connections, atOnce: 64, slow: 200, slowMs: 15_000 };
+  const weathered = await weather(of, storm);
+  complaints.push(...weathered.complaints);
+  const kinds = [...weathered.kinds].map(([kind, count]) => `${kind} ${count}`);
+  const statuses = [...weathered.answers].map(([status, count]) => `${status}: ${count}`);
+  console.log(`connections: ${kinds.join(', ')}; answers ${statuses.join(', ')}`);
+  const [first, second] = weathered.vitals;
+  figures.push(
+    `${given.connections} connections, a lookup ${weathered.usualMs.toFixed(2)} ms before, ${weathered.besideSlowMs.toFixed(2)} ms beside ${storm.slow} slow ones, ` +
+      `${weathered.afterMs.toFixed(2)} ms after, ${first.anonymousMb.toFixed(1)} to ${second.anonymousMb.toFixed(1)} MB, ${first.descriptors} to ${second.descriptors} descriptors`,
+  );
+}

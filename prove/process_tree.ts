@@ -1,0 +1,56 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Processes that one process has started, and they in turn; what they hold. Read from /proc. */
+
+export function below(pid: number): readonly number[] {
+  return childrenOf(pid).flatMap((child) => [child, ...below(child)]);
+}
+
+export function childrenOf(pid: number): readonly number[] {
+  const listed = read(`/proc/${pid}/task/${pid}/children`).trim();
+  return listed === '' ? [] : listed.split(' ').map(Number);
+}
+
+/** One that has ended and that nobody has asked about yet holds nothing any more. */
+export function isAlive(pid: number): boolean {
+  const state = read(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
+  return state !== undefined && state !== 'Z';
+}
+
+/** What a process and all below it hold. */
+export interface Vitals {
+  readonly residentMb: number;
+  /** Without what is mapped from files, which the system takes back as it likes. */
+  readonly anonymousMb: number;
+  readonly descriptors: number;
+}
+
+export function vitalsOf(pid: number): Vitals {
+  const all = [pid, ...below(pid)].map((each) => ({ status: read(`/proc/${each}/status`), each }));
+  const sum = (field: string) =>
+    all.reduce(
+      (total, { status }) => total + Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0),
+      0,
+    );
+  return {
+    residentMb: sum('VmRSS') / 1_024,
+    anonymousMb: sum('RssAnon') / 1_024,
+    descriptors: all.reduce((total, { each }) => total + descriptorsOf(each), 0),
+  };
+}
+
+function descriptorsOf(pid: number): number {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).length;
+  } catch {
+    return 0;
+  }
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

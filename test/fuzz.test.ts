@@ -1,0 +1,119 @@
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { freshSeed } from '../prove/chance.ts';
+import { openAnswers } from '../prove/fuzzing/answers.ts';
+import { PROPERTIES } from '../prove/fuzzing/parsers.ts';
+import type { Asked } from '../prove/fuzzing/requests.ts';
+import { SOCKET_SCOPE, weather } from '../prove/fuzzing/sockets.ts';
+import { fireAt } from '../prove/fuzzing/surface.ts';
+import { tokenProperty } from '../prove/fuzzing/tokens.ts';
+import type { Uuid } from '../src/domain/id.ts';
+import { freshDatabase } from './database.ts';
+import { operationsOf, type Received } from './document_caller.ts';
+import type { JsonObject } from './json_schema.ts';
+import { startService } from './kit.ts';
+import { startServed } from './served.ts';
+
+/** A short run of `prove/fuzz.ts`, and what its judges find in answers that are wrong. */
+
+setDefaultTimeout(60_000);
+
+const seed = freshSeed();
+const service = await startService({ offline: 'true' });
+const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+const operations = operationsOf(document);
+afterAll(() => service.stop());
+
+test('requests made from the document are answered as it says', async () => {
+  const credentials = (scope: string, realms?: readonly string[]) =>
+    service.client(scope, realms === undefined ? '*' : new Set(realms as readonly Uuid[]));
+  const target = { url: service.url, credentials };
+  const fired = await fireAt(target, { seed, requests: 1_500, atOnce: 8 });
+  expect({ seed, complaints: fired.complaints }).toEqual({ seed, complaints: [] });
+  expect(fired.sent).toBeGreaterThanOrEqual(1_500);
+  expect(fired.right.done).toBeGreaterThan(fired.right.sent * 0.8);
+  expect(fired.readBack).toBeGreaterThan(30);
+  const statuses = new Set([...fired.statuses.keys()].map((name) => name.split(' ')[1]));
+  for (const status of ['200', '201', '204', '400', '401', '404', '405', '412'])
+    expect(statuses).toContain(status);
+});
+
+test('connections of every kind leave the service as it was', async () => {
+  const database = await freshDatabase();
+  const served = await startServed({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
+  const storm = { seed, connections: 150, atOnce: 16, slow: 20, slowMs: 1_000 };
+  const { complaints, kinds } = await weather(served, storm);
+  expect({ seed, complaints }).toEqual({ seed, complaints: [] });
+  expect(kinds.size).toBe(8);
+  expect(await served.running.stop()).toBe(0);
+});
+
+describe('whatever it is given,', () => {
+  test.each(PROPERTIES.map(({ name, check }) => [name, check] as const))('%s', async (_, check) => {
+    await check(300, seed | 0);
+  });
+
+  test('a token is one or none', async () => {
+    const { check } = await tokenProperty(service);
+    await check(300, seed | 0);
+  });
+});
+
+describe('the judge of answers finds', () => {
+  const { judge, addressed } = openAnswers(document, operations);
+  const operation = operations.find(({ id }) => id === 'get-health');
+  if (!operation) throw new Error('the document has no get-health');
+  const asked: Asked = {
+    operation,
+    intent: 'right',
+    method: 'GET',
+    target: operation.path,
+    headers: {},
+    body: undefined,
+    said: undefined,
+    mark: 'mabcdefghijk',
+    secrets: ['of nobody else'],
+  };
+  const right: Received = {
+    status: 200,
+    headers: new Headers({
+      'X-Request-Id': 'a',
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/json',
+    }),
+    text: '{"status":"ok"}',
+    body: { status: 'ok' },
+  };
+  const refused = (text: string): Received => ({ ...right, status: 503, text, body: JSON.parse(text) });
+  const withHeader = (name: string, value: string) => new Headers([...right.headers, [name, value]]);
+
+  test('nothing where nothing is wrong', async () => {
+    expect(await judge(asked, right)).toEqual([]);
+    expect(addressed('HEAD', '//healthz//?x')).toBe(operation);
+    expect(addressed('PUT', '/healthz')).toBe('method_unknown');
+    expect(addressed('GET', '/nowhere')).toBe('route_unknown');
+  });
+
+  test.each<[string, Partial<Received>, RegExp]>([
+    ['a status that is not documented', { status: 418 }, /418 is not documented/],
+    ['a member that is not documented', { body: { status: 'ok', more: 1 } }, /more is not documented/],
+    [
+      'a body of another type',
+      { headers: withHeader('Content-Type', 'text/html') },
+      /is no application\/json/,
+    ],
+    [
+      'a header that is not documented',
+      { headers: withHeader('Server', 'x') },
+      /header server is not documented/,
+    ],
+    ['a secret that was sent', { text: '{"status":"of nobody else"}' }, /repeats a secret/],
+    ['a refusal without its shape', refused('{"errors":[]}'), /no errors of the contract/],
+    [
+      'a refusal that repeats what was sent',
+      refused('{"errors":[{"status":"503","title":"mabcdefghijk","detail":"d"}]}'),
+      /repeats mabcdefghijk/,
+    ],
+  ])('%s', async (_, wrong, complaint) => {
+    expect((await judge(asked, { ...right, ...wrong })).join()).toMatch(complaint);
+  });
+});
