@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
+import { type ExternalIssuer, parseIssuers } from './access/issuers_file.ts';
 import { proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
 import {
@@ -17,7 +19,7 @@ import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
 import { openChildren } from './children.ts';
-import { masterKeySource, passwordCost, readTls, type Settings } from './config.ts';
+import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
 import type { Store } from './directory/store.ts';
@@ -202,6 +204,15 @@ function learnerOf({ offline, allowLoopbackDiscovery }: Settings): Makers['learn
   };
 }
 
+/** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */
+export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
+  if (path === undefined) return [];
+  const issuers = parseIssuers(path, readSettingFile('--issuers-file', path));
+  const own = issuers.find(({ issuer }) => issuer === baseUrl);
+  if (own) throw new Refusal(`${path}: ${own.name} is this service itself, whose tokens need no entry`);
+  return issuers;
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
@@ -209,6 +220,7 @@ export async function serve(
   log: Log,
   ambient: Ambient,
 ): Promise<Server> {
+  const issuers = readIssuers(settings);
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings), besideCommand(HASHER_COMMAND));
   const makers: Makers = {
@@ -220,13 +232,16 @@ export async function serve(
   const { store, close: closeReadings } = openReadings(settings, engine);
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
+  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
+  const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const server = await startServer(serverSettings(settings), log, async (url) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
       keyring.follow(keyIds);
       tokens.prepare(signingKeys);
     });
-    const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime };
+    const external = openExternalTokens({ issuers, fetchDocument, keyring, ambient, note: noteKeys });
+    const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
     const rooms = { store, access, tokens, grant, directory, once, ambient };

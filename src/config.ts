@@ -90,6 +90,9 @@ function contradictions(settings: Partial<Settings>): string[] {
   if ((settings.tlsCert === undefined) !== (settings.tlsKey === undefined)) {
     found.push('--tls-cert and --tls-key go together');
   }
+  if (settings.offline && settings.issuersFile !== undefined) {
+    found.push('--issuers-file needs the keys of its issuers, and --offline asks nobody: give one of them');
+  }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
   if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);

@@ -233,6 +233,11 @@ export const SETTINGS = {
     flag: 'strict-issuers',
     doc: 'refuse an OIDC profile info whose issuer is not the one of its profile',
   }),
+  issuersFile: file({
+    env: 'AUTHREALM_ISSUERS_FILE',
+    flag: 'issuers-file',
+    doc: 'JSON file with the OpenID providers whose access tokens are accepted as well, and what they are worth',
+  }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',

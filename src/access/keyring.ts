@@ -9,7 +9,7 @@ import type { AccessStore, KeyCheck } from './port.ts';
 export type Purpose = 'signing-key' | 'oidc-client-secret' | 'key-check' | 'remembered-answer';
 
 /** What a digest is for; each has a key of its own as well. */
-export type DigestPurpose = 'idempotency-key' | 'request-body';
+export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
 
 /** The one place a ciphertext belongs: it opens nowhere else. */
 export interface Place {

@@ -8,6 +8,8 @@ import { type KeySet, keySetAt } from './signing.ts';
 export interface AccessView {
   client(clientId: string): Client | undefined;
   readonly keys: KeySet;
+  /** Another one for every reading: what was concluded from one view holds as long as it is the same. */
+  readonly serial: number;
 }
 
 export interface AccessCache {
@@ -28,6 +30,7 @@ export function openAccessCache(
   let table: AccessTable = { version: 0, clients: [], signingKeys: [], keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
   let view: AccessView | undefined;
+  let serial = 0;
   let readAt = 0;
   let reading: Promise<AccessView> | undefined;
 
@@ -40,7 +43,12 @@ export function openAccessCache(
       onTable(found);
     }
     const current = clients;
-    view = { client: (clientId) => current.get(clientId), keys: keySetAt(table.signingKeys, ambient.now()) };
+    serial += 1;
+    view = {
+      client: (clientId) => current.get(clientId),
+      keys: keySetAt(table.signingKeys, ambient.now()),
+      serial,
+    };
     readAt = askedAt;
     return view;
   }

@@ -10,10 +10,12 @@ import {
   type Realms,
   type Scopes,
 } from '../domain/principal.ts';
+import type { ExternalTokens } from './external_tokens.ts';
 import type { Keyring } from './keyring.ts';
 import type { Client, SigningKey } from './port.ts';
 import { ALGORITHM, importPrivateKey, importPublicKey } from './signing.ts';
 import type { AccessCache, AccessView } from './table.ts';
+import { openVerified, principalOf, REFUSED_HEADERS, type Verified } from './verified.ts';
 
 /** Claims and `typ` of RFC 9068. */
 const TYPE = 'at+jwt';
@@ -23,9 +25,6 @@ const TYPE = 'at+jwt';
  * character says beyond its 512 bits, and one token would then have several spellings.
  */
 const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]{85}[AQgw]$/;
-
-/** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
-const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 
 export interface MintedToken {
   readonly token: string;
@@ -47,20 +46,8 @@ export interface TokenSettings {
   /** Issuer and audience: the base URL. */
   readonly issuer: string;
   readonly lifetimeSeconds: number;
-}
-
-/** What a checked signature vouches for. */
-interface Verified {
-  readonly kid: string;
-  readonly clientId: string;
-  readonly scopes: Scopes;
-  readonly realms: Realms;
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-  readonly notBefore: number;
-  /** The client the rights below were computed against; another one means computing them again. */
-  client?: Client;
-  principal?: Principal;
+  /** Verifies what others issued; without it nobody else is believed. */
+  readonly external?: ExternalTokens;
 }
 
 export function openTokens(
@@ -112,11 +99,17 @@ function openMint(
   };
 }
 
-function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambient): Tokens['verify'] {
+function openVerify(
+  cache: AccessCache,
+  { issuer, external }: TokenSettings,
+  ambient: Ambient,
+): Tokens['verify'] {
   const verified = openVerified();
   const publicKeys = memoise(importPublicKey);
 
-  async function checkSignature(token: string, key: SigningKey): Promise<Verified | undefined> {
+  async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {
+    const key = claimedKey(token, view);
+    if (!key) return undefined;
     try {
       const { payload } = await jwtVerify(token, await publicKeys(key), {
         issuer,
@@ -133,12 +126,18 @@ function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambi
     }
   }
 
+  /** By its issuer, before anything else: a key of one vouches for nothing of another. */
+  function check(token: string, view: AccessView): Promise<Verified | undefined> | undefined {
+    const claimed = claimedIssuer(token, ambient.now());
+    if (claimed === issuer) return checkOwn(token, view);
+    return claimed === undefined ? undefined : external?.verify(token, claimed);
+  }
+
   async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
-    const key = claimedKey(token, issuer, view, ambient.now());
-    const entry = key && (await checkSignature(token, key));
+    const entry = await check(token, view);
     if (!entry) return undefined;
     if (entry.expiresAt > ambient.now()) verified.remember(token, entry);
-    return principalFor(entry, await cache.fresh(), ambient.now());
+    return principalOf(entry, await cache.fresh(), ambient.now());
   }
 
   function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
@@ -146,7 +145,7 @@ function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambi
     if (!entry) return verifyUnknown(token, view);
     const now = ambient.now();
     if (entry.expiresAt <= now) verified.forget(token);
-    return principalFor(entry, view, now);
+    return principalOf(entry, view, now);
   }
 
   return (token) => {
@@ -155,74 +154,29 @@ function openVerify(cache: AccessCache, { issuer }: TokenSettings, ambient: Ambi
   };
 }
 
-interface VerifiedTokens {
-  recall(token: string): Verified | undefined;
-  remember(token: string, entry: Verified): void;
-  forget(token: string): void;
-}
-
-/**
- * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. Only the one that
- * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the
- * rest of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
- */
-function openVerified(): VerifiedTokens {
-  const entries = new Map<string, Verified>();
-  let last: { readonly token: string; readonly entry: Verified } | undefined;
-  const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
-  return {
-    recall(token) {
-      if (token === last?.token) return last.entry;
-      const entry = entries.get(digestOf(token));
-      if (entry) last = { token, entry };
-      return entry;
-    },
-    remember(token, entry) {
-      if (entries.size >= LIMITS.verifiedTokensMax) {
-        const [oldest] = entries.keys();
-        if (oldest !== undefined) entries.delete(oldest);
-      }
-      entries.set(digestOf(token), entry);
-    },
-    forget(token) {
-      entries.delete(digestOf(token));
-      last = undefined;
-    },
-  };
-}
-
-/** Everything that can be refused for free is refused before a signature is checked. */
-function claimedKey(token: string, issuer: string, view: AccessView, now: number): SigningKey | undefined {
-  if (token.length > LIMITS.tokenBytesMax || !COMPACT.test(token)) return undefined;
+/** Who is said to have issued a token that is not too long and may be in time. Nothing of it is proven. */
+function claimedIssuer(token: string, now: number): string | undefined {
+  if (token.length > LIMITS.tokenBytesMax) return undefined;
   try {
-    const header = decodeProtectedHeader(token);
-    if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
-    if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
     const { iss, exp } = decodeJwt(token);
     const isInTime = now < Number(exp) * 1000 + LIMITS.clockLeewayMs;
-    if (iss !== issuer || !isInTime) return undefined;
-    return view.keys.accepted.get(header.kid);
+    return typeof iss === 'string' && isInTime ? iss : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** What the token says, no more than its client holds now. */
-function principalFor(entry: Verified, view: AccessView, now: number): Principal | undefined {
-  if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
+/** Everything that can be refused for free is refused before a signature is checked. */
+function claimedKey(token: string, view: AccessView): SigningKey | undefined {
+  if (!COMPACT.test(token)) return undefined;
+  try {
+    const header = decodeProtectedHeader(token);
+    if (header.alg !== ALGORITHM || header.typ !== TYPE || typeof header.kid !== 'string') return undefined;
+    if (REFUSED_HEADERS.some((name) => name in header)) return undefined;
+    return view.keys.accepted.get(header.kid);
+  } catch {
     return undefined;
-  if (!view.keys.accepted.has(entry.kid)) return undefined;
-  const client = view.client(entry.clientId);
-  if (!client || client.disabledAt !== undefined) return undefined;
-  if (entry.client !== client) {
-    entry.client = client;
-    entry.principal = {
-      clientId: client.clientId,
-      scopes: intersectScopes(entry.scopes, client.scopes),
-      realms: intersectRealms(entry.realms, client.realms),
-    };
   }
-  return entry.principal;
 }
 
 function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
@@ -235,13 +189,33 @@ function readClaims(payload: JWTPayload, kid: string): Verified | undefined {
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
+  const rights = { scopes: new Set(scope.split(' ')), realms: claimed };
   return {
-    kid,
-    clientId: client_id,
-    scopes: new Set(scope.split(' ')),
-    realms: claimed,
-    expiresAt: exp * 1000,
     notBefore: (nbf ?? 0) * 1000,
+    expiresAt: exp * 1000,
+    principalIn: openStanding({ kid, clientId: client_id }, rights),
+  };
+}
+
+/** What the token says, no more than its client holds now: computed again where the client is another one. */
+function openStanding(
+  { kid, clientId }: { readonly kid: string; readonly clientId: string },
+  { scopes, realms }: Pick<Principal, 'scopes' | 'realms'>,
+): Verified['principalIn'] {
+  let known: Client | undefined;
+  let principal: Principal | undefined;
+  return (view) => {
+    const client = view.client(clientId);
+    if (!client || client.disabledAt !== undefined || !view.keys.accepted.has(kid)) return undefined;
+    if (known !== client) {
+      known = client;
+      principal = {
+        clientId,
+        scopes: intersectScopes(scopes, client.scopes),
+        realms: intersectRealms(realms, client.realms),
+      };
+    }
+    return principal;
   };
 }
 

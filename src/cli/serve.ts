@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ensureBootstrapClient } from '../access/bootstrap.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, reopenVault, serve, type Vault, VERSION } from '../app.ts';
+import { openVault, readIssuers, reopenVault, serve, type Vault, VERSION } from '../app.ts';
 import { readSettingFile, SETTINGS, type SettingName, type Settings } from '../config.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { addSettings, type Desk } from './cli.ts';
@@ -14,6 +14,8 @@ export function addServe(program: Command, desk: Desk): void {
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
+      // Before anything is made: processes would each say what is wrong with the file, and be started again.
+      readIssuers(settings);
       const stopped = signalled('on');
       const log = openLog();
       const vault = await openVault(settings, systemAmbient);

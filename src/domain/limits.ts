@@ -58,6 +58,18 @@ export const LIMITS = Object.freeze({
   keySetAgeMsMax: 300_000,
   /** How long the old secret of a client lives after a rotation, unless told otherwise. */
   secretOverlapMs: 86_400_000,
+  /** OpenID providers whose tokens are accepted, and the rights of each. */
+  issuersMax: 32,
+  issuerRightsMax: 100,
+  issuerKeysMax: 100,
+  /** After this the keys of an issuer are read again, beside the requests; what was read counts up to the second. */
+  issuerKeysFreshMs: 300_000,
+  issuerKeysAgeMsMax: 3_600_000,
+  /** How far two readings of one issuer's keys are apart, however many tokens name a key that is unknown. */
+  issuerKeysPauseMs: 10_000,
+  /** How long a request waits for the keys of its issuer, less than `answerMsMax`; and how many may. */
+  issuerKeysWaitMsMax: 4_000,
+  issuerWaitersMax: 64,
   processesMax: 64,
   importLineBytesMax: 65_536,
   importCommitLines: 10_000,

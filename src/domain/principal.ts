@@ -72,7 +72,7 @@ export function mayTouch(principal: Principal, realm: Uuid): boolean {
 }
 
 /** Scopes that reach beyond any one realm: only a client with all realms may hold them. */
-const INSTANCE_WIDE: Scopes = new Set(['admin']);
+export const INSTANCE_WIDE: Scopes = new Set(['admin']);
 
 /** Whether these rights may stand on one client together. */
 export function areGrantable(scopes: Scopes, realms: Realms): boolean {

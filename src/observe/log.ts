@@ -28,6 +28,8 @@ export type LogRecord =
       readonly ms: number;
       readonly client_id?: string;
     }
+  /** How reading the keys of an external issuer went, where that differs from the time before. */
+  | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
   /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   | {

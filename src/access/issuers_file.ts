@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { Refusal } from '../domain/fault.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { isLoopbackHost } from '../domain/loopback.ts';
+import {
+  areGrantable,
+  INSTANCE_WIDE,
+  intersectScopes,
+  parseScopes,
+  type Scopes,
+} from '../domain/principal.ts';
+import { httpUrl, issuerUrl, text } from '../domain/text.ts';
+import { ANY_VALUE, type ClaimRight } from './claim_rights.ts';
+import { parseSoleMembers } from './sole_members.ts';
+
+/** An OpenID provider whose access tokens are accepted. */
+export interface ExternalIssuer {
+  /** What logs and actors call it. */
+  readonly name: string;
+  readonly issuer: string;
+  readonly audience: string;
+  /** Where its keys are; asked of its discovery document where nobody says. */
+  readonly jwksUri: string | undefined;
+  /** The `typ` of its access tokens, in lower case, without `application/`. */
+  readonly type: string;
+  readonly algorithms: readonly string[];
+  readonly rights: readonly ClaimRight[];
+}
+
+/** Algorithms by which nobody but the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
+const ASYMMETRIC = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+] as const;
+
+const CLAIM_STEPS_MAX = 4;
+
+const scopes = z.string().transform((raw, context): Scopes => {
+  const parsed = parseScopes(raw);
+  if (parsed && parsed.size > 0) return parsed;
+  context.addIssue({ code: 'custom', message: 'must name scopes that exist, separated by spaces' });
+  return z.NEVER;
+});
+
+const realmId = z.string().transform((raw, context): Uuid => {
+  const id = parseUuid(raw);
+  if (id) return id;
+  context.addIssue({ code: 'custom', message: 'must be the ID of a realm' });
+  return z.NEVER;
+});
+
+const right = z
+  .strictObject({
+    claim: z.union([text(255).transform((name) => [name]), z.array(text(255)).min(1).max(CLAIM_STEPS_MAX)], {
+      error: `must be the name of a claim, or a list of 1 to ${CLAIM_STEPS_MAX} names`,
+    }),
+    value: text(255),
+    scopes,
+    realms: z.union(
+      [z.literal('*').transform(() => '*' as const), z.array(realmId).transform((ids) => new Set(ids))],
+      {
+        error: 'must be "*" or a list of the IDs of realms',
+      },
+    ),
+  })
+  .superRefine(({ value, scopes: given, realms }, context) => {
+    const isWide = intersectScopes(given, INSTANCE_WIDE).size > 0;
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (isWide && value === ANY_VALUE)
+      complain('value', 'must say who, where scopes hold admin: "*" is everybody');
+    if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes hold admin');
+  });
+
+/** http is for this machine alone: keys that came in clear could be anybody's. */
+const isSafe = (url: string): boolean => {
+  const parsed = URL.parse(url);
+  return parsed !== null && (parsed.protocol === 'https:' || isLoopbackHost(parsed.hostname));
+};
+const SAFE = { error: 'must be https; http is for providers on this machine' };
+
+const issuer = z.strictObject({
+  name: z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -'),
+  issuer: issuerUrl().refine(isSafe, SAFE),
+  audience: text(1024),
+  jwks_uri: httpUrl(1024).refine(isSafe, SAFE).optional(),
+  typ: z
+    .string()
+    .regex(/^[\w.+/-]{1,64}$/, 'must be a media type, application/ left out')
+    .default('at+jwt'),
+  algorithms: z
+    .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
+    .min(1, 'must name at least one')
+    .default(['RS256']),
+  rights: z.array(right).max(LIMITS.issuerRightsMax, `must be at most ${LIMITS.issuerRightsMax}`),
+});
+
+const issuersFile = z.strictObject({
+  issuers: z
+    .array(issuer)
+    .max(LIMITS.issuersMax, `must be at most ${LIMITS.issuersMax}`)
+    .superRefine((issuers, context) => {
+      for (const member of ['name', 'issuer'] as const) {
+        const said = issuers.map((each) => each[member]);
+        for (const [at, value] of said.entries()) {
+          if (said.indexOf(value) === at) continue;
+          context.addIssue({ code: 'custom', path: [at, member], message: 'is that of another issuer' });
+        }
+      }
+    }),
+});
+
+/** Reads a file of issuers. `path` names it, `text` is what it holds. Throws one Refusal that names every mistake. */
+export function parseIssuers(path: string, content: string): readonly ExternalIssuer[] {
+  const json = parseSoleMembers(content);
+  if (!json) throw new Refusal(`${path} is no JSON object, or says a member twice`, { isUsage: true });
+  const parsed = issuersFile.safeParse(json);
+  if (!parsed.success) {
+    const complaints = parsed.error.issues.map(
+      ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
+    );
+    throw new Refusal(complaints.join('\n'), { isUsage: true });
+  }
+  return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, ...rest }) =>
+    Object.freeze({ ...rest, jwksUri, type: typeOf(typ) }),
+  );
+}
+
+/** One spelling of a `typ` (RFC 7515, 4.1.9). */
+export function typeOf(typ: string): string {
+  return typ.toLowerCase().replace(/^application\//, '');
+}

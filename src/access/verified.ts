@@ -1,0 +1,64 @@
+import { LIMITS } from '../domain/limits.ts';
+import type { Principal } from '../domain/principal.ts';
+import type { AccessView } from './table.ts';
+
+/** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
+export const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
+
+/** What a checked signature vouches for. Instants are milliseconds since the epoch. */
+export interface Verified {
+  readonly notBefore: number;
+  readonly expiresAt: number;
+  /** Who it is, by what is known as of a view; undefined where key or client no longer count. */
+  readonly principalIn: (view: AccessView) => Principal | undefined;
+  /** The view that was asked last, and what it said. */
+  serial?: number;
+  principal?: Principal | undefined;
+}
+
+/** What the token says, no more than its client holds now. */
+export function principalOf(entry: Verified, view: AccessView, now: number): Principal | undefined {
+  if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
+    return undefined;
+  if (entry.serial !== view.serial) {
+    entry.principal = entry.principalIn(view);
+    entry.serial = view.serial;
+  }
+  return entry.principal;
+}
+
+export interface VerifiedTokens {
+  recall(token: string): Verified | undefined;
+  remember(token: string, entry: Verified): void;
+  forget(token: string): void;
+}
+
+/**
+ * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. Only the one that
+ * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the
+ * rest of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
+ */
+export function openVerified(): VerifiedTokens {
+  const entries = new Map<string, Verified>();
+  let last: { readonly token: string; readonly entry: Verified } | undefined;
+  const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
+  return {
+    recall(token) {
+      if (token === last?.token) return last.entry;
+      const entry = entries.get(digestOf(token));
+      if (entry) last = { token, entry };
+      return entry;
+    },
+    remember(token, entry) {
+      if (entries.size >= LIMITS.verifiedTokensMax) {
+        const [oldest] = entries.keys();
+        if (oldest !== undefined) entries.delete(oldest);
+      }
+      entries.set(digestOf(token), entry);
+    },
+    forget(token) {
+      entries.delete(digestOf(token));
+      last = undefined;
+    },
+  };
+}

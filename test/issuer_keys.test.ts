@@ -1,0 +1,269 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../src/domain/limits.ts';
+import {
+  AUDIENCE,
+  claimsOf,
+  DISCOVERY,
+  entryOf,
+  type IssuerPair,
+  type IssuerServer,
+  issue,
+  json,
+  makePair,
+  startBeliever,
+  startIssuer,
+} from './issuers.ts';
+import { LOOKUPS, type Planted, plant, type Service } from './kit.ts';
+
+/** How the keys of external issuers are read: when, how often, and what becomes of it when the issuer does its worst. */
+
+const { path } = LOOKUPS[0];
+const one = await makePair('one');
+const two = await makePair('two');
+
+let acme: IssuerServer;
+let service: Service;
+let planted: Planted;
+
+beforeEach(async () => {
+  acme = await startIssuer();
+  acme.publish(one.publicJwk);
+  service = await startBeliever(entryOf(acme));
+  planted = await plant(service.vault);
+});
+afterEach(async () => {
+  await service.stop();
+  acme.stop();
+});
+
+async function statusOf(pair: IssuerPair, more: object = {}): Promise<number> {
+  const token = await issue(pair, { ...claimsOf(acme, service), ...more });
+  return (await service.get(path(planted), token)).status;
+}
+
+const readings = () => acme.asked.get('/keys') ?? 0;
+const outcomes = () =>
+  service.log.flatMap((record) =>
+    record.event === 'issuer_keys' ? [`${record.issuer} ${record.outcome}`] : [],
+  );
+
+test('they are read once for any number of tokens, and the discovery document before them', async () => {
+  expect(await Promise.all([1, 2, 3, 4].map(() => statusOf(one)))).toEqual([200, 200, 200, 200]);
+  expect([acme.asked.get(DISCOVERY), readings()]).toEqual([1, 1]);
+  expect(outcomes()).toEqual(['acme read']);
+});
+
+test('a new key is believed as soon as the issuer may be asked again', async () => {
+  expect(await statusOf(one)).toBe(200);
+  acme.publish(one.publicJwk, two.publicJwk);
+  expect([await statusOf(two), readings()]).toEqual([401, 1]);
+  service.ambient.advance(LIMITS.issuerKeysPauseMs);
+  expect([await statusOf(two), readings()]).toEqual([200, 2]);
+});
+
+test('however many tokens name unknown keys, the issuer is asked once a pause', async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const strangers = await Promise.all(
+      Array.from({ length: 50 }, (_, place) => statusOf({ ...one, kid: `unknown-${round}-${place}` })),
+    );
+    expect(new Set(strangers)).toEqual(new Set([401]));
+    expect(readings()).toBe(round + 1);
+    service.ambient.advance(LIMITS.issuerKeysPauseMs);
+  }
+});
+
+test('a key that the issuer took back ends the tokens it signed, those already known as well', async () => {
+  const token = await issue(one, {
+    ...claimsOf(acme, service),
+    exp: Math.floor(service.ambient.now() / 1000) + 3_000,
+  });
+  const ask = async () => (await service.get(path(planted), token)).status;
+  expect(await ask()).toBe(200);
+  acme.publish(two.publicJwk);
+  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  // The first to come has them read again, and is not kept waiting.
+  expect(await ask()).toBe(200);
+  await until(() => readings() === 2);
+  service.ambient.advance(1_000);
+  expect(await ask()).toBe(401);
+});
+
+test('another key under the same name ends them as well', async () => {
+  expect(await statusOf(one)).toBe(200);
+  acme.publish({ ...two.publicJwk, kid: 'one' });
+  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  await statusOf(one);
+  await until(() => readings() === 2);
+  await Bun.sleep(20);
+  expect([await statusOf(one), await statusOf({ ...two, kid: 'one' })]).toEqual([401, 200]);
+});
+
+test('while the issuer is out of reach what was read counts, and no longer than the limit', async () => {
+  expect(await statusOf(one)).toBe(200);
+  acme.answers.clear();
+  service.ambient.advance(LIMITS.issuerKeysAgeMsMax - 1_000);
+  expect(await statusOf(one)).toBe(200);
+  await until(() => outcomes().length === 2);
+  service.ambient.advance(1_000);
+  expect(await statusOf(one)).toBe(401);
+  expect(outcomes()).toEqual(['acme read', 'acme unreachable']);
+  acme.publish(one.publicJwk);
+  service.ambient.advance(LIMITS.issuerKeysPauseMs);
+  expect(await statusOf(one)).toBe(200);
+  expect(outcomes().at(-1)).toBe('acme read');
+});
+
+describe('an issuer that misbehaves', () => {
+  const silent = () => undefined;
+  const endless = (
+    _: unknown,
+    response: { write(text: string): void; on(event: string, end: () => void): void },
+  ) => {
+    response.write('{"keys":[');
+    const timer = setInterval(() => response.write(' '.repeat(65_536)), 1);
+    response.on('close', () => clearInterval(timer));
+  };
+  const many = Array.from({ length: LIMITS.issuerKeysMax + 1 }, (_, place) => ({
+    ...one.publicJwk,
+    kid: `${place}`,
+  }));
+
+  test.each([
+    [
+      'answers nothing that is JSON',
+      () => acme.answers.set('/keys', (_, response) => response.end('keys')),
+      'no_key_set',
+    ],
+    ['answers no set', () => acme.answers.set('/keys', json({ keys: 'one' })), 'no_key_set'],
+    ['answers more keys than the limit', () => acme.publish(...many), 'no_key_set'],
+    ['answers without end', () => acme.answers.set('/keys', endless as never), 'unreachable'],
+    [
+      'leads elsewhere',
+      () => acme.answers.set('/keys', (_, response) => response.writeHead(302, { Location: '/other' }).end()),
+      'unreachable',
+    ],
+    [
+      'is another one',
+      () => acme.answers.set(DISCOVERY, json({ issuer: `${acme.issuer}/`, jwks_uri: `${acme.issuer}/keys` })),
+      'issuer_differs',
+    ],
+    ['has no discovery document', () => acme.answers.delete(DISCOVERY), 'unreachable'],
+    [
+      'names no place of keys',
+      () => acme.answers.set(DISCOVERY, json({ issuer: acme.issuer })),
+      'no_key_set',
+    ],
+    [
+      'names a place inside',
+      () => acme.answers.set(DISCOVERY, json({ issuer: acme.issuer, jwks_uri: 'http://10.0.0.1/keys' })),
+      'unreachable',
+    ],
+  ] as const)('that %s is believed nothing', async (_what, misbehave, outcome) => {
+    misbehave();
+    expect([await statusOf(one), await statusOf({ ...one, kid: '0' })]).toEqual([401, 401]);
+    expect(outcomes()).toEqual([`acme ${outcome}`]);
+  });
+
+  test('exactly so many keys as the limit are read', async () => {
+    acme.publish(...many.slice(1), one.publicJwk);
+    expect(await statusOf(one)).toBe(401);
+    service.ambient.advance(LIMITS.issuerKeysPauseMs);
+    acme.publish(...many.slice(2), one.publicJwk);
+    expect(await statusOf(one)).toBe(200);
+  });
+
+  test('keys that may not verify are none of its keys', async () => {
+    const { kid } = one;
+    acme.publish(
+      { ...one.publicJwk, use: 'enc' },
+      { ...one.publicJwk, key_ops: ['encrypt'] },
+      { ...one.publicJwk, kid: 1 },
+      { kty: 'oct', kid, k: 'AAAA' },
+      null as never,
+      'one' as never,
+      two.publicJwk,
+    );
+    expect([await statusOf(one), await statusOf(two)]).toEqual([401, 200]);
+  });
+
+  test('another set every time takes back the one before, and nothing else', async () => {
+    const token = await service.token('oidc-profile-infos:read');
+    acme.answers.set('/keys', (request, response) =>
+      json({ keys: [readings() % 2 === 1 ? one.publicJwk : two.publicJwk] })(request, response),
+    );
+    const seen: number[][] = [];
+    for (let round = 0; round < 4; round += 1) {
+      seen.push([
+        await statusOf(round % 2 === 0 ? one : two),
+        (await service.get(path(planted), token)).status,
+      ]);
+      service.ambient.advance(LIMITS.issuerKeysPauseMs);
+    }
+    expect(seen).toEqual([
+      [200, 200],
+      [200, 200],
+      [200, 200],
+      [200, 200],
+    ]);
+    expect(readings()).toBe(4);
+  });
+
+  test('silence keeps its own tokens waiting, so many at most, and nobody else', async () => {
+    acme.answers.set('/keys', silent);
+    const own = await service.token('oidc-profile-infos:read');
+    const start = performance.now();
+    const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => statusOf(one));
+    await until(() => readings() === 1);
+    await Bun.sleep(100);
+    // One more than may wait is answered at once, and so is everybody else.
+    const before = performance.now();
+    expect([await statusOf(one), (await service.get(path(planted), own)).status]).toEqual([401, 200]);
+    expect(performance.now() - before).toBeLessThan(1_000);
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set([401]));
+    const took = performance.now() - start;
+    expect(took).toBeGreaterThan(LIMITS.issuerKeysWaitMsMax - 100);
+    expect(took).toBeLessThan(LIMITS.answerMsMax);
+  }, 20_000);
+});
+
+describe('two issuers', () => {
+  test('one that is silent does not stop the other', async () => {
+    const silent = await startIssuer();
+    silent.answers.set(DISCOVERY, () => undefined);
+    const believer = await startBeliever(entryOf(silent, { name: 'silent' }), entryOf(acme));
+    try {
+      const there = await plant(believer.vault);
+      const claims = { ...claimsOf(silent, believer) };
+      const held = believer.get(path(there), await issue(one, claims));
+      const start = performance.now();
+      const answer = await believer.get(path(there), await issue(one, { ...claims, iss: acme.issuer }));
+      expect([answer.status, performance.now() - start < 1_000]).toEqual([200, true]);
+      expect((await held).status).toBe(401);
+    } finally {
+      await believer.stop();
+      silent.stop();
+    }
+  }, 20_000);
+
+  test('a given jwks_uri is asked, and no discovery document', async () => {
+    acme.answers.delete(DISCOVERY);
+    const believer = await startBeliever(
+      entryOf(acme, { jwks_uri: `${acme.issuer}/keys`, audience: AUDIENCE }),
+    );
+    try {
+      const there = await plant(believer.vault);
+      const token = await issue(one, claimsOf(acme, believer));
+      expect((await believer.get(path(there), token)).status).toBe(200);
+    } finally {
+      await believer.stop();
+    }
+  });
+});
+
+async function until(isSo: () => boolean): Promise<void> {
+  const deadline = performance.now() + 5_000;
+  while (!isSo()) {
+    if (performance.now() > deadline) throw new Error('it did not come to that');
+    await Bun.sleep(5);
+  }
+}
