@@ -23,6 +23,7 @@ const ALONE = [
   'test/filter.test.ts',
   'test/fuzz.test.ts',
   'test/guides.test.ts',
+  'test/issuer_keys.test.ts',
   'test/jssdk.test.ts',
   'test/list*.test.ts',
   'test/log.test.ts',
