@@ -28,6 +28,7 @@ import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import { openOnce } from './http/idempotency.ts';
+import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import type { Log } from './observe/log.ts';
@@ -157,6 +158,11 @@ export function serverSettings(settings: Settings): ServerSettings {
   return { host, port, tls: readTls(settings), isShared, trustedProxies, corsOrigins, requestLogging };
 }
 
+function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Settings): RateSettings {
+  const badTokens = badTokenRate === 'off' ? undefined : badTokenRate;
+  return { perAddress: addressRate, perClient: clientRate, badTokens, processes };
+}
+
 /** As bin/authrealm has it: no file of the working folder says what the runtime does. */
 const RUNTIME_OPTIONS = ['--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null'];
 
@@ -234,7 +240,8 @@ export async function serve(
   const once = openOnce({ store, keyring, ambient });
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
-  const server = await startServer(serverSettings(settings), log, async (url) => {
+  const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
+  const routes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
       keyring.follow(keyIds);
@@ -244,10 +251,11 @@ export async function serve(
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
-    const rooms = { store, access, tokens, grant, directory, once, ambient };
+    const rooms = { store, access, tokens, grant, limits, directory, once, ambient };
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
-  });
+  };
+  const server = await startServer(serverSettings(settings), log, routes, limits);
   const sweeping = startSweeping(store, ambient);
   return {
     url: server.url,

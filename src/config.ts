@@ -93,6 +93,11 @@ function contradictions(settings: Partial<Settings>): string[] {
   if (settings.offline && settings.issuersFile !== undefined) {
     found.push('--issuers-file needs the keys of its issuers, and --offline asks nobody: give one of them');
   }
+  for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {
+    const rate = settings[name];
+    if (rate === undefined || rate === 'off' || rate.requests >= (settings.processes ?? 1)) continue;
+    found.push(`--${SETTINGS[name].flag} must let each of the processes have one request at least`);
+  }
   const { passwordMemory: memoryKib, passwordPasses: passes } = settings;
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
   if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);

@@ -1,6 +1,17 @@
-import { integer, isNotEmpty, isTrue, listOf, oneOf, parseBaseUrl, parseOrigin } from './config_values.ts';
+import {
+  integer,
+  isNotEmpty,
+  isTrue,
+  listOf,
+  oneOf,
+  parseBaseUrl,
+  parseOrigin,
+  parseRate,
+  parseRateOrOff,
+} from './config_values.ts';
 import { type Network, parseNetwork } from './domain/ip_address.ts';
 import { LIMITS } from './domain/limits.ts';
+import type { Rate } from './domain/token_buckets.ts';
 import type { RequestLogging } from './observe/log.ts';
 import {
   complaintAboutPostgres,
@@ -58,6 +69,8 @@ function file(row: Named): Setting<string> {
 function toggle(row: Named): Defaulted<boolean> {
   return defaulted({ ...row, fallback: 'false', parse: isTrue, expects: 'true or false' });
 }
+
+const RATE = 'a number of requests and of seconds such as 600/60';
 
 /** The settings, in the order in which help texts list them. */
 export const SETTINGS = {
@@ -172,6 +185,31 @@ export const SETTINGS = {
     doc: 'networks of proxies whose Forwarded or X-Forwarded-For is believed, separated by spaces; none unless given',
     parse: listOf(parseNetwork),
     expects: 'networks such as 10.0.0.0/8 or 2001:db8::/32, or addresses',
+  }),
+  clientRate: optional<Rate>({
+    env: 'AUTHREALM_CLIENT_RATE',
+    flag: 'client-rate',
+    value: 'N/SECONDS',
+    doc: 'how many requests a client may send at once, and again in so many seconds; no limit unless given',
+    parse: parseRate,
+    expects: RATE,
+  }),
+  addressRate: optional<Rate>({
+    env: 'AUTHREALM_ADDRESS_RATE',
+    flag: 'address-rate',
+    value: 'N/SECONDS',
+    doc: 'the same for an address, whoever asks from there',
+    parse: parseRate,
+    expects: RATE,
+  }),
+  badTokenRate: defaulted<Rate | 'off'>({
+    env: 'AUTHREALM_BAD_TOKEN_RATE',
+    flag: 'bad-token-rate',
+    value: 'N/SECONDS|off',
+    fallback: '100/60',
+    doc: 'how many refused tokens and client credentials of an address are looked at',
+    parse: parseRateOrOff,
+    expects: `${RATE}, or off`,
   }),
   corsOrigins: defaulted<readonly string[]>({
     env: 'AUTHREALM_CORS_ORIGINS',

@@ -1,3 +1,5 @@
+import type { Rate } from './domain/token_buckets.ts';
+
 /** Readers of what a setting may be: each answers undefined for what it cannot read. */
 
 /** A whole number within bounds. */
@@ -32,6 +34,17 @@ export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) 
       .map(parse);
     return values.every((value) => value !== undefined) ? (values as V[]) : undefined;
   };
+}
+
+/** So many requests in so many seconds. */
+export function parseRate(raw: string): Rate | undefined {
+  const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
+  return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
+}
+
+/** The same, or none at all. */
+export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
+  return raw === 'off' ? raw : parseRate(raw);
 }
 
 /** Any text but the empty one. */

@@ -324,6 +324,7 @@ describe('what is no operation', () => {
 const UNSEEN: readonly { readonly why: string; excuses(operation: Operation, status: string): boolean }[] = [
   { why: 'a bug', excuses: (_, status) => status === '500' },
   { why: 'a broken or busy database, or a start', excuses: (_, status) => status === '503' },
+  { why: 'no rate is set', excuses: (_, status) => status === '429' },
   { why: 'a body that does not come takes 4.5 seconds', excuses: (_, status) => status === '408' },
   {
     why: 'a removal that takes more than 1,000 records along, or a preset realm',

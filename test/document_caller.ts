@@ -98,9 +98,13 @@ interface RawOperation {
   readonly responses: Readonly<Record<string, Raw<Answer>>>;
 }
 
-/** The status of an operation that went well: the first one it lists. */
+/** The status of an operation that went well; of one that is not offered there is none but 501. */
 export function successOf({ answers }: Operation): number {
-  return Number(Object.keys(answers)[0]);
+  return (
+    Object.keys(answers)
+      .map(Number)
+      .find((status) => status < 400) ?? 501
+  );
 }
 
 /** What every HTTP server writes (RFC 9110); OpenAPI 3.1 says that Content-Type is none of the headers it lists. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FAULTS } from '../src/domain/fault.ts';
 import { membersOf } from '../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../src/domain/resources.ts';
+import { UNLIMITED } from '../src/http/rate_limits.ts';
 import { routesOf } from '../src/http/routes.ts';
 import { type Answer, type Media, type Operation, operationsOf, type Parameter } from './document_caller.ts';
 import { type Json, type JsonObject, judgeOf, type Schema } from './json_schema.ts';
@@ -50,7 +51,12 @@ test('every reference in it leads somewhere', () => {
 });
 
 test('it has every route of the route table, and no other', () => {
-  const house = { ...({} as Parameters<typeof routesOf>[0]), baseUrl: service.url, version: '0' };
+  const house = {
+    ...({} as Parameters<typeof routesOf>[0]),
+    limits: UNLIMITED,
+    baseUrl: service.url,
+    version: '0',
+  };
   const served = routesOf(house).flatMap(({ pattern, answers }) =>
     Object.keys(answers).map((method) => `${method} ${pattern.replace(/:(\w+)/g, '{$1}')}`),
   );
@@ -122,7 +128,7 @@ describe.each(SEED)('%s', (type, resource, fields, path) => {
       expect(described.map(({ name }) => name)).toEqual(named);
       expect(described.every(({ required }) => required)).toBe(true);
       expect(scopes).toEqual([`${resource.scope}:read`]);
-      expect(Object.keys(answers)).toEqual(['200', '304', '401', '403', '404', '500', '503']);
+      expect(Object.keys(answers)).toEqual(['200', '304', '401', '403', '404', '429', '500', '503']);
       expect(answers['200']?.content?.['application/json']?.schema.$ref).toBe(`#/components/schemas/${type}`);
     }
   });

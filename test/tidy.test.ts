@@ -55,7 +55,7 @@ const DOORS: Readonly<
   },
   ambient: { any: ['domain'] },
   durable: { any: [] },
-  config_values: { any: [] },
+  config_values: { any: [], types: ['domain'] },
   config_databases: { any: ['store'], types: ['access'] },
   config_settings: { any: ['config_values', 'domain', 'store'], types: ['observe'] },
   config: { any: ['config_databases', 'config_settings', 'domain'] },

@@ -36,6 +36,8 @@ export interface MintedToken {
 
 export interface Tokens {
   mint(client: Client, scopes: Scopes): Promise<MintedToken>;
+  /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
+  recall(token: string): MaybePromise<Principal | undefined>;
   /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
   verify(token: string): MaybePromise<Principal | undefined>;
   /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
@@ -59,7 +61,7 @@ export function openTokens(
   const privateKeys = memoise((key) => importPrivateKey(key, keyring));
   return {
     mint: openMint(cache, privateKeys, settings, ambient),
-    verify: openVerify(cache, settings, ambient),
+    ...openVerify(cache, settings, ambient),
     prepare(keys) {
       const usable = keys.filter(
         ({ withdrawnAt, privateSealed }) => !withdrawnAt && privateSealed.length > 0,
@@ -103,7 +105,7 @@ function openVerify(
   cache: AccessCache,
   { issuer, external }: TokenSettings,
   ambient: Ambient,
-): Tokens['verify'] {
+): Pick<Tokens, 'recall' | 'verify'> {
   const verified = openVerified();
   const publicKeys = memoise(importPublicKey);
 
@@ -140,17 +142,31 @@ function openVerify(
     return principalOf(entry, await cache.fresh(), ambient.now());
   }
 
-  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
+  function recallWith(token: string, view: AccessView): Principal | undefined {
     const entry = verified.recall(token);
-    if (!entry) return verifyUnknown(token, view);
+    if (!entry) return undefined;
     const now = ambient.now();
     if (entry.expiresAt <= now) verified.forget(token);
     return principalOf(entry, view, now);
   }
 
-  return (token) => {
-    const view = cache.fresh();
-    return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
+  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
+    return verified.recall(token) ? recallWith(token, view) : verifyUnknown(token, view);
+  }
+
+  return {
+    recall(token) {
+      const view = cache.fresh();
+      return view instanceof Promise
+        ? view.then((later) => recallWith(token, later))
+        : recallWith(token, view);
+    },
+    verify(token) {
+      const view = cache.fresh();
+      return view instanceof Promise
+        ? view.then((later) => verifyWith(token, later))
+        : verifyWith(token, view);
+    },
   };
 }
 

@@ -48,6 +48,11 @@ export const FAULTS = {
     title: 'Unprocessable Entity',
     detail: 'This Idempotency-Key was used with another body',
   },
+  rate_limited: {
+    status: 429,
+    title: 'Too Many Requests',
+    detail: 'Retry-After says in how many seconds to ask again',
+  },
   internal: {
     status: 500,
     title: 'Internal Server Error',

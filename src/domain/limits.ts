@@ -10,12 +10,16 @@ export const LIMITS = Object.freeze({
   requestIdCharactersMax: 64,
   /** Proxies that a request may have come by, as far as they are counted. */
   forwardedHopsMax: 32,
+  /** Callers of whom it is remembered how much they asked for, for each of the rates. */
+  bucketsMax: 100_000,
   /** From the request's last header to the answer; then 503. */
   answerMsMax: 5_000,
   /** How long a body may take to come; less than `answerMsMax`, so that the caller learns what was late. */
   bodyMsMax: 4_500,
   /** A connection without traffic is closed. */
   idleSecondsMax: 60,
+  /** Requests of a process that wait for something. */
+  requestsAtOnceMax: 4_096,
   /** After SIGTERM: how long requests in flight may take to end. */
   drainMsMax: 10_000,
   /** How long a read or write waits for a busy database; less than `answerMsMax`. */

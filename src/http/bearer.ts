@@ -1,5 +1,8 @@
 import type { Tokens } from '../access/token.ts';
-import type { Stage } from './call.ts';
+import type { MaybePromise } from '../directory/store.ts';
+import type { Principal } from '../domain/principal.ts';
+import type { Call, Stage } from './call.ts';
+import type { RateLimits } from './rate_limits.ts';
 import { faultReply, type Reply } from './reply.ts';
 
 /** Challenges of RFC 6750, 3. No error code where no token was sent. */
@@ -17,23 +20,38 @@ export function insufficientScope(scope: string): Reply {
  * Turns the Authorization header into a principal. The header is the only place a token may stand (contract 8, row
  * 43): in a query or a body it would end up in other people's logs.
  */
-export function authenticate(tokens: Tokens): Stage {
+export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): Stage {
+  function enter(call: Call, principal: Principal): Reply | undefined {
+    call.principal = principal;
+    return client?.(call, principal.clientId);
+  }
+
+  function judge(call: Call, principal: Principal | undefined): Reply | undefined {
+    if (principal) return enter(call, principal);
+    guesses?.note(call);
+    return BAD_TOKEN;
+  }
+
+  /** Of a token that was not seen before nobody checks the signature for an address that has sent too many bad ones. */
+  function check(call: Call, token: string): MaybePromise<Reply | undefined> {
+    const refused = guesses?.admit(call);
+    if (refused) return refused;
+    const principal = tokens.verify(token);
+    return principal instanceof Promise
+      ? principal.then((later) => judge(call, later))
+      : judge(call, principal);
+  }
+
   return (call) => {
     const header = call.request.headers.get('authorization');
     if (header === null) return NO_TOKEN;
     const token = bearerToken(header);
     if (token === undefined) return NO_TOKEN;
-    const principal = tokens.verify(token);
-    if (principal instanceof Promise) {
-      return principal.then((later) => {
-        if (!later) return BAD_TOKEN;
-        call.principal = later;
-        return undefined;
-      });
+    const known = tokens.recall(token);
+    if (known instanceof Promise) {
+      return known.then((later) => (later ? enter(call, later) : check(call, token)));
     }
-    if (!principal) return BAD_TOKEN;
-    call.principal = principal;
-    return undefined;
+    return known ? enter(call, known) : check(call, token);
   };
 }
 

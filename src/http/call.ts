@@ -23,7 +23,12 @@ export interface Call {
   body: string | undefined;
   record: AnyRecord | undefined;
   etag: string | undefined;
+  /** What is told about rates that the call was counted by; undefined where it was by none. */
+  rateHeaders: RateHeaders | undefined;
 }
+
+/** The header fields of draft-ietf-httpapi-ratelimit-headers. */
+export type RateHeaders = Readonly<Record<'RateLimit' | 'RateLimit-Policy', string>>;
 
 /** A call at its beginning. It has all of its fields from the start, so that filling them moves nothing. */
 export function openCall(
@@ -49,6 +54,7 @@ export function openCall(
     body: undefined,
     record: undefined,
     etag: undefined,
+    rateHeaders: undefined,
   };
 }
 

@@ -21,7 +21,8 @@ const REQUEST_HEADERS = [
   'EP-Store-ID',
 ].join(', ');
 
-const EXPOSED_HEADERS = 'ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id';
+const EXPOSED_HEADERS =
+  'ETag, Location, RateLimit, RateLimit-Policy, Retry-After, WWW-Authenticate, X-Request-Id';
 const PREFLIGHT_SECONDS = '600';
 
 /** The CORS headers of an answer; empty while no origin is listed. */

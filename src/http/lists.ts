@@ -40,8 +40,8 @@ export function list(resource: Resource, rooms: ListingRooms): Answer {
 }
 
 /** The stages that everyone who reads a collection goes through before it is known which. */
-export function entrance(resource: Resource, { tokens }: ListingRooms): readonly Stage[] {
-  return [authenticate(tokens), permit(`${resource.scope}:read`)];
+export function entrance(resource: Resource, { tokens, limits }: ListingRooms): readonly Stage[] {
+  return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
 }
 
 function ownRealms({ principal, scope }: Call): Pick<Listing, 'only'> {

@@ -1,7 +1,8 @@
 import type { GrantAnswer, GrantRequest, GrantToken } from '../access/grant.ts';
 import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../domain/fault.ts';
 import { readText } from './body.ts';
-import type { Answer } from './call.ts';
+import type { Answer, Call } from './call.ts';
+import type { RateLimits } from './rate_limits.ts';
 import { errorBody, JSON_TYPE, type Reply } from './reply.ts';
 
 /** What a refused request of the token endpoint is answered with. */
@@ -14,11 +15,23 @@ const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'] as cons
  * The token endpoint (RFC 6749, 3.2). The body is a form whatever media type it arrives under, because existing
  * clients send it as JSON (contract 4.1).
  */
-export function tokenEndpoint(grant: GrantToken): Answer {
-  return async ({ request }) => {
+export function tokenEndpoint(grant: GrantToken, { client, guesses }: RateLimits): Answer {
+  /** A guessed secret counts for the address, a granted token for the client. */
+  function count(call: Call, answer: GrantAnswer, clientId = ''): Reply | undefined {
+    if (answer.kind === 'granted') return client?.(call, clientId);
+    if (answer.code === 'invalid_client') guesses?.note(call);
+    return undefined;
+  }
+
+  return async (call) => {
+    const { request } = call;
+    const refused = guesses?.admit(call);
+    if (refused) return refused;
     try {
       const asked = readRequest(request, await readText(request));
-      return 'kind' in asked ? refusalReply(asked) : reply(await grant(asked), asked);
+      if ('kind' in asked) return refusalReply(asked);
+      const answer = await grant(asked);
+      return count(call, answer, asked.clientId) ?? reply(answer, asked);
     } catch (error) {
       if (error instanceof Fault && error.code === 'malformed') {
         return refusalReply(refuse('invalid_request', 'the body is not UTF-8 text'));

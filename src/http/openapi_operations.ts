@@ -58,7 +58,14 @@ interface Verb {
   faults(resource: Resource): readonly FaultCode[];
 }
 
-const ASKED: readonly FaultCode[] = ['unauthenticated', 'insufficient_scope', 'internal', 'unavailable'];
+const ASKED: readonly FaultCode[] = [
+  'unauthenticated',
+  'insufficient_scope',
+  'rate_limited',
+  'internal',
+  'overloaded',
+  'unavailable',
+];
 /** What may be wrong with a body before anything is done with what it says. */
 const SENT: readonly FaultCode[] = [
   'malformed',
@@ -91,7 +98,6 @@ const VERBS: readonly Verb[] = [
       'query_invalid',
       ...(resource.filterables ? (['filter_malformed'] as const) : []),
       ...belowSomething(resource),
-      'overloaded',
     ],
   },
   {
@@ -118,7 +124,6 @@ const VERBS: readonly Verb[] = [
       'key_in_flight',
       ...(isRefusable(resource) ? (['conflict'] as const) : []),
       'key_reused',
-      'overloaded',
       'outcome_unknown',
     ],
   },
@@ -158,7 +163,6 @@ const VERBS: readonly Verb[] = [
       'not_found',
       'precondition_failed',
       ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
-      'overloaded',
       'outcome_unknown',
     ],
   },
@@ -192,7 +196,7 @@ const VERBS: readonly Verb[] = [
         followed: { value: writing.examples.found(resource, 'after') },
       }),
     }),
-    faults: () => ['query_invalid', 'filter_malformed', 'not_found', 'overloaded'],
+    faults: () => ['query_invalid', 'filter_malformed', 'not_found'],
   },
   {
     name: 'search',
@@ -213,7 +217,7 @@ const VERBS: readonly Verb[] = [
         counted: { value: writing.examples.found(resource, 'search') },
       }),
     }),
-    faults: () => [...SENT, 'query_invalid', 'filter_malformed', 'not_found', 'overloaded'],
+    faults: () => [...SENT, 'query_invalid', 'filter_malformed', 'not_found'],
   },
 ];
 
@@ -343,7 +347,7 @@ function unofferedPaths(resource: Resource, { faults }: Writing): ZodOpenApiPath
         tags: [resource.name],
         security: [],
         requestParams: { path: linkParameters(resource, names) },
-        responses: faults('not_offered', 'unavailable'),
+        responses: faults('rate_limited', 'not_offered', 'overloaded', 'unavailable'),
       };
       return [path, { get }];
     }),

@@ -9,11 +9,19 @@ import { faultReply, JSON_TYPE, REQUEST_ID } from './reply.ts';
 export const OURS = { 'x-authrealm-extension': true } as const;
 
 /** Statuses that no operation of the family answers (contract 3.5). */
-const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 412, 413, 415, 501, 503]);
+const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 412, 413, 415, 429, 501, 503]);
 
 /** A header of an answer; with a name, a component of it. */
 export function header(description: string, example: string, id?: string) {
   return z.string().meta({ header: { ...OURS, ...(id ? { id } : {}), description, example } });
+}
+
+/** One that need not be there. */
+function optionalHeader(description: string, example: string, id: string) {
+  return z
+    .string()
+    .optional()
+    .meta({ header: { ...OURS, id, description, example } });
 }
 
 /** A header that always says the same. */
@@ -37,16 +45,32 @@ const challenge = header(
   'Bearer realm="authrealm", error="invalid_token"',
   'challenge',
 );
+const laterOn = header('Seconds.', '1', 'retry-after-limited');
 const allow = header('The methods of this path (RFC 9110, 10.2.1).', 'GET, HEAD, POST', 'allow');
 
-/** Every answer of the program has them. */
-export const ALWAYS = { [REQUEST_ID]: HEADERS.requestId };
+/** Where rates are limited, what each of them is and what is left of it. */
+const RATES = {
+  'RateLimit-Policy': optionalHeader(
+    'How many requests may come at once, and again in so many seconds (draft-ietf-httpapi-ratelimit-headers).',
+    '"address";q=600;w=60, "client";q=6000;w=60',
+    'rate-limit-policy',
+  ),
+  RateLimit: optionalHeader(
+    'How many more may come now, and in how many seconds there is one more.',
+    '"address";r=599;t=1, "client";r=5999;t=1',
+    'rate-limit',
+  ),
+};
+
+/** Any answer of the program may have them; the first is on every one. */
+export const ALWAYS = { [REQUEST_ID]: HEADERS.requestId, ...RATES };
 
 /** Headers of one fault beside those of all. */
 const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>>>> = {
   unauthenticated: { 'WWW-Authenticate': challenge },
   insufficient_scope: { 'WWW-Authenticate': challenge },
   method_unknown: { Allow: allow },
+  rate_limited: { 'Retry-After': laterOn },
 };
 
 /** The answers of faults by status. Operations that share a set of codes share the component. */

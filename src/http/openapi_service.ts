@@ -73,7 +73,11 @@ export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsOb
           }),
           content: { 'application/json': answer.content },
         },
-        ...faults(...(answer.isFixed ? [] : (['internal'] as const)), 'unavailable'),
+        ...faults(
+          ...(answer.isUncounted ? [] : (['rate_limited', 'overloaded'] as const)),
+          ...(answer.isFixed ? [] : (['internal'] as const)),
+          'unavailable',
+        ),
       },
     },
   });
@@ -105,10 +109,12 @@ export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsOb
     '/healthz': open('get-health', 'The process answers.', {
       caching: 'no-store',
       isFixed: true,
+      isUncounted: true,
       content: status,
     }),
     '/readyz': open('get-readiness', 'A lookup would be answered now.', {
       caching: 'no-store',
+      isUncounted: true,
       content: status,
     }),
   };
@@ -119,6 +125,8 @@ interface Answer {
   readonly content: { readonly schema: z.ZodType; readonly example: unknown };
   /** It was made when the service started: nothing can go wrong with it. */
   readonly isFixed?: boolean;
+  /** It is answered whoever asks, and however much. */
+  readonly isUncounted?: boolean;
 }
 
 const KEY = {
@@ -195,7 +203,7 @@ function grantOperation(faults: Faults): Omit<ZodOpenApiOperationObject, 'operat
         },
         { 'WWW-Authenticate': header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"') },
       ),
-      ...faults('request_timeout', 'body_too_large', 'internal', 'unavailable'),
+      ...faults('request_timeout', 'body_too_large', 'rate_limited', 'internal', 'overloaded', 'unavailable'),
     },
   };
 }

@@ -71,8 +71,8 @@ export function remove(resource: Resource, rooms: WritingRooms): Answer {
   return walk([...entrance(resource, rooms), locate(resource), answer]);
 }
 
-function stagesOf(resource: Resource, { tokens }: Rooms) {
-  return { authenticated: authenticate(tokens), permitted: permit(`${resource.scope}:write`) };
+function stagesOf(resource: Resource, { tokens, limits }: Rooms) {
+  return { authenticated: authenticate(tokens, limits), permitted: permit(`${resource.scope}:write`) };
 }
 
 /** Who may make and remove: for what hangs under nothing, only those who may touch every realm. */

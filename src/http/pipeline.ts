@@ -7,12 +7,14 @@ import { authenticate, insufficientScope } from './bearer.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
 import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
+import type { RateLimits } from './rate_limits.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the request paths are built from. */
 export interface Rooms {
   readonly store: Pick<Store, 'get'>;
   readonly tokens: Tokens;
+  readonly limits: RateLimits;
   readonly baseUrl: string;
   /** The identifier of this installation (STORE in contract 8, row 31). */
   readonly installation: string;
@@ -27,9 +29,9 @@ export const RECORD_CACHING = 'private, no-cache';
  * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
  * (404), preconditions (304), the body.
  */
-export function lookup(resource: Resource, { store, tokens, baseUrl, installation }: Rooms): Answer {
+export function lookup(resource: Resource, { store, tokens, limits, baseUrl, installation }: Rooms): Answer {
   return walk([
-    authenticate(tokens),
+    authenticate(tokens, limits),
     permit(`${resource.scope}:read`),
     locate(resource),
     read(resource, store),

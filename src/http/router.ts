@@ -7,6 +7,8 @@ export interface Route {
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly pattern: string;
   readonly answers: Readonly<Partial<Record<Method, Answer>>>;
+  /** Whoever watches over the service is not counted. */
+  readonly isUncounted?: true;
 }
 
 export interface Match {

@@ -34,7 +34,7 @@ export function prefixOf(baseUrl: string): string {
 }
 
 function ownRoutes(house: House): Route[] {
-  const token = tokenEndpoint(house.grant);
+  const token = tokenEndpoint(house.grant, house.limits);
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
     return documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
@@ -45,8 +45,8 @@ function ownRoutes(house: House): Route[] {
     { pattern: '/oauth/token', answers: { POST: token } },
     { pattern: '/.well-known/jwks.json', answers: { GET: keySet(house.access) } },
     { pattern: '/openapi.json', answers: { GET: once(document) } },
-    { pattern: '/healthz', answers: { GET: () => STILL_ALIVE } },
-    { pattern: '/readyz', answers: { GET: readiness(house) } },
+    { pattern: '/healthz', answers: { GET: () => STILL_ALIVE }, isUncounted: true },
+    { pattern: '/readyz', answers: { GET: readiness(house) }, isUncounted: true },
   ];
 }
 

@@ -1,10 +1,11 @@
-import { Fault, Refusal } from '../domain/fault.ts';
+import { Fault, overloaded, Refusal } from '../domain/fault.ts';
 import type { IpAddress, Network } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import { type Answer, type Call, openCall } from './call.ts';
 import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
+import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { faultReply, REQUEST_ID, type Reply, replyOf } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
@@ -31,7 +32,12 @@ export interface Server {
 /** The part of `Bun.serve` that is used here. */
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
 
-type AddressOf = (request: Request) => IpAddress | undefined;
+/** What is asked of a request before its path is walked. */
+interface Door {
+  addressOf(request: Request): IpAddress | undefined;
+  /** Counts the call by its address. */
+  readonly count: Count | undefined;
+}
 
 const SAMPLED_ONE_IN = 100;
 const DRAIN_POLL_MS = 5;
@@ -48,14 +54,17 @@ export async function startServer(
   settings: ServerSettings,
   log: Log,
   makeRoutes: (url: string) => Promise<readonly Route[]>,
+  limits: RateLimits = UNLIMITED,
 ): Promise<Server> {
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const callerAddress = openCallerAddress(settings.trustedProxies);
-  const addressOf: AddressOf = (request) =>
-    callerAddress(request.headers, server.requestIP(request)?.address);
-  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log, addressOf);
+  const door: Door = {
+    addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
+    count: limits.address,
+  };
+  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log, door);
   server.reload({ routes, fetch });
   return {
     url,
@@ -106,23 +115,33 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
   }
 }
 
-function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log, addressOf: AddressOf) {
+function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log, door: Door) {
   const cors = openCors(settings.corsOrigins);
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
   const { failed, note, flush } = openNotes(settings, log);
 
-  function write(request: Request, reply: Reply, requestId: string): Response {
-    return respond(reply, requestId, isCorsOn ? cors.headersFor(request.headers.get('origin')) : undefined);
+  let underWay = 0;
+
+  function write({ request, requestId, rateHeaders }: Call, reply: Reply): Response {
+    if (!isCorsOn) return respond(reply, requestId, rateHeaders);
+    return respond(reply, requestId, { ...cors.headersFor(request.headers.get('origin')), ...rateHeaders });
+  }
+
+  /** Who asks for too much, or comes while too much is under way, is not let in; whoever watches over us is. */
+  function refuse(call: Call, route: Route): Reply | undefined {
+    if (route.isUncounted) return undefined;
+    if (underWay >= LIMITS.requestsAtOnceMax) throw overloaded('PLACES_TAKEN');
+    return door.count?.(call);
   }
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
   function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
-    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), addressOf);
+    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), door.addressOf);
     const start = settings.requestLogging === 'off' ? 0 : performance.now();
     try {
-      const outcome = answer(call);
+      const outcome = refuse(call, route) ?? answer(call);
       return outcome instanceof Promise
         ? settle(outcome, call, route, start)
         : finish(outcome, call, route, start);
@@ -133,13 +152,17 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log,
 
   function finish(reply: Reply, call: Call, route: Route, start: number): Response {
     if (settings.requestLogging !== 'off') note(call, route, reply, start);
-    return write(call.request, reply, call.requestId);
+    return write(call, reply);
   }
 
   function settle(outcome: Promise<Reply>, call: Call, route: Route, start: number): Promise<Response> {
+    underWay += 1;
     return inTime(outcome)
       .catch((error: unknown) => failed(error, call.requestId, route))
-      .then((reply) => finish(reply, call, route, start));
+      .then((reply) => {
+        underWay -= 1;
+        return finish(reply, call, route, start);
+      });
   }
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */

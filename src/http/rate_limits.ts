@@ -1,0 +1,98 @@
+import { siteOf } from '../domain/ip_address.ts';
+import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../domain/token_buckets.ts';
+import type { Call } from './call.ts';
+import { faultReply, type Reply } from './reply.ts';
+
+/** How much a caller may ask for; what is undefined is not limited. */
+export interface RateSettings {
+  readonly perAddress: Rate | undefined;
+  readonly perClient: Rate | undefined;
+  /** Refused tokens and client credentials of an address. */
+  readonly badTokens: Rate | undefined;
+  /** Each holds its part of every rate. */
+  readonly processes: number;
+}
+
+/** Counts a call by something of it. Answers 429 where there were too many. */
+export type Count<By extends readonly string[] = []> = (call: Call, ...by: By) => Reply | undefined;
+
+export interface RateLimits {
+  /** Counts a request of its address. Undefined where that is not limited. */
+  readonly address: Count | undefined;
+  /** Counts a request of a client, whose identifier is given. Undefined where that is not limited. */
+  readonly client: Count<[clientId: string]> | undefined;
+  /** Undefined where that is not limited. */
+  readonly guesses: Guesses | undefined;
+}
+
+/** Refused tokens and credentials, by address (decision 0030). */
+export interface Guesses {
+  /** Asked before a token or secret is looked at. */
+  readonly admit: Count;
+  /** Must be called where it was refused. */
+  note(call: Call): void;
+}
+
+export const UNLIMITED: RateLimits = { address: undefined, client: undefined, guesses: undefined };
+
+export function openRateLimits(settings: RateSettings, now: () => number): RateLimits {
+  const { perAddress, perClient, badTokens, processes } = settings;
+  const policies: string[] = [];
+
+  function counting<By extends readonly string[]>(
+    name: string,
+    rate: Rate | undefined,
+    keyOf: (call: Call, ...by: By) => string,
+  ): Count<By> | undefined {
+    if (!rate) return undefined;
+    const share = shareOf(rate, processes);
+    const buckets = openBuckets(share, now);
+    policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
+    return (call, ...by) => {
+      const standing = buckets.take(keyOf(call, ...by));
+      tell(call, policies, `"${name}";${told(standing)}`);
+      return standing.isSpent ? refusal(standing) : undefined;
+    };
+  }
+
+  return {
+    address: counting('address', perAddress, siteOfCall),
+    client: counting('client', perClient, (_, clientId: string) => clientId),
+    guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), now)),
+  };
+}
+
+function guessing(buckets: Buckets): Guesses {
+  return {
+    admit(call) {
+      const standing = buckets.look(siteOfCall(call));
+      return standing.isSpent ? refusal(standing) : undefined;
+    },
+    note(call) {
+      buckets.take(siteOfCall(call));
+    },
+  };
+}
+
+/** Those whose connection tells no address are one caller together. */
+function siteOfCall(call: Call): string {
+  const address = call.address();
+  return address === undefined ? '' : siteOf(address);
+}
+
+/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
+function told({ remaining, msToNext }: Standing): string {
+  return `r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
+}
+
+function tell(call: Call, policies: readonly string[], standing: string): void {
+  const before = call.rateHeaders?.RateLimit;
+  call.rateHeaders = {
+    'RateLimit-Policy': policies.join(', '),
+    RateLimit: before === undefined ? standing : `${before}, ${standing}`,
+  };
+}
+
+function refusal({ msToNext }: Standing): Reply {
+  return faultReply('rate_limited', { 'Retry-After': String(Math.max(1, Math.ceil(msToNext / 1000))) });
+}

@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import type { Flags } from '../src/config.ts';
+import { openCaller, operationsOf } from './document_caller.ts';
+import type { JsonObject } from './json_schema.ts';
+import { errorsOf, oidcPath, plant, type Service, startService } from './kit.ts';
+
+let service: Service;
+afterEach(() => service.stop());
+
+const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
+const from = (address: string) => ({ 'X-Forwarded-For': address });
+
+async function started(flags: Flags) {
+  service = await startService({ ...PROXIED, ...flags });
+  const path = oidcPath(await plant(service.vault));
+  return { path, token: await service.token('oidc-profile-infos:read') };
+}
+
+/** The statuses of so many requests, one after the other. */
+async function statuses(count: number, ask: () => Promise<Response>): Promise<readonly number[]> {
+  const found: number[] = [];
+  for (let done = 0; done < count; done += 1) found.push((await ask()).status);
+  return found;
+}
+
+const rates = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+
+test('without rates nothing is told about them', async () => {
+  const { path, token } = await started({});
+  expect(rates(await service.get(path, token))).toEqual([null, null]);
+});
+
+describe('--client-rate', () => {
+  test('a client has so many requests, and another one as many', async () => {
+    const { path, token } = await started({ clientRate: '3/60' });
+    // Its token was one of them.
+    expect(await statuses(4, () => service.get(path, token))).toEqual([200, 200, 429, 429]);
+    const other = await service.token('oidc-profile-infos:read');
+    expect(await statuses(3, () => service.get(path, other))).toEqual([200, 200, 429]);
+    service.ambient.advance(20_000);
+    expect(await statuses(2, () => service.get(path, token))).toEqual([200, 429]);
+  });
+
+  test('the headers say what is left', async () => {
+    const { path, token } = await started({ clientRate: '10/100' });
+    const answer = await service.get(path, token);
+    expect(rates(answer)[0]).toBe('"client";q=10;w=100');
+    expect(rates(answer)[1]).toBe('"client";r=8;t=10');
+    await statuses(8, () => service.get(path, token));
+    const refused = await service.get(path, token);
+    expect(rates(refused)[1]).toBe('"client";r=0;t=10');
+    expect(refused.headers.get('retry-after')).toBe('10');
+    expect((await errorsOf(refused))[0]).toMatchObject({ status: '429', title: 'Too Many Requests' });
+  });
+
+  test('a token is refused as well where there were too many', async () => {
+    await started({ clientRate: '2/60' });
+    const { clientId, secret } = await service.client('oidc-profile-infos:read');
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    expect(await statuses(3, () => service.grant(form))).toEqual([200, 200, 429]);
+  });
+
+  test('each of two processes lets half through', async () => {
+    const { path, token } = await started({ clientRate: '6/60', processes: '2' });
+    const all = await statuses(4, () => service.get(path, token));
+    expect(all).toEqual([200, 200, 429, 429]);
+  });
+});
+
+describe('--address-rate', () => {
+  test('counts whoever asks, for whatever, and tells it', async () => {
+    const { path, token } = await started({ addressRate: '3/60' });
+    const at = from('192.0.2.1');
+    expect((await service.get('/nowhere', undefined, at)).status).toBe(404);
+    const answer = await service.get(path, undefined, at);
+    expect([answer.status, ...rates(answer)]).toEqual([401, '"address";q=3;w=60', '"address";r=1;t=20']);
+    expect(await statuses(2, () => service.get(path, token, at))).toEqual([200, 429]);
+    expect((await service.get(path, token, from('192.0.2.2'))).status).toBe(200);
+  });
+
+  test('all of a /64 is one address', async () => {
+    const { path, token } = await started({ addressRate: '2/60' });
+    const asked = ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3', '2001:db8:0:1::1'];
+    const found: number[] = [];
+    for (const each of asked) found.push((await service.get(path, token, from(each))).status);
+    expect(found).toEqual([200, 200, 429, 200]);
+  });
+
+  test('nobody is somebody else by a header that he wrote himself', async () => {
+    service = await startService({ addressRate: '2/60' });
+    const found = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((each) =>
+      service.get('/nowhere', undefined, from(each)),
+    );
+    expect((await Promise.all(found)).map(({ status }) => status).sort()).toEqual([404, 404, 429]);
+  });
+
+  test('health is never counted, and says nothing of it', async () => {
+    await started({ addressRate: '2/60' });
+    expect(await statuses(9, () => service.get('/healthz'))).toEqual(Array(9).fill(200));
+    expect(await statuses(9, () => service.get('/readyz/'))).toEqual(Array(9).fill(200));
+    expect(rates(await service.get('/healthz'))).toEqual([null, null]);
+  });
+
+  test('both rates are told together', async () => {
+    const { path, token } = await started({ addressRate: '50/50', clientRate: '20/20' });
+    const answer = await service.get(path, token, from('192.0.2.1'));
+    expect(rates(answer)).toEqual([
+      '"address";q=50;w=50, "client";q=20;w=20',
+      '"address";r=49;t=1, "client";r=18;t=1',
+    ]);
+  });
+});
+
+test('every operation but health documents what it answers then', async () => {
+  await started({ addressRate: '1/3600' });
+  const document = (await (await service.get('/openapi.json', undefined, from('192.0.2.9'))).json()) as JsonObject;
+  const caller = openCaller(document);
+  for (const operation of operationsOf(document)) {
+    const path = Object.fromEntries(
+      operation.parameters
+        .filter((each) => each.in === 'path')
+        .map(({ name }) => [name, crypto.randomUUID()]),
+    );
+    const { status, headers } = await caller.send(operation, { path });
+    const isHealth = /z$/.test(operation.path);
+    expect([operation.id, status, headers.has('ratelimit')]).toEqual(
+      isHealth ? [operation.id, 200, false] : [operation.id, 429, true],
+    );
+  }
+});
+
+test('a rate that leaves a process nothing is refused at the start', async () => {
+  service = await startService();
+  expect(startService({ clientRate: '3/60', processes: '4' })).rejects.toThrow(/--client-rate must let each/);
+});
