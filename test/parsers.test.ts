@@ -202,7 +202,7 @@ describe('a token', () => {
   let token: string;
   let address: string;
   beforeAll(async () => {
-    service = await startService();
+    service = await startService({ badTokenRate: 'off' });
     address = LOOKUPS[0].path(await plant(service.vault));
     token = await service.token('profile-infos:read');
   });

@@ -113,7 +113,9 @@ describe('--address-rate', () => {
 
 test('every operation but health documents what it answers then', async () => {
   await started({ addressRate: '1/3600' });
-  const document = (await (await service.get('/openapi.json', undefined, from('192.0.2.9'))).json()) as JsonObject;
+  const document = (await (
+    await service.get('/openapi.json', undefined, from('192.0.2.9'))
+  ).json()) as JsonObject;
   const caller = openCaller(document);
   for (const operation of operationsOf(document)) {
     const path = Object.fromEntries(

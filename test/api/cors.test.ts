@@ -55,7 +55,15 @@ describe('where origins are listed', () => {
       expect(answer.headers.get('vary')).toBe('Origin');
       expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
       const exposed = answer.headers.get('access-control-expose-headers')?.split(', ');
-      expect(exposed).toEqual(['ETag', 'Location', 'Retry-After', 'WWW-Authenticate', 'X-Request-Id']);
+      expect(exposed).toEqual([
+        'ETag',
+        'Location',
+        'RateLimit',
+        'RateLimit-Policy',
+        'Retry-After',
+        'WWW-Authenticate',
+        'X-Request-Id',
+      ]);
     }
   });
 
