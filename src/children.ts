@@ -32,8 +32,16 @@ export interface Children {
    * could not come in time any more, or where two children died over the question. So a question can be asked twice.
    */
   ask<T>(question: unknown): Promise<T>;
+  figures(): ChildrenFigures;
   /** Kills every child, whatever it does. A question without its answer rejects with `overloaded`. */
   close(): Promise<void>;
+}
+
+export interface ChildrenFigures {
+  readonly waiting: number;
+  readonly working: number;
+  /** None can be started just now. */
+  readonly isResting: boolean;
 }
 
 /** Between starts that failed, so that a child that cannot start takes no processor. */
@@ -168,6 +176,11 @@ export function openChildren(settings: ChildrenSettings): Children {
       proceed();
       return promise.finally(() => clearTimeout(timer));
     },
+    figures: () => ({
+      waiting: waiting.length,
+      working: [...children].filter(({ question }) => question !== undefined).length,
+      isResting: rest.isResting(),
+    }),
     async close() {
       isClosed = true;
       const all = [...children];

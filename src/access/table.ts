@@ -20,12 +20,17 @@ export interface AccessCache {
   fresh(): MaybePromise<AccessView>;
 }
 
+export interface WatchedAccessCache extends AccessCache {
+  /** How old the view is, in milliseconds; undefined before the first one. */
+  ageMs(): number | undefined;
+}
+
 /** `onTable` is told every table that differs from the one before. */
 export function openAccessCache(
   store: AccessStore,
   ambient: Ambient,
   onTable: (table: AccessTable) => void = () => undefined,
-): AccessCache {
+): WatchedAccessCache {
   let version: number | undefined;
   let table: AccessTable = { version: 0, clients: [], signingKeys: [], keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
@@ -67,6 +72,7 @@ export function openAccessCache(
   }
 
   return {
+    ageMs: () => (view ? ambient.monotonic() - readAt : undefined),
     fresh: () => (view && ambient.monotonic() - readAt < LIMITS.accessAgeMsMax ? view : reread()),
   };
 }

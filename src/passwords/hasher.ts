@@ -1,4 +1,4 @@
-import { openChildren, serveParent } from '../children.ts';
+import { type ChildrenFigures, openChildren, serveParent } from '../children.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
 
@@ -19,6 +19,7 @@ export interface Hasher {
    * after `hashMsMax`.
    */
   hash(password: string): Promise<MadeHash>;
+  figures(): ChildrenFigures;
   close(): Promise<void>;
 }
 
@@ -42,6 +43,7 @@ export function openHasher({ memoryKib, passes }: PasswordCost, command: readonl
       const order: Order = { password, memoryKib, passes };
       return { hash: await children.ask<string>(order), isNormalised: true };
     },
+    figures: children.figures,
     close: children.close,
   };
 }

@@ -5,12 +5,22 @@ import type { AskReader } from './lists.ts';
 
 /** An open database: a port for each of those who use it. */
 export interface Engine {
+  /** What its writers are at; costs nothing to read. */
+  figures(): EngineFigures;
   readonly records: Store & Loader & Scanner;
   readonly access: AccessStore;
   readonly sealed: SealedStore;
   /** What only a database inside this process needs and can; undefined for one that others run. */
   readonly embedded: Embedded | undefined;
   close(): MaybePromise<void>;
+}
+
+/** What the writers of one process have come to. */
+export interface EngineFigures {
+  readonly writesWaiting: number;
+  readonly commits: number;
+  /** How often a commit had to wait, or to begin again, because somebody else was in the way. */
+  readonly busy: number;
 }
 
 /** A database that lives in this process and a file. */

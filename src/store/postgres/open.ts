@@ -14,6 +14,7 @@ import { makeReady } from './readiness.ts';
 import { openPostgresRecords } from './records.ts';
 import { openSession } from './session.ts';
 import { openReading, openTransactions } from './transactions.ts';
+import { openWriter } from './writer.ts';
 
 /**
  * Opens a PostgreSQL database and brings its schema up as `mode` says, by the role of `owner` where there is one. Throws
@@ -46,9 +47,11 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     long: open(unprepared, LIMITS.readersMax),
   };
   const session = openSession(indexes.columnsOf);
-  const transactions = openTransactions(pools.transactions, session.perform);
+  const writer = openWriter(pools.transactions, session.perform);
+  const transactions = openTransactions(pools.transactions, session.perform, writer);
   const records = openPostgresRecords(pools, { session, transactions, indexes });
   return {
+    figures: writer.figures,
     records,
     access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
     sealed: openSealed(transactions, POSTGRES),

@@ -3,7 +3,7 @@ import { asFault } from './connection.ts';
 import { BEGIN_SHORT_READING } from './openings.ts';
 import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
-import { openWriter } from './writer.ts';
+import type { Writer } from './writer.ts';
 
 /** Reading over a pool. */
 export function openReading(pool: Pool, perform: Perform): Transactions['read'] {
@@ -20,10 +20,10 @@ export function openReading(pool: Pool, perform: Perform): Transactions['read'] 
 }
 
 /** The transactions of a database with many writers. */
-export function openTransactions(pool: Pool, perform: Perform): Transactions {
+export function openTransactions(pool: Pool, perform: Perform, { write }: Writer): Transactions {
   return {
     read: openReading(pool, perform),
-    write: openWriter(pool, perform).write,
+    write,
     // Nobody here waits for a lock longer than for the transaction that has it.
     giveWay: () => new Promise((resolve) => setImmediate(resolve)),
   };

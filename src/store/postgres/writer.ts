@@ -1,7 +1,9 @@
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { EngineFigures } from '../engine.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
+import { isRetryable } from './connection.ts';
 import { type Job, openGroups } from './groups.ts';
 import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
@@ -9,11 +11,13 @@ import type { Perform } from './session.ts';
 export interface Writer {
   /** Runs `work` in a transaction that it may share with what else waits; resolves after the commit is on disk. */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
+  figures(): EngineFigures;
 }
 
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */
 export function openWriter(pool: Pool, perform: Perform): Writer {
-  const commit = openGroups(pool, perform);
+  const counts = { commits: 0, busy: 0 };
+  const commit = openGroups(counting(pool, counts), perform);
   const lanes = new Map<string, Job[]>();
   /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
   let queued = 0;
@@ -43,6 +47,29 @@ export function openWriter(pool: Pool, perform: Perform): Writer {
         lanes.set(name, lane);
         drain(name, scene, lane);
       });
+    },
+    figures: () => ({ writesWaiting: queued, ...counts }),
+  };
+}
+
+/** The same connections, the transactions on them counted: those that were committed, and those that others were in the way of. */
+function counting(pool: Pool, counts: { commits: number; busy: number }): Pool {
+  return {
+    ...pool,
+    async transaction(opening, work) {
+      let isKept = false;
+      try {
+        const value = await pool.transaction(opening, async (connection) => {
+          const ended = await work(connection);
+          ({ isKept } = ended);
+          return ended;
+        });
+        if (isKept) counts.commits += 1;
+        return value;
+      } catch (error) {
+        if (isRetryable(error)) counts.busy += 1;
+        throw error;
+      }
     },
   };
 }

@@ -2,6 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Change } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { EngineFigures } from '../engine.ts';
 import { sequence } from '../sequence.ts';
 import type { Outcome } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
@@ -12,6 +13,7 @@ import type { Snapshot } from './snapshot.ts';
 export interface Writer {
   /** Runs `work` in a transaction shared with what else waits; resolves after the commit is on disk. */
   write<T>(work: () => Outcome<T>): Promise<T>;
+  figures(): EngineFigures;
 }
 
 interface Job {
@@ -31,6 +33,8 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
   const perform = openGroups(db, place);
   const pauses = openPauses(snapshot);
   let queue: Job[] = [];
+  let commits = 0;
+  let busy = 0;
   let isDraining = false;
 
   async function drain(): Promise<void> {
@@ -39,9 +43,11 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
         await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
         if (takeLock()) {
-          perform(queue);
+          if (perform(queue)) commits += 1;
           pauses.begin();
-        } else await pause();
+        } else {
+          await pause();
+        }
       }
     } finally {
       isDraining = false;
@@ -56,8 +62,10 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
       begin.run();
       return true;
     } catch (error) {
-      if (isBusy(error)) dismissLate(error);
-      else rejectAll(queue.splice(0), asFault(error));
+      if (isBusy(error)) {
+        busy += 1;
+        dismissLate(error);
+      } else rejectAll(queue.splice(0), asFault(error));
       return false;
     }
   }
@@ -80,14 +88,16 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
         drain();
       });
     },
+    figures: () => ({ writesWaiting: queue.length, commits, busy }),
   };
 }
 
 /**
  * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
  * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next one.
+ * Answers whether they were committed.
  */
-function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => void {
+function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => boolean {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint piece');
   const undo = db.prepare('rollback to piece');
@@ -129,11 +139,12 @@ function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) =
     } catch (error) {
       rejectAll(taken, asFault(error));
       abandon(db);
-      return;
+      return false;
     } finally {
       queue.splice(0, taken.length);
     }
     for (const tell of settle) tell();
+    return true;
   };
 }
 
