@@ -18,7 +18,7 @@ import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
-import { openChildren } from './children.ts';
+import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
@@ -27,12 +27,17 @@ import { startSweeping } from './directory/sweeping.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
+import { beginTrace, traceHeaders } from './domain/trace_context.ts';
 import { openOnce } from './http/idempotency.ts';
+import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
+import { accessMeasure, measuresOf } from './measures.ts';
+import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
-import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery } from './outbound/discovery.ts';
+import { openMetrics } from './observe/metrics.ts';
+import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery, openPlaces } from './outbound/discovery.ts';
 import { openGuardedFetch } from './outbound/guarded_fetch.ts';
 import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
 import {
@@ -176,6 +181,8 @@ export const READER_COMMAND = 'reader';
 
 interface Readings {
   readonly store: Store;
+  /** What reads beside the service; absent where nothing does. */
+  readonly figures: Children['figures'] | undefined;
   close(): Promise<void>;
 }
 
@@ -183,7 +190,9 @@ interface Readings {
 function openReadings({ database }: Settings, engine: Engine): Readings {
   const path = fileOf(database);
   const { embedded } = engine;
-  if (path === undefined || !embedded) return { store: engine.records, close: async () => undefined };
+  if (path === undefined || !embedded) {
+    return { store: engine.records, figures: undefined, close: async () => undefined };
+  }
   const readers = openChildren({
     command: besideCommand(READER_COMMAND, '--database', `sqlite:${path}`),
     atOnce: LIMITS.readersMax,
@@ -195,19 +204,48 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
     const question: CountQuestion = { resource: name, key };
     return readers.ask<number>(question);
   };
-  return { store: { ...engine.records, list, countBelow }, close: readers.close };
+  const { figures, close } = readers;
+  return { store: { ...engine.records, list, countBelow }, figures, close };
 }
 
 /** Who is asked for the issuer of a new OIDC profile: the provider, or nobody but its URL. */
-function learnerOf({ offline, allowLoopbackDiscovery }: Settings): Makers['learn'] {
+function openLearner({ offline, allowLoopbackDiscovery }: Settings, ambient: Ambient) {
+  const places = openPlaces();
   const discover = offline
     ? deriveIssuer
-    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }));
-  return async (url, realm) => {
-    const found = await discover(url, realm);
+    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), places);
+  const learn: Makers['learn'] = async (url, realm, trace = beginTrace(ambient)) => {
+    const found = await discover(url, realm, traceHeaders(trace, ambient));
     if (found.kind === 'found') return found;
     return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
   };
+  return { learn, discoveries: places.taken };
+}
+
+/** What is served. */
+export interface Served extends Pick<Vault, 'engine' | 'keyring'> {
+  /** Asks what all processes of the service measure together; not given: there is this one alone. */
+  readonly askTogether?: () => Promise<Snapshot>;
+}
+
+export interface Service extends Server {
+  readonly metrics: {
+    /** What this process measures of itself. */
+    own(): Promise<Snapshot>;
+    /** What all processes of the service do. Rejects with Fault `unavailable` where nobody tells it in time. */
+    together(): Promise<Snapshot>;
+  };
+}
+
+/** Answers metrics on a listener of their own, where the settings name one. */
+export async function serveMetrics(
+  { metricsHost: host, metricsPort: port, trustedProxies }: Settings,
+  log: Log,
+  snapshot: () => Promise<Snapshot>,
+): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
+  if (port === undefined) return undefined;
+  const plain = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
+  return startServer({ host, port, trustedProxies, ...plain }, log, async () => metricsRoutes(snapshot));
 }
 
 /** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */
@@ -222,32 +260,39 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
-  { engine, keyring }: Vault,
+  { engine, keyring, askTogether }: Served,
   log: Log,
   ambient: Ambient,
-): Promise<Server> {
+): Promise<Service> {
   const issuers = readIssuers(settings);
+  const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
+  const isCounting = settings.metricsPort !== undefined;
+  const metrics = openMetrics({ isCounting, readingMsMax, causesMax });
+  const startedAt = ambient.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings), besideCommand(HASHER_COMMAND));
+  const learner = openLearner(settings, ambient);
   const makers: Makers = {
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     hash: hasher.hash,
-    learn: learnerOf(settings),
+    learn: learner.learn,
   };
   const rules = { installation, issuersMatch: settings.strictIssuers };
-  const { store, close: closeReadings } = openReadings(settings, engine);
+  const readings = openReadings(settings, engine);
+  const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
-  const routes = async (url: string) => {
+  const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
       keyring.follow(keyIds);
       tokens.prepare(signingKeys);
     });
     const external = openExternalTokens({ issuers, fetchDocument, keyring, ambient, note: noteKeys });
+    metrics.add(accessMeasure(access.ageMs));
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
@@ -255,13 +300,29 @@ export async function serve(
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   };
-  const server = await startServer(serverSettings(settings), log, routes, limits);
+  const { meter } = metrics;
+  const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter });
+  metrics.add(
+    ...measuresOf({
+      version: VERSION,
+      engine: settings.database.engine,
+      startedAt,
+      figures: engine.figures,
+      readers: readings.figures,
+      hasher: hasher.figures,
+      discoveries: learner.discoveries,
+      pending: server.pending,
+    }),
+  );
   const sweeping = startSweeping(store, ambient);
   return {
     url: server.url,
+    pending: server.pending,
+    metrics: { own: metrics.snapshot, together: askTogether ?? metrics.snapshot },
     async stop() {
+      metrics.close();
       await server.stop();
-      await Promise.all([hasher.close(), closeReadings(), sweeping.stop()]);
+      await Promise.all([hasher.close(), readings.close(), sweeping.stop()]);
     },
   };
 }

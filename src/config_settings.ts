@@ -285,6 +285,23 @@ export const SETTINGS = {
     parse: oneOf('off', 'sampled', 'full'),
     expects: 'off, sampled or full',
   }),
+  metricsPort: optional<number>({
+    env: 'AUTHREALM_METRICS_PORT',
+    flag: 'metrics-port',
+    value: 'PORT',
+    doc: 'port on which Prometheus reads metrics; 0 takes a free one; none unless given',
+    parse: integer(0, 65_535),
+    expects: 'a number from 0 to 65535',
+  }),
+  metricsHost: defaulted<string>({
+    env: 'AUTHREALM_METRICS_HOST',
+    flag: 'metrics-host',
+    value: 'HOST',
+    fallback: '127.0.0.1',
+    doc: 'address on which metrics are read, without a token',
+    parse: isNotEmpty,
+    expects: 'an address',
+  }),
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',

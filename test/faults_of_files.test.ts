@@ -69,6 +69,7 @@ function keepApart(made: string, path: string): void {
 interface Served {
   readonly running: Running;
   readonly look: (planted: Planted) => Promise<Response>;
+  readonly ask: (path: string) => Promise<Response>;
 }
 
 async function served({ path, form }: Stored, ...more: string[]): Promise<Served> {
@@ -77,7 +78,8 @@ async function served({ path, form }: Stored, ...more: string[]): Promise<Served
   const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
   const { access_token: token } = (await answer.json()) as { access_token: string };
   const headers = { Authorization: `Bearer ${token}` };
-  return { running, look: (planted) => fetch(`${url}${oidcPath(planted)}`, { headers, keepalive: false }) };
+  const ask = (path: string) => fetch(`${url}${path}`, { headers, keepalive: false });
+  return { running, ask, look: (planted) => ask(oidcPath(planted)) };
 }
 
 const someone = (given: Stored) => given.planted[0] as Planted;
@@ -220,12 +222,18 @@ describe('under a running service', () => {
 
   test('a database that is moved is 503, a new one is not begun over its log, and it is well when it is back', async () => {
     const given = await stored();
-    const { running, look } = await served(given);
+    const { running, look, ask } = await served(given);
     const away = `${given.path}.away`;
     await addClient(given);
     renameSync(given.path, away);
     await felt();
     expect((await look(someone(given))).status).toBe(503);
+    const unready = await ask('/readyz');
+    expect([unready.status, await unready.json()]).toMatchObject([
+      503,
+      { dependencies: { database: 'in trouble', access_table: 'in trouble' } },
+    ]);
+    expect((await ask('/healthz')).status).toBe(200);
     await refusedStart(given.path, /-wal belongs to a database that is not at/);
     renameSync(away, given.path);
     expect((await look(someone(given))).status).toBe(200);

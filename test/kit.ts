@@ -1,6 +1,6 @@
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { fileOf, openVault, serve, type Vault } from '../src/app.ts';
+import { fileOf, openVault, type Service as Served, serve, type Vault } from '../src/app.ts';
 import { type Flags, readSettings, type Settings } from '../src/config.ts';
 import { changeOf } from '../src/domain/change.ts';
 import type { Ambient, Uuid } from '../src/domain/id.ts';
@@ -15,7 +15,6 @@ import {
   realm,
   user,
 } from '../src/domain/resources.ts';
-import type { Server } from '../src/http/server.ts';
 import type { Log, LogRecord } from '../src/observe/log.ts';
 import type { Engine } from '../src/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
@@ -50,7 +49,7 @@ export interface Service {
   readonly vault: Vault;
   readonly ambient: MovableAmbient;
   readonly log: readonly LogRecord[];
-  readonly server: Server;
+  readonly server: Served;
   /** The token of a new client with these rights. */
   token(scope: string, realms?: Realms): Promise<string>;
   /** A new client with these rights. */

@@ -46,6 +46,13 @@ test.each(['fast', 'immediate'] as const)('stopped and started again: %s', async
   ]);
   await felt();
   expect(statusesOf(await both(near))).toEqual([503, 503]);
+  const unready = await near.service.get('/readyz');
+  const { dependencies } = (await unready.json()) as { dependencies: object };
+  expect([unready.status, dependencies]).toEqual([
+    503,
+    { database: 'in trouble', access_table: 'in trouble' },
+  ]);
+  expect((await near.service.get('/healthz')).status).toBe(200);
   await server.start();
   await near.recovered();
 });
@@ -169,7 +176,7 @@ test('the log names codes, and nothing that anybody said', async () => {
   const faults = [...service.log, ...near.service.log].filter((record) => record.event === 'fault');
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
-    expect(fault.code).toBeOneOf(['unavailable', 'outcome_unknown']);
+    expect(fault.code).toBeOneOf(['unavailable', 'outcome_unknown', 'not_ready']);
     expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|Fault)$/);
   }
   const said = JSON.stringify(faults);

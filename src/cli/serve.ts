@@ -1,11 +1,14 @@
 import type { Command } from 'commander';
 import { ensureBootstrapClient } from '../access/bootstrap.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, readIssuers, reopenVault, serve, type Vault, VERSION } from '../app.ts';
-import { readSettingFile, SETTINGS, type SettingName, type Settings } from '../config.ts';
+import { openVault, readIssuers, reopenVault, serve, serveMetrics, type Vault, VERSION } from '../app.ts';
+import { type Flags, readSettingFile, SETTINGS, type SettingName, type Settings } from '../config.ts';
+import { Fault } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { addSettings, type Desk } from './cli.ts';
-import { startWorkers, WORKER_COMMAND } from './workers.ts';
+import { isUtterance, openConversation } from './conversation.ts';
+import { type Serving, startWorkers, WORKER_COMMAND, type Workers } from './workers.ts';
 
 /** `serve`: runs until a signal, in one process or in several that share the port. */
 export function addServe(program: Command, desk: Desk): void {
@@ -25,11 +28,8 @@ export function addServe(program: Command, desk: Desk): void {
         await ensureBootstrapClient(vault.engine.access, { path, text }, systemAmbient);
       }
       tellKeyFile(vault);
-      const serving =
-        settings.processes === 1
-          ? await serve(settings, vault, log, systemAmbient)
-          : await startWorkers(settings, desk.flagsOf(command), log);
-      await tellReady(serving.url, vault, settings, log);
+      const serving = await startServing(settings, vault, desk.flagsOf(command), log);
+      await tellReady(serving, vault, settings, log);
       if (settings.processes > 1) await vault.engine.close();
       log.write({ event: 'stopping', signal: await stopped });
       await serving.stop();
@@ -40,17 +40,68 @@ export function addServe(program: Command, desk: Desk): void {
     async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
       const vault = await reopenVault(settings, systemAmbient);
-      const server = await serve(settings, vault, openLog(), systemAmbient);
-      process.send?.({ url: server.url });
-      await Promise.race([
-        signalled('on'),
-        new Promise((resolve) => process.once('disconnect', () => resolve(''))),
-      ]);
-      await server.stop();
+      await serveForParent(settings, vault);
       await vault.engine.close();
       process.disconnect?.();
     },
   );
+}
+
+/** Serves until the parent asks it to stop, or is gone; each tells the other one metrics. */
+async function serveForParent(settings: Settings, vault: Vault): Promise<void> {
+  const parent = openConversation({
+    send: (utterance) => process.send?.(utterance),
+    answer: () => service.metrics.own(),
+  });
+  // The parent may have to wait for another process first.
+  const askTogether = async () => {
+    const snapshot = await parent.ask(2 * LIMITS.metricsMsMax);
+    if (snapshot === undefined) throw new Fault('unavailable');
+    return snapshot;
+  };
+  const service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
+  process.on('message', (message: unknown) => {
+    if (isUtterance(message)) parent.hear(message);
+  });
+  const serving: Serving = { url: service.url };
+  process.send?.(serving);
+  await Promise.race([
+    signalled('on'),
+    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
+  ]);
+  await service.stop();
+  parent.tell(await service.metrics.own());
+}
+
+interface Running {
+  readonly url: string;
+  readonly metricsUrl: string | undefined;
+  stop(): Promise<void>;
+}
+
+/** Serves in this process or in several, with the metrics of all of them beside it. */
+async function startServing(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Running> {
+  const { url, stop, together } = await startProcesses(settings, vault, flags, log);
+  try {
+    const metrics = await serveMetrics(settings, log, together);
+    return {
+      url,
+      metricsUrl: metrics?.url,
+      async stop() {
+        await stop();
+        await metrics?.stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startProcesses(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Workers> {
+  if (settings.processes > 1) return startWorkers(settings, flags, log);
+  const { url, stop, metrics } = await serve(settings, vault, log, systemAmbient);
+  return { url, stop, together: metrics.own };
 }
 
 /** What a new key file means, said once. */
@@ -62,8 +113,14 @@ export function tellKeyFile({ keyFileMade }: Vault): void {
   );
 }
 
-async function tellReady(url: string, { engine }: Vault, settings: Settings, log: Log): Promise<void> {
+async function tellReady(
+  { url, metricsUrl }: Running,
+  { engine }: Vault,
+  settings: Settings,
+  log: Log,
+): Promise<void> {
   console.log(`listening on ${url}`);
+  if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
   const table = await engine.access.table(undefined);
   if (table?.clients.length === 0) console.log('no clients yet: run authrealm init');
   log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });

@@ -4,8 +4,11 @@ import type { Flags, Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { assertFree, type Server } from '../http/server.ts';
+import type { Snapshot } from '../observe/family.ts';
 import type { Log } from '../observe/log.ts';
 import { written } from './cli.ts';
+import { isUtterance } from './conversation.ts';
+import { openGathering } from './gathering.ts';
 
 /** The hidden command of one process among several. */
 export const WORKER_COMMAND = 'worker';
@@ -15,12 +18,19 @@ const RESTART_MS_MAX = 5_000;
 
 type Worker = Bun.Subprocess;
 
+/** What a worker says: where it serves, once, and what it measured, when it is asked. */
+export interface Serving {
+  readonly url: string;
+}
+
+export interface Workers extends Pick<Server, 'url' | 'stop'> {
+  /** What all of them measure together. */
+  together(): Promise<Snapshot>;
+}
+
 /** Starts the processes that share the port; the first one finds it. One that dies is replaced. */
-export async function startWorkers(
-  settings: Settings,
-  flags: Flags,
-  log: Log,
-): Promise<Pick<Server, 'url' | 'stop'>> {
+export async function startWorkers(settings: Settings, flags: Flags, log: Log): Promise<Workers> {
+  const gathering = openGathering(systemAmbient.now(), settings.metricsPort !== undefined);
   const running = new Set<Worker>();
   let isStopping = false;
   let isServing = false;
@@ -34,12 +44,14 @@ export async function startWorkers(
       [...besideCommand(WORKER_COMMAND, ...written({ ...flags, port: String(port) }))],
       {
         stdio: ['ignore', 'inherit', 'inherit'],
-        ipc: (message: { url: string }) => {
+        ipc: (message: unknown) => {
+          if (isUtterance(message)) return member.hear(message);
           hasServed = true;
-          resolve(message.url);
+          resolve((message as Serving).url);
         },
         onExit: (ended, code) => {
           running.delete(ended);
+          member.leave();
           reject(new Refusal('a process ended before it served; what it said stands above'));
           if (isStopping || !(isServing || hasServed)) return;
           log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
@@ -50,6 +62,7 @@ export async function startWorkers(
         },
       },
     );
+    const member = gathering.join((utterance) => worker.send(utterance));
     running.add(worker);
     log.write({ event: 'process_started', pid: worker.pid });
     return promise;
@@ -57,6 +70,7 @@ export async function startWorkers(
 
   async function stop(): Promise<void> {
     isStopping = true;
+    gathering.stop();
     const all = [...running];
     for (const worker of all) worker.kill('SIGTERM');
     const deadline = setTimeout(() => {
@@ -72,7 +86,7 @@ export async function startWorkers(
     port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
     await Promise.all(Array.from({ length: settings.processes - 1 }, () => start(RESTART_MS_MIN)));
     isServing = true;
-    return { url, stop };
+    return { url, stop, together: gathering.together };
   } catch (error) {
     await stop();
     throw error;

@@ -2,6 +2,7 @@ import { FAULTS, Fault } from '../domain/fault.ts';
 import type { Ambient, Revision } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
+import type { TraceContext } from '../domain/trace_context.ts';
 import { type Draft, draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
 import { type DirectorySettings, guardsOf, type Makers, openFinisher } from './finishing.ts';
 import { type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
@@ -14,6 +15,8 @@ export interface Asking {
   readonly requestId: string;
   /** Where the request came from, as far as that is known. */
   readonly address: string | undefined;
+  /** The trace that its caller named. */
+  readonly trace?: TraceContext | undefined;
 }
 
 /** The revision the caller has seen, if it named one; the write lands only on that one. */
@@ -51,7 +54,8 @@ export function openDirectory(
   return {
     async create(resource, scope, data, by) {
       const key = [...scope, ambient.mintId()] as unknown as Key;
-      const members = await finish(resource, key, readerOf(resource, 'create')(data), 'create');
+      const asked = { verb: 'create', trace: by.trace } as const;
+      const members = await finish(resource, key, readerOf(resource, 'create')(data), asked);
       const stamp = stampOf(by, ambient);
       const draft = draftRecord(resource, key, members, stamp);
       const { record } = draft.write;
@@ -66,7 +70,7 @@ export function openDirectory(
     async update(resource, key, data, by) {
       const input = readerOf(resource, 'update')(data);
       judgeBodyId(resource, key, data);
-      const members = await finish(resource, key, input, 'update');
+      const members = await finish(resource, key, input, { verb: 'update', trace: by.trace });
       const stamp = stampOf(by, ambient);
       const draft = draftPatch(resource, key, members, stamp);
       const seen = by.seen === undefined ? {} : { seen: by.seen };

@@ -2,6 +2,7 @@ import { Fault } from '../domain/fault.ts';
 import { email } from '../domain/folding.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, membersOf, type Resource } from '../domain/resource.ts';
+import type { TraceContext } from '../domain/trace_context.ts';
 import { placeOf, type SealedPlace } from './format.ts';
 import type { Input, InputVerb } from './input.ts';
 import type { Guard } from './store.ts';
@@ -19,7 +20,7 @@ export interface Makers {
   /** Throws Fault `overloaded` where too many passwords wait. */
   hash(password: string): Promise<{ readonly hash: string; readonly isNormalised: boolean }>;
   /** Asks a provider who it is. Throws Fault `overloaded` where too many are being asked, for this realm or for all. */
-  learn(discoveryUrl: string, realm: Uuid): Promise<Learned>;
+  learn(discoveryUrl: string, realm: Uuid, trace: TraceContext | undefined): Promise<Learned>;
 }
 
 export interface DirectorySettings {
@@ -32,7 +33,13 @@ export interface DirectorySettings {
 type Members = Record<string, unknown>;
 
 /** Turns what was said about a record into what is stored of it. Throws Fault `conflict`, `overloaded`. */
-export type Finisher = (resource: Resource, key: Key, input: Input, verb: InputVerb) => Promise<Members>;
+export type Finisher = (resource: Resource, key: Key, input: Input, asked: Asked) => Promise<Members>;
+
+/** What is being done, and in which trace, if its caller named one. */
+interface Asked {
+  readonly verb: InputVerb;
+  readonly trace: TraceContext | undefined;
+}
 
 export function openFinisher(makers: Makers, { installation }: DirectorySettings): Finisher {
   async function hash(resource: Resource, passwords: Input['passwords'], members: Members): Promise<void> {
@@ -45,11 +52,16 @@ export function openFinisher(makers: Makers, { installation }: DirectorySettings
     }
   }
 
-  async function learn(resource: Resource, [realm]: Key, members: Members): Promise<void> {
+  async function learn(
+    resource: Resource,
+    [realm]: Key,
+    members: Members,
+    trace: TraceContext | undefined,
+  ): Promise<void> {
     for (const { name, placement } of membersOf(resource)) {
       const url = placement.learnedFrom && members[placement.learnedFrom];
       if (typeof url !== 'string') continue;
-      const learned = await makers.learn(url, realm);
+      const learned = await makers.learn(url, realm, trace);
       if ('refusal' in learned) {
         const { refusal: rule, isPassing } = learned;
         throw new Fault('conflict', [{ field: `data.${placement.learnedFrom}`, rule }], undefined, isPassing);
@@ -67,10 +79,10 @@ export function openFinisher(makers: Makers, { installation }: DirectorySettings
     }
   }
 
-  return async (resource, key, input, verb) => {
+  return async (resource, key, input, { verb, trace }) => {
     const members: Members = { ...input.members };
     if (verb === 'create') fill(resource, members, installation);
-    await learn(resource, key, members);
+    await learn(resource, key, members, trace);
     await hash(resource, input.passwords, members);
     seal(resource, key, members);
     return members;

@@ -63,6 +63,11 @@ export const FAULTS = {
     title: 'Not Implemented',
     detail: 'Sign-in is not offered by this service',
   },
+  not_ready: {
+    status: 503,
+    title: 'Service Unavailable',
+    detail: 'A dependency is in trouble; try again',
+  },
   outcome_unknown: {
     status: 503,
     title: 'Service Unavailable',

@@ -119,6 +119,16 @@ export const LIMITS = Object.freeze({
    */
   outboundMsMax: 4_500,
   outboundBytesMax: 262_144,
+  /** What other systems keep with a trace; more is not passed on (W3C Trace Context, 3.3.1.1 and 3.3.1.5). */
+  traceStateCharactersMax: 512,
+  traceStateMembersMax: 32,
+  /** How long a process may take to tell its metrics to another one, and what reads one figure for it. */
+  metricsMsMax: 1_000,
+  readingMsMax: 500,
+  /** How often the processes of a service are heard: of one that is killed, what it counted since then is lost. */
+  metricsHeardMs: 1_000,
+  /** Causes of trouble that metrics tell apart; further ones are one. */
+  causesCountedMax: 100,
   /** Discovery documents fetched at once in a process; one more is refused. */
   discoveriesAtOnceMax: 8,
   /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */

@@ -105,5 +105,5 @@ function refusalReply({ code, description }: Refusal): Reply {
   const body = { error: code, error_description: description, ...errorBody(status, title, description) };
   const challenge: Record<string, string> =
     status === 401 ? { 'WWW-Authenticate': 'Basic realm="authrealm"' } : {};
-  return { status, headers: { ...NO_STORE, ...challenge }, body: JSON.stringify(body) };
+  return { status, headers: { ...NO_STORE, ...challenge }, body: JSON.stringify(body), fault: code };
 }

@@ -1,9 +1,17 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject, ZodOpenApiResponseObject } from 'zod-openapi';
-import { GRANT_FAULTS } from '../domain/fault.ts';
+import type {
+  ZodOpenApiOperationObject,
+  ZodOpenApiPathsObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+import { Fault, GRANT_FAULTS } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { faultExample } from './openapi_examples.ts';
 import { ALWAYS, type Faults, fixedHeader, HEADERS, header, OURS } from './openapi_responses.ts';
 import { errorsShape, link } from './openapi_schemas.ts';
+import { DEPENDENCIES, STATES } from './readiness.ts';
+import { replyOf } from './reply.ts';
 
 const granted = z
   .strictObject({
@@ -43,6 +51,11 @@ const key = z.strictObject({
   x: z.string(),
 });
 
+/** What is said of each dependency. */
+function dependencies(state: z.ZodType) {
+  return z.strictObject(Object.fromEntries(DEPENDENCIES.map((name) => [name, state])));
+}
+
 const metadata = z.strictObject({
   issuer: link,
   token_endpoint: link,
@@ -56,7 +69,8 @@ const metadata = z.strictObject({
 /** What the service says about itself, and how a token is got. */
 export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsObject {
   const grant = grantOperation(faults);
-  const status = { schema: z.strictObject({ status: z.literal('ok') }), example: { status: 'ok' } };
+  const isWell = { status: z.literal('ok') };
+  const status = { schema: z.strictObject(isWell), example: { status: 'ok' } };
   const open = (operationId: string, summary: string, answer: Answer) => ({
     get: {
       ...OURS,
@@ -112,12 +126,44 @@ export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsOb
       isUncounted: true,
       content: status,
     }),
-    '/readyz': open('get-readiness', 'A lookup would be answered now.', {
-      caching: 'no-store',
-      isUncounted: true,
-      content: status,
-    }),
+    '/readyz': readinessOperation(
+      open('get-readiness', 'A lookup would be answered now.', {
+        caching: 'no-store',
+        isUncounted: true,
+        content: {
+          schema: z.strictObject({ ...isWell, dependencies: dependencies(z.literal('ok')) }),
+          example: { status: 'ok', dependencies: { database: 'ok', access_table: 'ok' } },
+        },
+      }),
+    ),
   };
+}
+
+/** The operation of readiness: what it answers where it is not says what is in trouble, if there was time to find out. */
+function readinessOperation(operation: { readonly get: { readonly responses: ZodOpenApiResponsesObject } }) {
+  const { responses } = operation.get;
+  const states = DEPENDENCIES.map((field, place) => ({ field, rule: place === 0 ? 'ok' : 'in trouble' }));
+  const unready: ZodOpenApiResponseObject = {
+    ...OURS,
+    description: 'A lookup would not be answered now: which dependency is in trouble.',
+    headers: z.object({
+      ...ALWAYS,
+      'Cache-Control': HEADERS.noStore,
+      'Retry-After': HEADERS.retryAfter,
+    }),
+    content: {
+      'application/json': {
+        schema: z
+          .strictObject({ ...errorsShape, dependencies: dependencies(z.enum(STATES)).optional() })
+          .meta({ id: 'Unready' }),
+        examples: {
+          not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', states)).body ?? '') },
+          unavailable: { value: faultExample('unavailable') },
+        },
+      },
+    },
+  };
+  return { get: { ...operation.get, responses: { ...responses, '503': unready } } };
 }
 
 interface Answer {

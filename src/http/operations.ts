@@ -4,6 +4,7 @@ import { ownerPlace } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Resource, Scope } from '../domain/resource.ts';
+import { readTraceContext } from '../domain/trace_context.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import { dataOf, readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
@@ -94,8 +95,9 @@ const noteAddress: Stage = (call) => {
 };
 
 function askedBy(call: Call): Asking {
-  const { principal, requestId } = call;
-  return { actor: (principal as Principal).clientId, requestId, address: call.address() };
+  const { principal, requestId, request } = call;
+  const { clientId: actor } = principal as Principal;
+  return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };
 }
 
 /**

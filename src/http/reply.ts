@@ -1,4 +1,4 @@
-import { type Complaint, FAULTS, type Fault, type FaultCode } from '../domain/fault.ts';
+import { type Complaint, FAULTS, type Fault, type FaultCode, type GrantFaultCode } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 
 /** Every answer carries it; a reply that serves many calls gets it when it is written. */
@@ -10,6 +10,8 @@ export interface Reply {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text, or null for an answer without a body. */
   readonly body: string | null;
+  /** What is answered instead of success; for whoever counts. */
+  readonly fault?: FaultCode | GrantFaultCode;
 }
 
 export const JSON_TYPE = 'application/json';
@@ -30,17 +32,19 @@ export function errorBody(status: number, title: string, detail: string): { erro
 
 const RETRYABLE: ReadonlySet<FaultCode> = new Set([
   'key_in_flight',
+  'not_ready',
   'outcome_unknown',
   'overloaded',
   'unavailable',
 ]);
 /** Whose complaints are told, and what they are about. */
-const TOLD: Readonly<Partial<Record<FaultCode, 'pointer' | 'parameter'>>> = {
+const TOLD: Readonly<Partial<Record<FaultCode, 'pointer' | 'parameter' | 'dependency'>>> = {
   malformed: 'pointer',
   invalid: 'pointer',
   conflict: 'pointer',
   filter_malformed: 'parameter',
   query_invalid: 'parameter',
+  not_ready: 'dependency',
 };
 
 function headersOf(code: FaultCode): Readonly<Record<string, string>> {
@@ -55,6 +59,7 @@ function plainReply(code: FaultCode): Reply {
     status,
     headers: headersOf(code),
     body: JSON.stringify(errorBody(status, title, detail)),
+    fault: code,
   });
 }
 
@@ -71,6 +76,7 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
 export function replyOf({ code, complaints }: Fault): Reply {
   const about = TOLD[code];
   if (about === undefined || complaints.length === 0) return faultReply(code);
+  if (about === 'dependency') return dependenciesReply(code, complaints);
   const { status, title } = FAULTS[code];
   const errors = complaints.slice(0, LIMITS.complaintsMax).map(
     (complaint): ErrorEntry => ({
@@ -80,7 +86,15 @@ export function replyOf({ code, complaints }: Fault): Reply {
       source: about === 'pointer' ? { pointer: pointerTo(complaint.field) } : { parameter: complaint.field },
     }),
   );
-  return { status, headers: headersOf(code), body: JSON.stringify({ errors }) };
+  return { status, headers: headersOf(code), body: JSON.stringify({ errors }), fault: code };
+}
+
+/** The answer of readiness: beside the error, what of each dependency can be said. */
+function dependenciesReply(code: FaultCode, complaints: readonly Complaint[]): Reply {
+  const { status, title, detail } = FAULTS[code];
+  const dependencies = Object.fromEntries(complaints.map(({ field, rule }) => [field, rule]));
+  const body = { ...errorBody(status, title, detail), dependencies };
+  return { status, headers: headersOf(code), body: JSON.stringify(body), fault: code };
 }
 
 /** Clients of the family know how a filter is refused (contract 3.4). */

@@ -6,6 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
 import type { Answer } from './call.ts';
 import { tokenEndpoint } from './oauth.ts';
+import { readiness } from './readiness.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
@@ -66,15 +67,6 @@ function keySet(access: AccessCache): Answer {
       publicKeySet(keys.accepted.values()),
       `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
     );
-  };
-}
-
-/** Ready means: a lookup would be answered now. Throws Fault `unavailable` otherwise. */
-function readiness({ store, access }: House): Answer {
-  return async () => {
-    await store.ready();
-    await access.fresh();
-    return STILL_ALIVE;
   };
 }
 

@@ -1,12 +1,14 @@
 import { Fault, overloaded, Refusal } from '../domain/fault.ts';
 import type { IpAddress, Network } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
+import type { Log, RequestLogging } from '../observe/log.ts';
+import type { Meter } from '../observe/meter.ts';
 import { type Answer, type Call, openCall } from './call.ts';
 import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
+import { type Notes, type Operation, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
-import { faultReply, REQUEST_ID, type Reply, replyOf } from './reply.ts';
+import { faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
 export interface ServerSettings {
@@ -25,6 +27,8 @@ export interface ServerSettings {
 export interface Server {
   /** `http://host:port`, with the port that was taken. */
   readonly url: string;
+  /** How many requests wait for their answer. */
+  pending(): number;
   /** Ends when requests in flight have ended, or the drain limit is reached. */
   stop(): Promise<void>;
 }
@@ -39,12 +43,16 @@ interface Door {
   readonly count: Count | undefined;
 }
 
-const SAMPLED_ONE_IN = 100;
 const DRAIN_POLL_MS = 5;
-const SHEDS_TOLD_EACH_MS = 1_000;
 /** What the log calls the path of a request that is none of ours. */
 const NOWHERE: Route = { pattern: '*', answers: {} };
 const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
+
+/** Who keeps an eye on requests, where anybody does. */
+interface Watch {
+  readonly limits?: RateLimits;
+  readonly meter?: Meter | undefined;
+}
 
 /**
  * Serves the routes: the only code that knows `Bun.serve`, and the only one that writes answers. The routes may need
@@ -54,7 +62,7 @@ export async function startServer(
   settings: ServerSettings,
   log: Log,
   makeRoutes: (url: string) => Promise<readonly Route[]>,
-  limits: RateLimits = UNLIMITED,
+  { limits = UNLIMITED, meter }: Watch = {},
 ): Promise<Server> {
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
@@ -64,17 +72,19 @@ export async function startServer(
     addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
     count: limits.address,
   };
-  const { routes, fetch, flush } = handlersOf(await makeRoutes(url), settings, log, door);
+  const notes = openNotes(settings.requestLogging, log, meter);
+  const { routes, fetch } = handlersOf(await makeRoutes(url), settings, notes, door);
   server.reload({ routes, fetch });
   return {
     url,
+    pending: () => server.pendingRequests,
     async stop() {
       const deadline = performance.now() + LIMITS.drainMsMax;
       server.stop();
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
       // What is left are idle connections that their callers keep open.
       await server.stop(true);
-      flush();
+      notes.flush();
     },
   };
 }
@@ -115,12 +125,12 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
   }
 }
 
-function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log, door: Door) {
+function handlersOf(table: readonly Route[], settings: ServerSettings, notes: Notes, door: Door) {
   const cors = openCors(settings.corsOrigins);
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
-  const { failed, note, flush } = openNotes(settings, log);
+  const { failed, note, operationOf, isTimed } = notes;
 
   let underWay = 0;
 
@@ -137,41 +147,45 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log,
   }
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
-  function handle(request: Request, params: Record<string, string>, route: Route, answer: Answer) {
+  function handle(request: Request, params: Record<string, string>, operation: Operation) {
     const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), door.addressOf);
-    const start = settings.requestLogging === 'off' ? 0 : performance.now();
+    const start = isTimed ? performance.now() : 0;
     try {
-      const outcome = refuse(call, route) ?? answer(call);
+      const outcome = refuse(call, operation.route) ?? operation.answer(call);
       return outcome instanceof Promise
-        ? settle(outcome, call, route, start)
-        : finish(outcome, call, route, start);
+        ? settle(outcome, call, operation, start)
+        : finish(outcome, call, operation, start);
     } catch (error) {
-      return finish(failed(error, call.requestId, route), call, route, start);
+      return finish(failed(error, call, operation), call, operation, start);
     }
   }
 
-  function finish(reply: Reply, call: Call, route: Route, start: number): Response {
-    if (settings.requestLogging !== 'off') note(call, route, reply, start);
+  function finish(reply: Reply, call: Call, operation: Operation, start: number): Response {
+    if (isTimed) note(call, operation, reply, start);
     return write(call, reply);
   }
 
-  function settle(outcome: Promise<Reply>, call: Call, route: Route, start: number): Promise<Response> {
+  function settle(outcome: Promise<Reply>, call: Call, operation: Operation, start: number) {
     underWay += 1;
     return inTime(outcome)
-      .catch((error: unknown) => failed(error, call.requestId, route))
+      .catch((error: unknown) => failed(error, call, operation))
       .then((reply) => {
         underWay -= 1;
-        return finish(reply, call, route, start);
+        return finish(reply, call, operation, start);
       });
   }
+
+  const nowhere = operationOf(NOWHERE, undefined, () => faultReply('route_unknown'));
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
   const fetch: NativeHandler = (request) => {
     const found = match(pathOf(request.url));
-    if (!found) return handle(request, {}, NOWHERE, () => faultReply('route_unknown'));
+    if (!found) return handle(request, {}, nowhere);
     const { route, params } = found;
     const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
-    return handle(request, params, route, route.answers[method] ?? otherMethod(route));
+    const answer = route.answers[method];
+    const known = answer ? method : undefined;
+    return handle(request, params, operationOf(route, known, answer ?? otherMethod(route)));
   };
 
   /** A preflight, or a method that this path does not have. */
@@ -188,72 +202,14 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, log: Log,
   for (const route of table) {
     const methods: Record<string, NativeHandler> = {};
     for (const [method, answer] of Object.entries(route.answers)) {
-      const native: NativeHandler = (request) => handle(request, request.params ?? {}, route, answer);
+      const operation = operationOf(route, method, answer);
+      const native: NativeHandler = (request) => handle(request, request.params ?? {}, operation);
       methods[method] = native;
       if (method === 'GET') methods.HEAD = native;
     }
     routes[route.pattern] = methods;
   }
-  return { routes, fetch, flush };
-}
-
-/** What is told to the log about requests, and the answer of a failed one. */
-function openNotes({ requestLogging }: ServerSettings, log: Log) {
-  const sheds = openSheds(log);
-
-  function failed(error: unknown, requestId: string, route: Route): Reply {
-    const fault = error instanceof Fault ? error : new Fault('internal', [], error);
-    const reply = replyOf(fault);
-    if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
-    else if (reply.status >= 500) {
-      const trace = traceOf(fault.cause ?? fault);
-      log.write({ event: 'fault', request_id: requestId, route: route.pattern, code: fault.code, ...trace });
-    }
-    return reply;
-  }
-
-  function note(
-    { request, requestId, principal }: Call,
-    route: Route,
-    { status }: Reply,
-    start: number,
-  ): void {
-    if (requestLogging === 'sampled' && Math.random() * SAMPLED_ONE_IN >= 1) return;
-    log.write({
-      event: 'request',
-      request_id: requestId,
-      method: request.method,
-      route: route.pattern,
-      status,
-      ms: Math.round((performance.now() - start) * 1000) / 1000,
-      ...(principal ? { client_id: principal.clientId } : {}),
-    });
-  }
-
-  return { failed, note, flush: sheds.flush };
-}
-
-/** What is refused for overload is counted: a line for each would cost more than the refusal. */
-function openSheds(log: Log) {
-  const counts = new Map<string, number>();
-  const flush = () => {
-    for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });
-    counts.clear();
-  };
-  return {
-    note(cause: string): void {
-      if (counts.size === 0) setTimeout(flush, SHEDS_TOLD_EACH_MS).unref();
-      counts.set(cause, (counts.get(cause) ?? 0) + 1);
-    },
-    flush,
-  };
-}
-
-/** Work that waits in vain; a process that died or could not start is a fault like any other. */
-const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE']);
-
-function isShed(cause: unknown): cause is { readonly code: string } {
-  return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);
+  return { routes, fetch };
 }
 
 /** The one function that writes an answer. */

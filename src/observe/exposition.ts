@@ -10,7 +10,7 @@ export interface Exposition {
 export async function expose(snapshot: Snapshot): Promise<Exposition> {
   const library = await import('prom-client');
   const registry = new library.Registry();
-  for (const family of snapshot) {
+  for (const family of snapshot.filter(isTold)) {
     const { name, help } = family;
     const described = { name, help, labelNames: labelNamesOf(family), registers: [registry] };
     if (family.kind === 'counter') {
@@ -29,9 +29,17 @@ export async function expose(snapshot: Snapshot): Promise<Exposition> {
   return { type: registry.contentType, text: await registry.metrics() };
 }
 
+/** Nothing is not the same as zero. */
+function isTold(family: Snapshot[number]): boolean {
+  return labelledOf(family).length > 0;
+}
+
+function labelledOf(family: Snapshot[number]): readonly { readonly labels: Labels }[] {
+  return family.kind === 'histogram' ? family.distributions : family.samples;
+}
+
 function labelNamesOf(family: Snapshot[number]): string[] {
-  const labelled = family.kind === 'histogram' ? family.distributions : family.samples;
-  return [...new Set(labelled.flatMap(({ labels }) => Object.keys(labels)))];
+  return [...new Set(labelledOf(family).flatMap(({ labels }) => Object.keys(labels)))];
 }
 
 interface Value {

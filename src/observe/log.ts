@@ -27,6 +27,8 @@ export type LogRecord =
       readonly status: number;
       readonly ms: number;
       readonly client_id?: string;
+      /** Of the trace that the caller said it is part of. */
+      readonly trace_id?: string;
     }
   /** How reading the keys of an external issuer went, where that differs from the time before. */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
@@ -41,6 +43,7 @@ export type LogRecord =
       readonly cause: string;
       /** Where in the code: function names and lines, no messages. */
       readonly frames?: readonly string[];
+      readonly trace_id?: string;
     };
 
 export interface Log {

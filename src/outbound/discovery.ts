@@ -19,8 +19,12 @@ export type Discovery =
   | { readonly kind: 'found'; readonly issuer: string }
   | { readonly kind: DiscoveryFailure };
 
-/** Tells the issuer behind a discovery URL. `asker` is whoever may not have all the places at once. */
-export type Discover = (discoveryUrl: string, asker: string) => Promise<Discovery>;
+/** Tells the issuer behind a discovery URL. `asker` is whoever may not have all the places at once; `headers` are sent along. */
+export type Discover = (
+  discoveryUrl: string,
+  asker: string,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Discovery>;
 
 const ISSUER = issuerUrl();
 
@@ -44,18 +48,18 @@ function issuerBefore(discoveryUrl: string): string | undefined {
  * Makes what asks the provider itself. It rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked,
  * or `discoveriesPerRealmMax` for the same asker.
  */
-export function openDiscovery(fetchDocument: GuardedFetch): Discover {
-  const places = openPlaces();
-  return async (discoveryUrl, asker) => {
+export function openDiscovery(fetchDocument: GuardedFetch, places: Places = openPlaces()): Discover {
+  return async (discoveryUrl, asker, headers) => {
     const expected = issuerBefore(discoveryUrl);
     // Whatever the document said, its issuer would be another: nobody is asked.
     if (expected === undefined) return { kind: 'issuer_differs' };
     const leave = places.take(asker);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
-      const fetched = await fetchDocument(discoveryUrl, (resolving) => {
+      const hear = (resolving: Promise<unknown>) => {
         resolved = resolving;
-      });
+      };
+      const fetched = await fetchDocument(discoveryUrl, hear, headers);
       if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
       return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
     } finally {
@@ -65,14 +69,17 @@ export function openDiscovery(fetchDocument: GuardedFetch): Discover {
   };
 }
 
-interface Places {
+/** Who asks at once. */
+export interface Places {
   /** Takes one, and answers what gives it back. Throws Fault `overloaded` where there is none. */
   take(asker: string): () => void;
+  taken(): number;
 }
 
-function openPlaces(): Places {
+export function openPlaces(): Places {
   const takers: string[] = [];
   return {
+    taken: () => takers.length,
     take(asker) {
       const own = takers.filter((taker) => taker === asker).length;
       if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {

@@ -27,7 +27,7 @@ export interface ExchangeOptions {
  * after `connectMs` is `unconnected`.
  */
 export type Exchange = (
-  target: Target,
+  target: Target & { readonly headers?: Readonly<Record<string, string>> },
   address: CheckedAddress,
   signal: AbortSignal,
   connectMs?: number,
@@ -54,7 +54,7 @@ export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
       host: address,
       port: target.port,
       path: target.path,
-      headers: { Host: target.authority, ...HEADERS },
+      headers: { ...target.headers, Host: target.authority, ...HEADERS },
       agent: false as const,
     };
     const ask = () =>

@@ -1,14 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
 import type { Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
-import {
-  addressesOf,
-  type Resolve,
-  readTarget,
-  resolveBySystem,
-  type Target,
-  type TargetRules,
-} from './target.ts';
+import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -22,9 +15,13 @@ export type Fetched =
 
 /**
  * Fetches the JSON object at a URL that a stranger named. Answers within `outboundMsMax`, and never rejects. The
- * resolver alone may go on after that: `hear` is handed what settles when it has.
+ * resolver alone may go on after that: `hear` is handed what settles when it has. `headers`: sent beside our own.
  */
-export type GuardedFetch = (url: string, hear?: (resolving: Promise<unknown>) => void) => Promise<Fetched>;
+export type GuardedFetch = (
+  url: string,
+  hear?: (resolving: Promise<unknown>) => void,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Fetched>;
 
 export interface GuardedFetchOptions extends TargetRules, ExchangeOptions {
   /** Asked once a fetch; the system unless told otherwise. */
@@ -41,7 +38,7 @@ const NOT_JSON = { kind: 'not_json' } as const;
 
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
   const { resolve = resolveBySystem, exchange = whenAsked(options) } = options;
-  return async (url, hear) => {
+  return async (url, hear, headers = {}) => {
     const target = readTarget(url, options);
     if (target === undefined) return UNREACHABLE;
     const deadline = openDeadline(LIMITS.outboundMsMax);
@@ -50,7 +47,7 @@ export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetc
       hear?.(resolving);
       // A resolver cannot be told to stop; it is no longer waited for.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
-      return read(await dial(exchange, target, addresses, deadline));
+      return read(await dial(exchange, { ...target, headers }, addresses, deadline));
     } finally {
       deadline.clear();
     }
@@ -94,7 +91,7 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
  */
 async function dial(
   exchange: Exchange,
-  target: Target,
+  target: Parameters<Exchange>[0],
   addresses: readonly CheckedAddress[],
   { signal, leftMs }: Deadline,
 ): Promise<Exchanged> {

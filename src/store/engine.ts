@@ -5,7 +5,7 @@ import type { AskReader } from './lists.ts';
 
 /** An open database: a port for each of those who use it. */
 export interface Engine {
-  /** What its writers are at; costs nothing to read. */
+  /** What it is at; costs nothing to read. */
   figures(): EngineFigures;
   readonly records: Store & Loader & Scanner;
   readonly access: AccessStore;
@@ -15,12 +15,22 @@ export interface Engine {
   close(): MaybePromise<void>;
 }
 
-/** What the writers of one process have come to. */
-export interface EngineFigures {
+/** What the engine of one process has come to. */
+export interface EngineFigures extends WriterFigures {
+  /** Long lists; undefined where another process reads them. */
+  readonly lists: QueueFigures | undefined;
+}
+
+export interface WriterFigures {
   readonly writesWaiting: number;
   readonly commits: number;
   /** How often a commit had to wait, or to begin again, because somebody else was in the way. */
   readonly busy: number;
+}
+
+export interface QueueFigures {
+  readonly waiting: number;
+  readonly working: number;
 }
 
 /** A database that lives in this process and a file. */

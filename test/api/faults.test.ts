@@ -49,6 +49,9 @@ const TOLD: Partial<Record<FaultCode, object>> = {
   },
 };
 
+/** What one says beside its errors. */
+const BESIDE: Partial<Record<FaultCode, object>> = { not_ready: { dependencies: { subject: 'unique' } } };
+
 describe('every fault', () => {
   const rows = [
     ...(Object.keys(FAULTS) as FaultCode[]).map((code) => [code, code] as const),
@@ -63,6 +66,7 @@ describe('every fault', () => {
       expect(answer.status).toBe(status);
       expect(await answer.json()).toEqual({
         errors: [{ status: String(status), title, detail, ...TOLD[code] }],
+        ...BESIDE[code],
       });
       expect(answer.headers.get('content-type')).toBe('application/json');
       expect(answer.headers.get('cache-control')).toBe('no-store');

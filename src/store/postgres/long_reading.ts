@@ -1,5 +1,6 @@
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../work.ts';
 import { asFault, isCancelled } from './connection.ts';
 import { BEGIN_READING } from './openings.ts';
@@ -9,11 +10,16 @@ import type { Perform } from './session.ts';
 /** The engine ends what takes longer. */
 const BEGIN_LONG_READING = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.listMsMax}`;
 
+export interface LongReading {
+  read<T>(work: () => Work<T>): Promise<T>;
+  figures(): QueueFigures;
+}
+
 /**
  * Reads what may take long: LIMITS.readersMax at once, LIMITS.listsWaitingMax wait, each for LIMITS.listMsMax. Rejects
  * with Fault `overloaded` beyond that.
  */
-export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => Work<T>) => Promise<T> {
+export function openLongReading(pool: Pool, perform: Perform): LongReading {
   const waiting: (() => void)[] = [];
   let atOnce = 0;
 
@@ -41,7 +47,7 @@ export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => W
     else atOnce -= 1;
   }
 
-  return async (work) => {
+  async function read<T>(work: () => Work<T>): Promise<T> {
     await enter();
     try {
       return await pool.transaction(BEGIN_LONG_READING, async (connection) => ({
@@ -54,5 +60,7 @@ export function openLongReading(pool: Pool, perform: Perform): <T>(work: () => W
     } finally {
       leave();
     }
-  };
+  }
+
+  return { read, figures: () => ({ waiting: waiting.length, working: atOnce }) };
 }

@@ -7,6 +7,7 @@ import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
 import type { Indexes } from './indexes.ts';
+import { openLongReading } from './long_reading.ts';
 import { openPool } from './pool.ts';
 import { proveApart } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
@@ -49,9 +50,11 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
   const session = openSession(indexes.columnsOf);
   const writer = openWriter(pools.transactions, session.perform);
   const transactions = openTransactions(pools.transactions, session.perform, writer);
-  const records = openPostgresRecords(pools, { session, transactions, indexes });
+  const long = openLongReading(pools.long, session.perform);
+  const rooms = { session, transactions, indexes, readLong: long.read };
+  const records = openPostgresRecords(pools, rooms);
   return {
-    figures: writer.figures,
+    figures: () => ({ ...writer.figures(), lists: long.figures() }),
     records,
     access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
     sealed: openSealed(transactions, POSTGRES),

@@ -7,7 +7,7 @@ import { POSTGRES, statementsOf } from './dialect.ts';
 import { openFinds } from './finds.ts';
 import type { Indexes } from './indexes.ts';
 import { openPostgresLists } from './lists.ts';
-import { openLongReading } from './long_reading.ts';
+import type { LongReading } from './long_reading.ts';
 import { openLookups } from './lookups.ts';
 import { takePicture } from './picture.ts';
 import type { Pool } from './pool.ts';
@@ -24,23 +24,22 @@ export interface Pools {
   readonly transactions: Pool;
   /** Of lists that touch few rows. */
   readonly lists: Pool;
-  /** Of all that may take long. */
-  readonly long: Pool;
 }
 
 interface Rooms {
   readonly session: Session;
   readonly transactions: Transactions;
   readonly indexes: Indexes;
+  /** Of all that may take long. */
+  readonly readLong: LongReading['read'];
 }
 
 /** Records and their changes in a PostgreSQL database. */
 export function openPostgresRecords(
   pools: Pools,
-  { session: { perform, forget }, transactions, indexes }: Rooms,
+  { session: { perform, forget }, transactions, indexes, readLong }: Rooms,
 ): Store & Loader & Scanner {
   const readShort = openReading(pools.lists, perform);
-  const readLong = openLongReading(pools.long, perform);
   return {
     ...openRecords(statementsOf, POSTGRES, transactions),
     get: openLookups(pools.lookups),

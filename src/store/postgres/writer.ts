@@ -1,6 +1,6 @@
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { EngineFigures } from '../engine.ts';
+import type { WriterFigures } from '../engine.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { isRetryable } from './connection.ts';
@@ -11,7 +11,7 @@ import type { Perform } from './session.ts';
 export interface Writer {
   /** Runs `work` in a transaction that it may share with what else waits; resolves after the commit is on disk. */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
-  figures(): EngineFigures;
+  figures(): WriterFigures;
 }
 
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */

@@ -87,7 +87,7 @@ function engineOver(db: Database): EmbeddedEngine {
   const records = openSqliteRecords(db, snapshot, transactions);
   const access = openAccess(transactions);
   return {
-    figures: writer.figures,
+    figures: () => ({ ...writer.figures(), lists: undefined }),
     // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
     records: {
       ...records,

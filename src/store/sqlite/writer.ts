@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite';
 import type { Change } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { EngineFigures } from '../engine.ts';
+import type { WriterFigures } from '../engine.ts';
 import { sequence } from '../sequence.ts';
 import type { Outcome } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
@@ -13,7 +13,7 @@ import type { Snapshot } from './snapshot.ts';
 export interface Writer {
   /** Runs `work` in a transaction shared with what else waits; resolves after the commit is on disk. */
   write<T>(work: () => Outcome<T>): Promise<T>;
-  figures(): EngineFigures;
+  figures(): WriterFigures;
 }
 
 interface Job {
