@@ -32,6 +32,7 @@ test('nothing said: loopback, one process, a file beside', () => {
     offline: false,
     allowLoopbackDiscovery: false,
     strictIssuers: false,
+    metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);
 });
