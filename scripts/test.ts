@@ -27,6 +27,7 @@ const ALONE = [
   'test/jssdk.test.ts',
   'test/list*.test.ts',
   'test/log.test.ts',
+  'test/matrix.test.ts',
   'test/model.test.ts',
   'test/paging.test.ts',
   'test/passwords.test.ts',

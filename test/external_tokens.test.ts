@@ -24,6 +24,8 @@ let other: IssuerServer;
 let rsa: IssuerPair;
 let elliptic: IssuerPair;
 let others: IssuerPair;
+/** Whose key says no algorithm. */
+let bare: IssuerPair;
 let service: Service;
 let planted: Planted;
 
@@ -34,7 +36,9 @@ beforeAll(async () => {
   elliptic = await makePair('two', 'ES256');
   // Named as a key of the first issuer is: the issuer decides, not the name.
   others = await makePair('one');
-  acme.publish(rsa.publicJwk, elliptic.publicJwk, {
+  bare = await makePair('bare');
+  const { alg: _, ...unbound } = bare.publicJwk;
+  acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
     kty: 'oct',
     kid: 'shared',
     k: encode('a secret that is none'),
@@ -67,6 +71,7 @@ const hs256 =
 const RIGHT: [string, () => Promise<string>][] = [
   ['RS256', () => by()],
   ['ES256', () => issue(elliptic, claims())],
+  ['RS256 by a key that says no algorithm', () => issue(bare, claims())],
   ['typ in full', () => by({}, { typ: 'application/at+jwt' })],
   ['typ in another case', () => by({}, { typ: 'AT+JWT' })],
   ['an issuer whose typ is configured', () => issue(others, claimsOf(other, service), { typ: 'JWT' })],
@@ -98,6 +103,10 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ],
     ['RS256 by the shared key', () => by({}, { kid: 'shared' }, hs256('a secret that is none'))],
     ['one that is not listed', () => by({}, { alg: 'PS256' })],
+    [
+      'one that is not listed, by a key for any',
+      () => issue(bare, claims(), { alg: 'RS512' }, bare.by('SHA-512')),
+    ],
     ['of another kind than the key', () => by({}, { alg: 'ES256' })],
     ['a list', () => by({}, { alg: ['RS256'] })],
   ],
@@ -186,6 +195,15 @@ describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
       'Bearer realm="authrealm", error="invalid_token"',
     ]);
   });
+});
+
+test('what the time is, the service says', async () => {
+  service.ambient.advance(2 * 86_400_000);
+  const token = await by({ nbf: now(), exp: now() + 60 });
+  expect(await statusOf(token)).toBe(200);
+  service.ambient.advance(91_000);
+  expect(await statusOf(token)).toBe(401);
+  expect(await statusOf(await by({ exp: now() - 31, iat: now() - 600 }))).toBe(401);
 });
 
 /** The payload's bytes one a character, and so no UTF-8; signed all the same. */

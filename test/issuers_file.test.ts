@@ -111,6 +111,7 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
     { ...entry, rights: [{ ...right, claim: ['a', 'b', 'c', 'd', 'e'] }] },
     /rights\.0\.claim must be/,
   ],
+  ['a claim by no names', { ...entry, rights: [{ ...right, claim: [] }] }, /rights\.0\.claim must be/],
   ['a claim without a name', { ...entry, rights: [{ ...right, claim: '' }] }, /rights\.0\.claim must be/],
   [
     'too many rights',
@@ -118,6 +119,10 @@ const WRONG: [what: string, wrong: unknown, complaint: RegExp][] = [
     /rights must be at most 100/,
   ],
 ];
+
+test('everybody may get what is not admin', () => {
+  expect(read({ ...entry, rights: [{ ...right, value: '*' }] })[0]?.rights[0]?.value).toBe('*');
+});
 
 describe('refused:', () => {
   test.each(WRONG)('%s', (_what, wrong, complaint) => {
@@ -288,6 +293,12 @@ describe('what claims come to', () => {
     ).toBe(0);
   });
 
+  test('places in a list are no names', () => {
+    const rights = [{ ...of('readers', 'users:read', '*'), claim: ['groups', '0'] }];
+    expect(rightsOf({ groups: ['readers'] }, rights).scopes.size).toBe(0);
+    expect(rightsOf({ groups: { 0: 'readers' } }, rights).scopes.size).toBe(1);
+  });
+
   test('members that every object has are no claims', () => {
     const rights = [
       { ...of('*', 'users:read', '*'), claim: ['constructor', 'name'] },
@@ -311,6 +322,12 @@ describe('what claims come to', () => {
       scopes: new Set([read]),
       realms: new Set([REALM, OTHER]),
     });
+    for (const rights of [
+      [of('a', read, here), of('b', read, '*')],
+      [of('a', read, '*'), of('b', read, here)],
+    ]) {
+      expect(rightsOf(claims, rights)).toEqual({ scopes: new Set([read]), realms: '*' });
+    }
     expect(rightsOf(claims, [of('a', read, '*'), of('b', 'users:write', here)])).toEqual({
       scopes: new Set([read, 'users:write']),
       realms: here,

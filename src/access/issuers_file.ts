@@ -35,6 +35,7 @@ const ASYMMETRIC = [
 ] as const;
 
 const CLAIM_STEPS_MAX = 4;
+const CLAIM = { error: `must be the name of a claim, or a list of 1 to ${CLAIM_STEPS_MAX} names` };
 
 const scopes = z.string().transform((raw, context): Scopes => {
   const parsed = parseScopes(raw);
@@ -52,9 +53,13 @@ const realmId = z.string().transform((raw, context): Uuid => {
 
 const right = z
   .strictObject({
-    claim: z.union([text(255).transform((name) => [name]), z.array(text(255)).min(1).max(CLAIM_STEPS_MAX)], {
-      error: `must be the name of a claim, or a list of 1 to ${CLAIM_STEPS_MAX} names`,
-    }),
+    claim: z.union(
+      [
+        text(255).transform((name) => [name]),
+        z.array(text(255)).min(1, CLAIM.error).max(CLAIM_STEPS_MAX, CLAIM.error),
+      ],
+      CLAIM,
+    ),
     value: text(255),
     scopes,
     realms: z.union(
