@@ -42,6 +42,7 @@ const ALONE = [
 /** What runs once: the suites that choose their engine themselves, with the reason they do. */
 const ONCE: Readonly<Record<string, readonly string[]>> = {
   'is about the file of a SQLite database, beside it its key, or the copies of it': [
+    'test/backup*.test.ts',
     'test/doctor*.test.ts',
     'test/durability.test.ts',
     'test/faults_of_files.test.ts',
@@ -50,6 +51,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/keyring.test.ts',
     'test/launcher.test.ts',
     'test/releases.test.ts',
+    'test/restore*.test.ts',
   ],
   'is about how the SQLite engine does it: its migrations, plans, slots, checksums, turns, readers beside': [
     'test/cascade_turns.test.ts',

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
 import { type ExternalIssuer, parseIssuers } from './access/issuers_file.ts';
-import { proveKeyring } from './access/keyring.ts';
+import { proveAll, proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
 import {
   type MasterKeySource,
@@ -51,6 +51,9 @@ import {
   reopenEngine,
 } from './store/open.ts';
 
+export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
+export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
+export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
 export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
 export { fileOf, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
 export { pendingMigrations } from './store/pending.ts';
@@ -114,6 +117,17 @@ export async function reopenVault(settings: Settings, ambient: Ambient): Promise
 /** The keys that are given now, over no database in particular. Makes none. */
 export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring {
   return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
+}
+
+/** Throws Refusal unless the master keys of these settings are those of a database file. Makes none. */
+export async function proveKeysOf(settings: Settings, path: string, ambient: Ambient): Promise<void> {
+  const database = await inspectEngine({ engine: 'sqlite', path });
+  try {
+    const proofs = await database.accessOf().access.keyChecks();
+    if (proofs.length > 0) proveAll(givenKeyring(settings, ambient), proofs);
+  } finally {
+    await database.close();
+  }
 }
 
 /** The database of these settings, to be looked at and never written. */

@@ -290,20 +290,6 @@ test('the lines shown for import can be read', () => {
 describe('the statements an operator may paste', () => {
   const statement = (heading: string): string =>
     /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
-  test('a backup of a running service holds what was committed', async () => {
-    const service = await startService();
-    const planted = await plant(service.vault);
-    const copy = join(freshFolder(), 'backup.db');
-    const db = new Database(databaseFile(service));
-    db.run(statement('## Backups').replace('backup.db', copy));
-    db.close();
-    const found = new Database(copy, { readonly: true })
-      .query('select subject from oidc_profile_info where id = ?')
-      .get(planted.oidcLink);
-    expect(found).toEqual({ subject: planted.subject });
-    await service.stop();
-  });
-
   test('after the loss of the master key the records are served again, to new tokens', async () => {
     const before = await startService();
     const planted = await plant(before.vault);

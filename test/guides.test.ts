@@ -120,6 +120,18 @@ describe('five-minutes.md', () => {
   });
 });
 
+describe('backup-and-restore.md', () => {
+  test('its blocks lose a directory, and bring it back without the one who was erased', async () => {
+    const blocks = blocksOf('backup-and-restore.md');
+    const { written } = await paste(blocks, { PATH: `${join(ROOT, 'bin')}:${process.env.PATH}` });
+    const writtenBy = (words: string): string =>
+      written[blocks.findIndex(({ text }) => text.includes(words))] ?? '';
+    expect(writtenBy('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
+    expect(writtenBy('authrealm restore')).toContain('1 erasures were new to it; 1 users were removed again');
+    expect(writtenBy('authrealm export')).toEndWith('1\n0\n');
+  }, 60_000);
+});
+
 describe('moving-house.md', () => {
   test('its blocks move a directory that is being served, and move it back', async () => {
     const blocks = blocksOf('moving-house.md').filter(({ language }) => language === 'sh');

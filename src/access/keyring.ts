@@ -116,8 +116,14 @@ export async function proveKeyring(
 ): Promise<void> {
   if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), ambient.now());
   const proofs = await store.keyChecks();
+  proveAll(keyring, proofs);
+  keyring.follow(proofs.map(({ keyId }) => keyId));
+}
+
+/** Throws Refusal unless the keys that are given open every proof of a database. */
+export function proveAll(keyring: Keyring, proofs: readonly KeyCheck[]): void {
   const closed = proofs.filter((proof) => !opensProof(keyring, proof)).map(({ keyId }) => keyId);
-  if (closed.length === 0) return keyring.follow(proofs.map(({ keyId }) => keyId));
+  if (closed.length === 0) return;
   if (closed.length < proofs.length) throw halfChanged(closed);
   throw new Refusal(
     `the master key is not the one of this database: it is key ${keyring.keyId}, the database asks for ` +

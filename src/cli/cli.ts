@@ -11,6 +11,8 @@ import {
   type Settings,
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
+import { addArchiver } from './archiver.ts';
+import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
 import { CLIENT_SECRET_VARIABLE } from './connection.ts';
 import { addCopy } from './copy.ts';
@@ -25,6 +27,7 @@ import { addMigrate } from './migrate.ts';
 import { addPurge } from './purge.ts';
 import { addReader } from './readers.ts';
 import { addRecordCommands } from './records.ts';
+import { addRestore } from './restore.ts';
 import { addServe } from './serve.ts';
 import { nameVariables, withVariables } from './variables.ts';
 
@@ -87,10 +90,13 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addImport(program, desk, end);
   addExport(program, desk);
   addCopy(program, argv);
+  addBackup(program, desk);
+  addRestore(program, desk);
   addPurge(program, desk);
   addDemo(program, desk);
   addDoctor(program, desk, end);
   addHasher(program);
+  addArchiver(program);
   addReader(program, desk);
   addRecordCommands(program, desk, environment[CLIENT_SECRET_VARIABLE]);
   const variables = [...nameVariables(program), CLIENT_SECRET_VARIABLE];

@@ -123,7 +123,9 @@ function filesOf(settings: Settings): readonly string[] {
 function databaseFiles(path: string | undefined): readonly string[] {
   if (path === undefined) return [];
   return besides(path)
-    .filter((name) => /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued)?$/.test(rest(name, path)))
+    .filter((name) =>
+      /^(-wal|-shm|\.key|\.key\.old-.*|\.schema-[\d.]+|\.rescued|\.replaced-[^-]+)?$/.test(rest(name, path)),
+    )
     .map((name) => join(dirname(path), name));
 }
 
@@ -142,7 +144,7 @@ function rest(name: string, path: string): string {
 }
 
 /** A draft of a key file, or a copy that was not completed. */
-const LEFTOVER = /\.partial$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const LEFTOVER = /\.partial(-journal)?$|\.key\.(next-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const REHEARSAL = /^\.authrealm-/;
 
 /** What commands leave beside the database when they are killed. */

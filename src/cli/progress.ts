@@ -12,6 +12,9 @@ export interface Progress {
 
 type Stream = NodeJS.WriteStream;
 
+/** What is counted. */
+type Unit = 'records' | 'bytes';
+
 const PLAIN_EVERY_MS = 5_000;
 
 /** A bar where the stream is a terminal and the size of the work is known; elsewhere a plain line now and then. */
@@ -19,15 +22,22 @@ export function openProgress(
   total: number | undefined,
   ambient: Pick<Ambient, 'monotonic'>,
   stream: Stream,
+  unit: Unit = 'records',
 ): Progress {
   const startedAt = ambient.monotonic();
   const rate = (records: number): number =>
     Math.round(records / Math.max(0.001, (ambient.monotonic() - startedAt) / 1_000));
-  return stream.isTTY && total !== undefined ? bar(total, rate, stream) : plainLines(rate, ambient, stream);
+  return stream.isTTY && total !== undefined
+    ? bar({ total, unit }, rate, stream)
+    : plainLines(unit, rate, ambient, stream);
 }
 
-function bar(total: number, rate: (records: number) => number, stream: Stream): Progress {
-  const format = '{bar} {percentage}% | {records} records | {rate}/s | {eta_formatted} left';
+function bar(
+  { total, unit }: { readonly total: number; readonly unit: Unit },
+  rate: (done: number) => number,
+  stream: Stream,
+): Progress {
+  const format = `{bar} {percentage}% | {records} ${unit} | {rate}/s | {eta_formatted} left`;
   const single = new SingleBar(
     { format, stream, gracefulExit: false, clearOnComplete: false },
     Presets.shades_classic,
@@ -41,6 +51,7 @@ function bar(total: number, rate: (records: number) => number, stream: Stream): 
 }
 
 function plainLines(
+  unit: Unit,
   rate: (records: number) => number,
   ambient: Pick<Ambient, 'monotonic'>,
   stream: Stream,
@@ -50,7 +61,7 @@ function plainLines(
     show(records) {
       if (ambient.monotonic() - toldAt < PLAIN_EVERY_MS) return;
       toldAt = ambient.monotonic();
-      stream.write(`${records} records, ${rate(records)}/s\n`);
+      stream.write(`${records} ${unit}, ${rate(records)}/s\n`);
     },
     clear: () => undefined,
     stop: () => undefined,

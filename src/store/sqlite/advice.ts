@@ -13,6 +13,7 @@ const BUSY = /^SQLITE_(BUSY|LOCKED)/;
 
 /** What an operator does about trouble of a kind, told by the first code that fits. */
 const ADVICE: readonly (readonly [codes: RegExp, advise: (path: string | undefined) => string])[] = [
+  [/^SQLITE_READONLY_DBMOVED/, () => 'the file was moved or replaced while it was being opened: try again'],
   [/^(EACCES|EPERM|SQLITE_(READONLY|PERM|AUTH))/, permissions],
   [
     /^EROFS/,

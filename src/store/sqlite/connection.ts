@@ -40,6 +40,19 @@ export function createPrivately(path: string): void {
   }
 }
 
+/**
+ * The rows of a text that is asked once. Where a statement is left, a connection that is closed does not let go of its file
+ * before that is collected.
+ */
+export function rowsOnce<T>(db: Database, text: string): T[] {
+  const statement = db.prepare<T, []>(text);
+  try {
+    return statement.all();
+  } finally {
+    statement.finalize();
+  }
+}
+
 const BUSY = 5;
 const LOCKED = 6;
 

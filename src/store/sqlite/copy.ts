@@ -35,17 +35,22 @@ export function keepCopy(db: Database, path: string, isWanted: (copied: Database
 function withDraft(db: Database, path: string, work: (draft: string) => void): void {
   const draft = `${path}.${crypto.randomUUID()}.partial`;
   try {
-    createPrivately(draft);
-    db.prepare('vacuum into ?').run(draft);
-    syncPath(draft);
+    writeCopy(db, draft);
     work(draft);
   } finally {
     rmSync(draft, { force: true });
   }
 }
 
+/** Writes a copy under a name that nobody has: of mode 0600, on the disk, and free of what was deleted. */
+export function writeCopy(db: Database, path: string): void {
+  createPrivately(path);
+  db.run('vacuum into ?', [path]);
+  syncPath(path);
+}
+
 /** Gives the draft its name for good; answers false where the name is taken. */
-function publish(draft: string, path: string): boolean {
+export function publish(draft: string, path: string): boolean {
   try {
     linkSync(draft, path);
   } catch (error) {

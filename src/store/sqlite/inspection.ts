@@ -96,7 +96,7 @@ interface SchemaRow {
 const SCHEMA = `select type, name, sql from sqlite_schema where name not like 'sqlite_%' and name <> 'migration'`;
 
 /** Compares the schema with one that the same migrations make from nothing; not where the file has others. */
-function* schemaDifferences(db: Database, known: readonly Migration[]) {
+export function* schemaDifferences(db: Database, known: readonly Migration[]) {
   const applied = db.query<{ version: number }, []>('select version from migration').all();
   if (applied.some(({ version }) => !known.some((each) => each.version === version))) return;
   const model = new Database(':memory:');

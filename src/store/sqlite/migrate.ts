@@ -11,7 +11,7 @@ import {
   type Program,
   servesFrom,
 } from '../migrations.ts';
-import { retryWhileBusy } from './connection.ts';
+import { retryWhileBusy, rowsOnce } from './connection.ts';
 import { keepCopy } from './copy.ts';
 
 /**
@@ -54,14 +54,15 @@ export function judgeSchema(
   return judgeApplied(newestApplied(db), mode, newest, programVersion);
 }
 
-function newestApplied(db: Database): Applied | undefined {
-  const tables = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
+/** How far a database is, undefined for one without any table. Throws Refusal for one of another program. */
+export function newestApplied(db: Database): Applied | undefined {
+  const tables = rowsOnce<{ name: string }>(db, `select name from sqlite_schema where type = 'table'`);
   if (tables.length === 0) return undefined;
   const names = new Set(tables.map(({ name }) => name));
   if (!names.has('migration') || !names.has('instance')) {
     throw new Refusal('the database file belongs to another program: it has tables, but none of authrealm');
   }
-  return appliedOf(db.prepare<AppliedRow, []>('select * from migration').all());
+  return appliedOf(rowsOnce<AppliedRow>(db, 'select * from migration'));
 }
 
 const INSERT_MIGRATION =

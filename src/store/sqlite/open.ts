@@ -70,9 +70,13 @@ export function reopenSqlite(path: string): Promise<EmbeddedEngine> {
  */
 async function opening(path: string, makeReady: (db: Database) => Promise<void>): Promise<EmbeddedEngine> {
   const db = await retryWhileBusy(() => connect(path), LIMITS.startWaitMsMax);
+  // Whoever waits here may wait for a restore, which puts another file in this place.
+  const place = openPlace(path);
   try {
     await makeReady(db);
-    return await retryWhileBusy(() => engineOver(db), LIMITS.startWaitMsMax);
+    const engine = await retryWhileBusy(() => engineOver(db), LIMITS.startWaitMsMax);
+    place.prove();
+    return engine;
   } catch (error) {
     db.close(false);
     throw error;

@@ -1,0 +1,100 @@
+import { existsSync, statSync } from 'node:fs';
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { fileOf, isInMemory, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
+import type { Settings } from '../config.ts';
+import { erasuresIn } from '../directory/ledger.ts';
+import type { Erasure } from '../domain/erasure.ts';
+import { Refusal } from '../domain/fault.ts';
+import { openArchiver } from './archiver.ts';
+import { POSTGRES_TOOLS, totalOf } from './backup.ts';
+import { addDatabaseSettings, type Desk } from './cli.ts';
+import { openProgress } from './progress.ts';
+
+interface RestoreOptions {
+  readonly replace?: true;
+  readonly ledger?: string;
+  readonly manifest: boolean;
+  readonly json?: true;
+}
+
+/** `restore`: puts a backup in the place of the database. */
+export function addRestore(program: Command, desk: Desk): void {
+  addDatabaseSettings(program.command('restore').argument('<backup>', 'the file that authrealm backup made'))
+    .description(
+      'look a backup through and put it in the place of --database, without anybody who was erased',
+    )
+    .option('--replace', 'where a database is there: keep that one under another name')
+    .option('--ledger <FILE>', 'the ledger with the erasures since the backup')
+    .option('--no-manifest', 'restore a file that authrealm backup did not make')
+    .option('--json', 'write JSON')
+    .action(async (backup: string, options: RestoreOptions, command: Command) => {
+      const settings = desk.settingsOf(command);
+      const database = databaseOf(settings);
+      const erasures = await erasuresOf(options.ledger);
+      const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
+      const progress = openProgress(total, systemAmbient, process.stderr, 'bytes');
+      const restored = await restore(
+        {
+          backup,
+          database,
+          erasures,
+          replaces: options.replace === true,
+          hasManifest: options.manifest,
+          proveKeys: (path) => proveKeysOf(settings, path, systemAmbient),
+        },
+        { version: VERSION, ambient: systemAmbient },
+        openArchiver(() => undefined),
+        (done) => progress.show(done, done),
+      ).finally(progress.stop);
+      if (options.json) console.log(JSON.stringify(asJson(database, restored), null, 2));
+      else tell(database, restored, options.ledger);
+    });
+}
+
+function databaseOf({ database }: Settings): string {
+  if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
+  if (isInMemory(database)) throw new Refusal('a database in memory ends with its process: name a file');
+  return fileOf(database) as string;
+}
+
+async function erasuresOf(ledger: string | undefined): Promise<readonly Erasure[]> {
+  if (ledger === undefined) return [];
+  if (!existsSync(ledger)) throw new Refusal(`there is no ledger ${ledger}`);
+  return erasuresIn(Bun.file(ledger).stream(), ledger);
+}
+
+function asJson(path: string, { examined, takenAt, erased, aside, isOldUnread }: Restored) {
+  const { schema, storeId, rows } = examined;
+  return {
+    path,
+    taken_at: takenAt ?? null,
+    schema,
+    store_id: storeId,
+    rows,
+    erasures_applied: erased.applied,
+    users_erased: erased.users,
+    replaced: aside ?? null,
+    replaced_unread: isOldUnread,
+  };
+}
+
+function tell(path: string, restored: Restored, ledger: string | undefined): void {
+  const { examined, takenAt, erased, aside, isOldUnread } = restored;
+  console.log(`${path}: ${totalOf(examined.rows)} rows, schema ${examined.schema}${since(takenAt)}`);
+  if (aside !== undefined) console.log(`the database that was there is ${aside}`);
+  console.log(`${erased.applied} erasures were new to it; ${erased.users} users were removed again`);
+  if (isOldUnread)
+    console.log(
+      'the database that was there could not be read: what was erased since is in the ledger alone',
+    );
+  if (ledger === undefined)
+    console.log('no --ledger was given: erasures that only the ledger knows were not applied');
+  console.log(
+    'clients, secrets and signing keys are those of the backup: disable, rotate and withdraw again what was since',
+  );
+}
+
+function since(takenAt: string | undefined): string {
+  return takenAt === undefined ? '' : `, as of ${takenAt}`;
+}

@@ -1,0 +1,136 @@
+import { Database } from 'bun:sqlite';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { systemAmbient } from '../src/ambient.ts';
+import { type Archiver, openVault, VERSION } from '../src/app.ts';
+import { readSettings } from '../src/config.ts';
+import type { Uuid } from '../src/domain/id.ts';
+import { RESOURCES } from '../src/domain/resources.ts';
+import { runErrand } from '../src/store/backups/archiver.ts';
+import type { Examined } from '../src/store/backups/examination.ts';
+import { type Restored, type RestoreOrder, restore } from '../src/store/backups/restoration.ts';
+import { freshFolder, type Planted, plant } from './kit.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+
+export const program = { version: VERSION, ambient: systemAmbient };
+
+/** Does its errands here, where the commands have a process for each. */
+export const archiver: Archiver = {
+  copy: async (from, to) => void runErrand({ does: 'copy', from, to }),
+  examine: async (path, programVersion) => runErrand({ does: 'examine', path, programVersion }) as Examined,
+};
+
+/** Runs a command on a database file; standard error is a sentence, or nothing. */
+export function runOn(path: string, ...words: readonly string[]) {
+  return runCommand([AUTHREALM, ...words, '--database', `sqlite:${path}`]);
+}
+
+/** A database with so many users and their links, which nobody has open. */
+export async function storedDatabase(
+  users: number,
+): Promise<{ readonly path: string; readonly planted: readonly Planted[] }> {
+  const path = join(freshFolder(), 'stored.db');
+  return { path, planted: await plantMore(path, users) };
+}
+
+/** Plants more users in it, of a realm of their own. Nobody has open what is there afterwards. */
+export async function plantMore(path: string, users: number): Promise<readonly Planted[]> {
+  // The engine lets go of a file when its last statement is collected, so nobody has only the copy open.
+  const made = join(freshFolder(), 'made.db');
+  for (const ending of ['', '.key']) if (existsSync(path + ending)) renameSync(path + ending, made + ending);
+  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemAmbient);
+  const first = await plant(vault);
+  const { realm, oidcProfile, passwordProfile } = first;
+  const rest: Planted[] = [];
+  while (rest.length < users - 1) rest.push(await plant(vault, { realm, oidcProfile, passwordProfile }));
+  await vault.engine.close();
+  rowsOf(made, ['pragma wal_checkpoint(truncate)']);
+  for (const ending of ['', '.key']) copyFileSync(made + ending, path + ending);
+  return [first, ...rest];
+}
+
+/** What each of these statements answers. Lets go of the file at once. */
+export function rowsOf(path: string, statements: readonly string[]): Record<string, unknown>[][] {
+  const db = new Database(path, { readwrite: true });
+  try {
+    return statements.map((sql) => {
+      const statement = db.prepare<Record<string, unknown>, []>(sql);
+      try {
+        return statement.all();
+      } finally {
+        statement.finalize();
+      }
+    });
+  } finally {
+    db.close(true);
+  }
+}
+
+const TABLES = `select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`;
+
+/** Every row of a database, table by table, in one order. */
+export function contentOf(path: string): Readonly<Record<string, readonly string[]>> {
+  const names = (rowsOf(path, [TABLES])[0] ?? []).map(({ name }) => String(name));
+  const found = rowsOf(
+    path,
+    names.map((name) => `select * from ${name}`),
+  );
+  return Object.fromEntries(
+    names.map((name, at) => [name, (found[at] ?? []).map((row) => JSON.stringify(row)).sort()]),
+  );
+}
+
+/** The identifiers of all records in a database. */
+export function recordsIn(path: string): ReadonlySet<string> {
+  const content = contentOf(path);
+  const ids = RESOURCES.flatMap(({ table, parent }) =>
+    (content[table] ?? []).map((row) => JSON.parse(row)[parent ? 'id' : 'realm_id'] as Uuid),
+  );
+  return new Set(ids);
+}
+
+/** The files of a folder with their bytes. */
+export function filesIn(folder: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    readdirSync(folder)
+      .sort()
+      .map((name) => [name, Bun.hash(readFileSync(join(folder, name))).toString(36)]),
+  );
+}
+
+/** Turns bits of one byte of a file over. */
+export function flip(path: string, at: number): void {
+  const file = openSync(path, 'r+');
+  const byte = Buffer.alloc(1);
+  readSync(file, byte, 0, 1, at);
+  writeSync(file, Buffer.of((byte[0] ?? 0) ^ 0x41), 0, 1, at);
+  closeSync(file);
+}
+
+/** Restores over a database in this process. */
+export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>) {
+  const whole = { replaces: true, hasManifest: true, erasures: [], proveKeys: async () => undefined };
+  return restore({ ...whole, ...order }, program, archiver, () => undefined);
+}
+
+/** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */
+export async function refusalOfRestoring(
+  order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>,
+): Promise<string> {
+  const folder = dirname(order.database);
+  const before = filesIn(folder);
+  const outcome: Restored | Error = await restoring(order).catch((error: Error) => error);
+  if (!(outcome instanceof Error)) throw new Error('it was restored');
+  if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('it left traces');
+  return outcome.message;
+}

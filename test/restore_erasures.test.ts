@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { EXIT } from '../src/cli/cli.ts';
+import { erasuresIn } from '../src/directory/ledger.ts';
+import type { Erasure } from '../src/domain/erasure.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import { backUp } from '../src/store/backups/backup.ts';
+import { applyErasures } from '../src/store/backups/erasures.ts';
+import { archiver, contentOf, program, recordsIn, runOn, rowsOf, storedDatabase } from './archive.ts';
+import { disagreements } from '../prove/agreement.ts';
+import { freshFolder, type Planted } from './kit.ts';
+
+const lineOf = ({ realm, user }: Pick<Planted, 'realm' | 'user'>, at: number): string =>
+  JSON.stringify({ kind: 'erasure', realm_id: realm, user_id: user, at: new Date(at).toISOString(), seq: 7 });
+
+const CHECKPOINT = JSON.stringify({ kind: 'checkpoint', realm_id: null, seq: 9, tag: 'x' });
+
+async function backedUp(users: number) {
+  const { path, planted } = await storedDatabase(users);
+  const backup = join(freshFolder(), 'taken.db');
+  await backUp(path, { file: backup }, program, archiver);
+  return { path, planted, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
+}
+
+describe('who was erased after the backup', () => {
+  test('does not come back: no byte of what a person is known by, no record below, and the changes say so', async () => {
+    const { path, planted, backup, ledger } = await backedUp(40);
+    const gone = planted.filter((_, at) => at % 3 === 0);
+    const staying = planted.filter((_, at) => at % 3 !== 0);
+    const now = program.ambient.now();
+    writeFileSync(ledger, `${[CHECKPOINT, ...gone.map((each) => lineOf(each, now)), CHECKPOINT].join('\n')}\n`);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
+    expect(code).toBe(EXIT.done);
+    expect(JSON.parse(stdout)).toMatchObject({ erasures_applied: gone.length, users_erased: gone.length });
+    const bytes = readFileSync(path);
+    const known = readFileSync(backup);
+    for (const { subject, username } of gone)
+      for (const text of [subject, username]) expect([known.includes(text), bytes.includes(text)]).toEqual([true, false]);
+    for (const { subject, username } of staying)
+      for (const text of [subject, username]) expect(bytes.includes(text)).toBe(true);
+    const there = recordsIn(path);
+    for (const { user, oidcLink, passwordLink } of gone)
+      for (const id of [user, oidcLink, passwordLink]) expect(there.has(id)).toBe(false);
+    expect(disagreements(path)).toEqual([]);
+    expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
+  }, 30_000);
+
+  test('is applied once: what the backup knows of leaves whoever has the identifier now', async () => {
+    const { path, planted } = await storedDatabase(3);
+    const [first, second] = planted as [Planted, Planted];
+    const at = program.ambient.now();
+    const erasures: Erasure[] = [{ realm: first.realm, user: first.user, at }];
+    expect(await applyErasures(path, erasures, program)).toEqual({ applied: 1, users: 1 });
+    expect(recordsIn(path).has(second.user)).toBe(true);
+    const again = await applyErasures(path, erasures, program);
+    expect(again.users).toBe(0);
+  });
+
+  test('goes with all there is below, however much, and with what is remembered of it', async () => {
+    const { path, planted } = await storedDatabase(1);
+    const [only] = planted as [Planted];
+    const { realm, user, oidcProfile } = only;
+    const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({
+      type: 'user_authentication_oidc_profile_info',
+      realm_id: realm,
+      user_id: user,
+      id: crypto.randomUUID(),
+      subject: `more-${at}`,
+      issuer: 'https://login.example.com/',
+      oidc_profile_id: oidcProfile,
+    }));
+    const file = join(freshFolder(), 'more.jsonl');
+    writeFileSync(file, more.map((line) => JSON.stringify(line)).join('\n'));
+    const brought = await runOn(path, 'import', file);
+    expect([brought.code, brought.stderr]).toEqual([EXIT.done, expect.anything()]);
+    rowsOf(path, [
+      `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
+    ]);
+    await applyErasures(path, [{ realm, user, at: program.ambient.now() }], program);
+    const content = contentOf(path);
+    for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
+      expect([table, content[table]]).toEqual([table, []]);
+  }, 30_000);
+
+  test('who is not in the backup is no trouble', async () => {
+    const { path, planted, backup, ledger } = await backedUp(1);
+    const stranger = { realm: planted[0]?.realm, user: crypto.randomUUID() } as unknown as Planted;
+    writeFileSync(ledger, lineOf(stranger, program.ambient.now()));
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
+    expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('0 users were removed again')]);
+  });
+});
+
+describe('a ledger', () => {
+  const id = '11111111-1111-4111-8111-111111111111';
+  const line = (more: object) =>
+    JSON.stringify({ kind: 'erasure', realm_id: id, user_id: id, at: '2026-11-21T19:00:00.000Z', ...more });
+
+  async function* chunks(text: string): AsyncGenerator<Uint8Array> {
+    // In pieces, so that lines cross them.
+    for (let from = 0; from < text.length; from += 50) yield Buffer.from(text.slice(from, from + 50));
+  }
+
+  test('tells each user once, as of the last time, whatever else it holds', async () => {
+    const text = [
+      CHECKPOINT,
+      line({ at: '2026-11-21T19:00:00.000Z' }),
+      '',
+      line({ at: '2026-11-22T19:00:00Z', realm_id: id.toUpperCase() }),
+      line({ at: '2026-11-20T19:00:00.123456Z' }),
+      '{"kind":"something to come","realm_id":7}',
+    ].join('\n');
+    expect(await erasuresIn(chunks(text), 'l')).toEqual([
+      { realm: id, user: id, at: Date.parse('2026-11-22T19:00:00Z') },
+    ] as unknown as Erasure[]);
+    expect(await erasuresIn(chunks(''), 'l')).toEqual([]);
+  });
+
+  test.each([
+    ['cut by a crash', line({}).slice(0, -20)],
+    ['no JSON', 'erasure'],
+    ['no object', '["erasure"]'],
+    ['null', 'null'],
+    ['without a kind', '{}'],
+    ['without a user', line({ user_id: undefined })],
+    ['of a user that is no identifier', line({ user_id: 'jane' })],
+    ['without an instant', line({ at: undefined })],
+    ['with an instant of no zone', line({ at: '2026-11-21T19:00:00' })],
+    ['with an instant that never was', line({ at: '2026-13-41T19:00:00Z' })],
+    ['that is too long', line({ note: 'x'.repeat(LIMITS.importLineBytesMax) })],
+  ])('with a line %s is refused, by its number', async (_name, broken) => {
+    const reading = erasuresIn(chunks([CHECKPOINT, broken, line({})].join('\n')), 'ledger.jsonl');
+    await expect(reading).rejects.toThrow(/^line 2 of the ledger ledger\.jsonl cannot be read/);
+  });
+
+  test('that is refused or not there leaves everything as it is', async () => {
+    const { path, backup, ledger } = await backedUp(1);
+    const before = contentOf(path);
+    const missing = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
+    expect([missing.code, missing.stderr]).toEqual([EXIT.failed, expect.stringMatching(/there is no ledger/)]);
+    writeFileSync(ledger, '{"kind":"erasure"');
+    const torn = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
+    expect([torn.code, torn.stderr]).toEqual([EXIT.failed, expect.stringMatching(/line 1 of the ledger/)]);
+    expect(contentOf(path)).toEqual(before);
+  });
+});
