@@ -17,6 +17,7 @@ import { readSettings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { runErrand } from '../src/store/backups/archiver.ts';
+import { backUp } from '../src/store/backups/backup.ts';
 import type { Examined } from '../src/store/backups/examination.ts';
 import { type Restored, type RestoreOrder, restore } from '../src/store/backups/restoration.ts';
 import { freshFolder, type Planted, plant } from './kit.ts';
@@ -27,7 +28,8 @@ export const program = { version: VERSION, ambient: systemAmbient };
 /** Does its errands here, where the commands have a process for each. */
 export const archiver: Archiver = {
   copy: async (from, to) => void runErrand({ does: 'copy', from, to }),
-  examine: async (path, programVersion) => runErrand({ does: 'examine', path, programVersion }) as Examined,
+  examine: async (path, called, programVersion) =>
+    runErrand({ does: 'examine', path, called, programVersion }) as Examined,
 };
 
 /** Runs a command on a database file; standard error is a sentence, or nothing. */
@@ -133,4 +135,28 @@ export async function refusalOfRestoring(
   if (!(outcome instanceof Error)) throw new Error('it was restored');
   if (!Bun.deepEquals(filesIn(folder), before)) throw new Error('it left traces');
   return outcome.message;
+}
+
+/** A database, a backup of it, and users that came after the backup. */
+export interface Rehearsed {
+  readonly path: string;
+  readonly backup: string;
+  readonly before: readonly Planted[];
+  readonly later: readonly Planted[];
+}
+
+export async function rehearsed(users = 5): Promise<Rehearsed> {
+  const { path, planted } = await storedDatabase(users);
+  const backup = join(freshFolder(), 'taken.db');
+  await backUp(path, { file: backup }, program, archiver);
+  return { path, backup, before: planted, later: await plantMore(path, 2) };
+}
+
+/** Another one like it, to be spoilt. */
+export function copied({ path, backup }: Rehearsed): { readonly database: string; readonly backup: string } {
+  const database = join(freshFolder(), 'stored.db');
+  for (const ending of ['', '.key']) copyFileSync(path + ending, database + ending);
+  const taken = join(freshFolder(), 'taken.db');
+  for (const ending of ['', '.json']) copyFileSync(backup + ending, taken + ending);
+  return { database, backup: taken };
 }

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, test, setDefaultTimeout } from 'bun:test';
 import {
   copyFileSync,
   mkdirSync,
@@ -18,6 +18,8 @@ import { backupName } from '../src/store/backups/shelf.ts';
 import { archiver, contentOf, plantMore, program, runOn, storedDatabase } from './archive.ts';
 import { databaseFile, freshFolder, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
+
+setDefaultTimeout(120_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 
@@ -244,5 +246,5 @@ describe('interrupted', () => {
       }
     }
     expect(killed).toBeGreaterThan(0);
-  }, 60_000);
+  });
 });

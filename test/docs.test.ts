@@ -15,7 +15,7 @@ import { openApiDocument } from '../src/http/openapi.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { operationsOf } from './document_caller.ts';
 import type { JsonObject } from './json_schema.ts';
-import { databaseFile, freshFolder, oidcPath, plant, startService } from './kit.ts';
+import { databaseFile, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

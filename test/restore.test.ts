@@ -1,12 +1,10 @@
 import { Database } from 'bun:sqlite';
-import { beforeAll, describe, expect, test } from 'bun:test';
+import { beforeAll, describe, expect, test, setDefaultTimeout } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
-  linkSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -16,51 +14,24 @@ import {
 import { dirname, join } from 'node:path';
 import { chanceOf } from '../prove/chance.ts';
 import { EXIT } from '../src/cli/cli.ts';
-import { backUp } from '../src/store/backups/backup.ts';
-import { holdDatabase } from '../src/store/backups/hold.ts';
-import { holdersOf } from '../src/store/backups/holders.ts';
-import { replace } from '../src/store/backups/swap.ts';
 import {
-  archiver,
   contentOf,
+  copied,
   filesIn,
   flip,
-  plantMore,
-  program,
+  type Rehearsed,
   recordsIn,
   refusalOfRestoring,
+  rehearsed,
   restoring,
   runOn,
-  storedDatabase,
 } from './archive.ts';
-import { freshFolder, type Planted } from './kit.ts';
+import { freshFolder } from './kit.ts';
 import { AUTHREALM, start } from './processes.ts';
 
+setDefaultTimeout(120_000);
+
 const SENTENCE = /^authrealm: .*\n$/;
-
-/** A database, a backup of it, and users that came after the backup. */
-interface Rehearsed {
-  readonly path: string;
-  readonly backup: string;
-  readonly before: readonly Planted[];
-  readonly later: readonly Planted[];
-}
-
-async function rehearsed(users = 5): Promise<Rehearsed> {
-  const { path, planted } = await storedDatabase(users);
-  const backup = join(freshFolder(), 'taken.db');
-  await backUp(path, { file: backup }, program, archiver);
-  return { path, backup, before: planted, later: await plantMore(path, 2) };
-}
-
-/** Another one like it, to be spoilt. */
-function copied({ path, backup }: Rehearsed): { readonly database: string; readonly backup: string } {
-  const database = join(freshFolder(), 'stored.db');
-  for (const ending of ['', '.key']) copyFileSync(path + ending, database + ending);
-  const taken = join(freshFolder(), 'taken.db');
-  for (const ending of ['', '.json']) copyFileSync(backup + ending, taken + ending);
-  return { database, backup: taken };
-}
 
 let whole: Rehearsed;
 beforeAll(async () => {
@@ -84,7 +55,7 @@ describe('a restore', () => {
     const there = recordsIn(path);
     expect(before.every(({ oidcLink }) => there.has(oidcLink))).toBe(true);
     expect(later.some(({ oidcLink }) => there.has(oidcLink))).toBe(false);
-  }, 20_000);
+  });
 
   test('goes where no database is, given its key; a link to the place is followed', async () => {
     const { path, backup } = await rehearsed();
@@ -119,7 +90,7 @@ describe('a restore', () => {
     const again = await restoring({ backup, database: link });
     expect(dirname(again.aside ?? '')).toBe(dirname(fresh));
     expect(readdirSync(dirname(link))).toEqual(['link.db']);
-  }, 20_000);
+  });
 
   test('of an older release is served, its schema brought up by the next start', async () => {
     const release = join(import.meta.dir, 'fixtures/releases/0.1.0/authrealm.db');
@@ -129,7 +100,7 @@ describe('a restore', () => {
     expect([code, stderr]).toEqual([EXIT.done, '']);
     expect((await runOn(database, 'migrate')).code).toBe(EXIT.done);
     expect((await runOn(database, 'doctor')).stdout).toContain('healthy');
-  }, 20_000);
+  });
 });
 
 describe('a backup that is not what it was', () => {
@@ -143,7 +114,7 @@ describe('a backup that is not what it was', () => {
       const told = await refusalOfRestoring({ database, backup, hasManifest: false });
       expect(told).toMatch(length === 0 ? /no SQLite database/ : /its own header says .* it was cut/);
     }
-  }, 60_000);
+  });
 
   test('with any byte turned over, it is refused', async () => {
     const { database, backup } = copied(whole);
@@ -159,7 +130,7 @@ describe('a backup that is not what it was', () => {
       flip(backup, at);
     }
     await restoring({ database, backup });
-  }, 60_000);
+  });
 
   test('without its manifest, what the engine can tell of damage is refused', async () => {
     const { database, backup } = copied(whole);
@@ -171,7 +142,7 @@ describe('a backup that is not what it was', () => {
       writeFileSync(backup, spoilt);
       expect(await refusalOfRestoring({ database, backup, hasManifest: false })).toMatch(/damaged/);
     }
-  }, 60_000);
+  });
 
   test('without a manifest, or with one of another file, it is refused', async () => {
     const { database, backup } = copied(whole);
@@ -197,7 +168,7 @@ describe('a backup that is not what it was', () => {
       spoil(change);
       expect(await refusalOfRestoring({ database, backup })).toMatch(/does not hold what its manifest says/);
     }
-  }, 30_000);
+  });
 
   const foreign: [string, RegExp, (db: Database) => void][] = [
     ['a newer schema', /install authrealm 9\.0\.0 or newer/, newerSchema],
@@ -286,7 +257,7 @@ describe('the database in place', () => {
     expect(readdirSync(dirname(database))).toEqual(names);
     expect(await running.stop()).toBe(0);
     expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
-  }, 20_000);
+  });
 
   test.each(['delete', 'wal'])(
     'is not touched while a lock is held on it (%s), whoever holds it',
@@ -353,85 +324,3 @@ async function refusalMessage(order: Parameters<typeof restoring>[0]): Promise<s
   const outcome = await restoring(order).catch((error: Error) => error);
   return outcome instanceof Error ? outcome.message : 'restored';
 }
-
-/** Runs a command, and whether it was still running after so many milliseconds: then it was killed. */
-async function isKilled(wait: number, words: readonly string[]): Promise<boolean> {
-  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'ignore', 'ignore'] });
-  const timer = setTimeout(() => child.kill('SIGKILL'), wait);
-  await child.exited;
-  clearTimeout(timer);
-  return child.signalCode === 'SIGKILL';
-}
-
-/** Names under which a database was kept that another one took the place of. */
-function asides(database: string): readonly string[] {
-  return readdirSync(dirname(database)).filter((name) => name.includes('.replaced-'));
-}
-
-describe('killed', () => {
-  test('at any moment, there is the old database or the new one, complete, and the same command ends it', async () => {
-    const { database, backup } = copied(whole);
-    const [old, taken] = [contentOf(database), contentOf(backup)];
-    const pristine = readFileSync(database);
-    let killed = 0;
-    for (let wait = 30; wait < 480; wait += 15) {
-      writeFileSync(database, pristine);
-      if (await isKilled(wait, ['restore', backup, '--replace', '--database', `sqlite:${database}`]))
-        killed += 1;
-      for (const ending of ['-wal', '-shm', '-journal']) expect(existsSync(database + ending)).toBe(false);
-      const found = contentOf(database);
-      expect(Bun.deepEquals(found, old) || Bun.deepEquals(found, taken)).toBe(true);
-      for (const name of asides(database)) rmSync(join(dirname(database), name));
-    }
-    expect(killed).toBeGreaterThan(3);
-    expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
-    expect(contentOf(database)).toEqual(taken);
-  }, 60_000);
-
-  test('between the second name of the old database and the new one in its place, no name is left too many', async () => {
-    const { database, backup } = copied(whole);
-    linkSync(database, `${database}.replaced-20261121T000000.000Z`);
-    const other = `${database}.replaced-20261120T000000.000Z`;
-    copyFileSync(database, other);
-    const { aside } = await restoring({ database, backup });
-    expect([...asides(database)].sort()).toEqual(
-      [other, aside ?? ''].map((path) => path.slice(dirname(path).length + 1)).sort(),
-    );
-  });
-});
-
-describe('whoever opens the database meanwhile', () => {
-  test('waits, and gets the new one, or is told to try again; nothing of the old one is left beside it', async () => {
-    const { database, backup } = copied(whole);
-    const complete = join(dirname(database), 'complete.db');
-    copyFileSync(backup, complete);
-    const hold = holdDatabase(database);
-    const words = ['--database', `sqlite:${database}`];
-    const opening = Array.from({ length: 3 }, () => start([AUTHREALM, 'client', 'list', '--json', ...words]));
-    // Each tries again and again, and has the file open every time.
-    const seen = new Set<number>();
-    while (opening.some(({ process: { pid } }) => !seen.has(pid)))
-      for (const { pid } of holdersOf(database) ?? []) seen.add(pid);
-    const aside = replace(database, complete, program.ambient.now());
-    const inode = statSync(database).ino;
-    hold.release();
-    for (const { process: child, output } of opening) {
-      const code = await child.exited;
-      if (code !== EXIT.done)
-        expect(output()).toMatch(/moved or replaced while it was|moved, removed or replaced/);
-    }
-    expect(statSync(database).ino).toBe(inode);
-    expect(contentOf(database)).toEqual(contentOf(backup));
-    expect(contentOf(aside)).toEqual(contentOf(whole.path));
-    expect(readdirSync(dirname(database)).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([]);
-  }, 30_000);
-
-  test('and lets go of it again where the restore is refused in the end', async () => {
-    const { database } = copied(whole);
-    holdDatabase(database).release();
-    const moved = `${database}.moved`;
-    renameSync(database, moved);
-    renameSync(moved, database);
-    expect((await runOn(database, 'client', 'list')).code).toBe(EXIT.done);
-  });
-});

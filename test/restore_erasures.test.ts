@@ -1,15 +1,17 @@
-import { describe, expect, test } from 'bun:test';
+import { describe, expect, test, setDefaultTimeout } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { disagreements } from '../prove/agreement.ts';
 import { EXIT } from '../src/cli/cli.ts';
 import { erasuresIn } from '../src/directory/ledger.ts';
 import type { Erasure } from '../src/domain/erasure.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { applyErasures } from '../src/store/backups/erasures.ts';
-import { archiver, contentOf, program, recordsIn, runOn, rowsOf, storedDatabase } from './archive.ts';
-import { disagreements } from '../prove/agreement.ts';
+import { archiver, contentOf, program, recordsIn, rowsOf, runOn, storedDatabase } from './archive.ts';
 import { freshFolder, type Planted } from './kit.ts';
+
+setDefaultTimeout(120_000);
 
 const lineOf = ({ realm, user }: Pick<Planted, 'realm' | 'user'>, at: number): string =>
   JSON.stringify({ kind: 'erasure', realm_id: realm, user_id: user, at: new Date(at).toISOString(), seq: 7 });
@@ -29,14 +31,18 @@ describe('who was erased after the backup', () => {
     const gone = planted.filter((_, at) => at % 3 === 0);
     const staying = planted.filter((_, at) => at % 3 !== 0);
     const now = program.ambient.now();
-    writeFileSync(ledger, `${[CHECKPOINT, ...gone.map((each) => lineOf(each, now)), CHECKPOINT].join('\n')}\n`);
+    writeFileSync(
+      ledger,
+      `${[CHECKPOINT, ...gone.map((each) => lineOf(each, now)), CHECKPOINT].join('\n')}\n`,
+    );
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
     expect(code).toBe(EXIT.done);
     expect(JSON.parse(stdout)).toMatchObject({ erasures_applied: gone.length, users_erased: gone.length });
     const bytes = readFileSync(path);
     const known = readFileSync(backup);
     for (const { subject, username } of gone)
-      for (const text of [subject, username]) expect([known.includes(text), bytes.includes(text)]).toEqual([true, false]);
+      for (const text of [subject, username])
+        expect([known.includes(text), bytes.includes(text)]).toEqual([true, false]);
     for (const { subject, username } of staying)
       for (const text of [subject, username]) expect(bytes.includes(text)).toBe(true);
     const there = recordsIn(path);
@@ -44,7 +50,7 @@ describe('who was erased after the backup', () => {
       for (const id of [user, oidcLink, passwordLink]) expect(there.has(id)).toBe(false);
     expect(disagreements(path)).toEqual([]);
     expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
-  }, 30_000);
+  });
 
   test('is applied once: what the backup knows of leaves whoever has the identifier now', async () => {
     const { path, planted } = await storedDatabase(3);
@@ -64,7 +70,7 @@ describe('who was erased after the backup', () => {
     const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({
       type: 'user_authentication_oidc_profile_info',
       realm_id: realm,
-      user_id: user,
+      user_authentication_info_id: user,
       id: crypto.randomUUID(),
       subject: `more-${at}`,
       issuer: 'https://login.example.com/',
@@ -73,7 +79,7 @@ describe('who was erased after the backup', () => {
     const file = join(freshFolder(), 'more.jsonl');
     writeFileSync(file, more.map((line) => JSON.stringify(line)).join('\n'));
     const brought = await runOn(path, 'import', file);
-    expect([brought.code, brought.stderr]).toEqual([EXIT.done, expect.anything()]);
+    expect(brought.code).toBe(EXIT.done);
     rowsOf(path, [
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
@@ -81,7 +87,7 @@ describe('who was erased after the backup', () => {
     const content = contentOf(path);
     for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
       expect([table, content[table]]).toEqual([table, []]);
-  }, 30_000);
+  });
 
   test('who is not in the backup is no trouble', async () => {
     const { path, planted, backup, ledger } = await backedUp(1);
@@ -138,7 +144,10 @@ describe('a ledger', () => {
     const { path, backup, ledger } = await backedUp(1);
     const before = contentOf(path);
     const missing = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
-    expect([missing.code, missing.stderr]).toEqual([EXIT.failed, expect.stringMatching(/there is no ledger/)]);
+    expect([missing.code, missing.stderr]).toEqual([
+      EXIT.failed,
+      expect.stringMatching(/there is no ledger/),
+    ]);
     writeFileSync(ledger, '{"kind":"erasure"');
     const torn = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
     expect([torn.code, torn.stderr]).toEqual([EXIT.failed, expect.stringMatching(/line 1 of the ledger/)]);

@@ -64,7 +64,7 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
         clearInterval(timer);
       }
     },
-    examine: (path, programVersion) => run({ does: 'examine', path, programVersion }),
+    examine: (path, called, programVersion) => run({ does: 'examine', path, called, programVersion }),
   };
 }
 

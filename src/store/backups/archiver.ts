@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite';
+import { Refusal } from '../../domain/fault.ts';
 import { refusalOf } from '../advice.ts';
 import { writeCopy } from '../sqlite/copy.ts';
 import { type Examined, examine } from './examination.ts';
@@ -6,12 +7,13 @@ import { type Examined, examine } from './examination.ts';
 /** What takes long, and is asked of a process of its own: it can be ended then, and somebody sees how far it is. */
 export type Errand =
   | { readonly does: 'copy'; readonly from: string; readonly to: string }
-  | { readonly does: 'examine'; readonly path: string; readonly programVersion: string };
+  | { readonly does: 'examine'; readonly path: string; readonly called: string; readonly programVersion: string };
 
 /** Has an errand done elsewhere. Rejects with the Refusal that it ended with. */
 export interface Archiver {
   copy(from: string, to: string): Promise<void>;
-  examine(path: string, programVersion: string): Promise<Examined>;
+  /** `called` is what a refusal begins with: the path may be that of a draft. */
+  examine(path: string, called: string, programVersion: string): Promise<Examined>;
 }
 
 /** How long a copy waits for a log that is being recovered. */
@@ -19,12 +21,22 @@ const WAIT_MS = 5_000;
 
 /** Does an errand. Throws Refusal. */
 export function runErrand(errand: Errand): Examined | undefined {
+  if (errand.does === 'examine') return examineNamed(errand);
   try {
-    if (errand.does === 'examine') return examine(errand.path, errand.programVersion);
     copyLive(errand.from, errand.to);
-    return undefined;
   } catch (error) {
-    throw refusalOf(error, errand.does === 'copy' ? errand.from : errand.path);
+    throw refusalOf(error, errand.from);
+  }
+  return undefined;
+}
+
+function examineNamed({ path, called, programVersion }: Extract<Errand, { does: 'examine' }>): Examined {
+  try {
+    return examine(path, programVersion);
+  } catch (error) {
+    const refusal = refusalOf(error, path);
+    if (!(refusal instanceof Refusal)) throw error;
+    throw new Refusal(`${called}: ${refusal.message}`, { cause: error });
   }
 }
 

@@ -39,7 +39,11 @@ export async function backUp(
   return withDrafts(path, ambient, async (folder) => {
     const draft = join(folder, 'draft.db');
     await archiver.copy(database, draft);
-    const examined = await said(database, archiver.examine(draft, version));
+    const examined = await archiver.examine(
+      draft,
+      `the copy of ${database} is no backup, and was removed`,
+      version,
+    );
     const sha256 = await hashFile(draft);
     const made = { path, bytes: statSync(draft).size, sha256, takenAt, program: version, ...examined };
     const manifest = manifestOf(made);
@@ -72,14 +76,4 @@ function publishBoth(draft: string, path: string): void {
 
 function taken(name: string): Refusal {
   return new Refusal(`${name} is there already, and nothing is overwritten: name another file`);
-}
-
-/** What is wrong with the copy is wrong with the database. */
-async function said<T>(database: string, examining: Promise<T>): Promise<T> {
-  try {
-    return await examining;
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    throw new Refusal(`the copy of ${database} is no backup, and was removed: ${error.message}`);
-  }
 }

@@ -61,11 +61,10 @@ export async function restore(
   return withDrafts(path, program.ambient, async (folder) => {
     const draft = join(folder, 'restored.db');
     await fetchBackup({ backup, draft, manifest }, onBytes);
-    const examined = await naming(backup, async () => {
-      const found = await archiver.examine(draft, program.version);
-      if (manifest) proveSame(manifest, found);
+    const examined = await archiver.examine(draft, `the backup ${backup}`, program.version);
+    await naming(backup, async () => {
+      if (manifest) proveSame(manifest, examined);
       await order.proveKeys(draft);
-      return found;
     });
     const hold = takeHold(path);
     try {
@@ -161,9 +160,9 @@ function proveSame(manifest: Manifest, { schema, storeId, rows }: Examined): voi
 }
 
 /** Runs what speaks of a file without naming it, or by another name. */
-async function naming<T>(backup: string, work: () => Promise<T>): Promise<T> {
+async function naming(backup: string, work: () => Promise<void>): Promise<void> {
   try {
-    return await work();
+    await work();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     throw new Refusal(`the backup ${backup}: ${error.message}`, { cause: error });
@@ -203,5 +202,5 @@ async function eraseAgain(
   } finally {
     db.close(false);
   }
-  return { path, erased, examined: await archiver.examine(path, program.version) };
+  return { path, erased, examined: await archiver.examine(path, 'what was restored', program.version) };
 }
