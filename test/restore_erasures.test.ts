@@ -1,4 +1,4 @@
-import { describe, expect, test, setDefaultTimeout } from 'bun:test';
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { disagreements } from '../prove/agreement.ts';

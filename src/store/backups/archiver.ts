@@ -7,7 +7,12 @@ import { type Examined, examine } from './examination.ts';
 /** What takes long, and is asked of a process of its own: it can be ended then, and somebody sees how far it is. */
 export type Errand =
   | { readonly does: 'copy'; readonly from: string; readonly to: string }
-  | { readonly does: 'examine'; readonly path: string; readonly called: string; readonly programVersion: string };
+  | {
+      readonly does: 'examine';
+      readonly path: string;
+      readonly called: string;
+      readonly programVersion: string;
+    };
 
 /** Has an errand done elsewhere. Rejects with the Refusal that it ended with. */
 export interface Archiver {
