@@ -37,7 +37,7 @@ beforeAll(async () => {
   // Named as a key of the first issuer is: the issuer decides, not the name.
   others = await makePair('one');
   bare = await makePair('bare');
-  const { alg: _, ...unbound } = bare.publicJwk;
+  const { alg: _, use: __, ...unbound } = bare.publicJwk;
   acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
     kty: 'oct',
     kid: 'shared',
@@ -45,7 +45,7 @@ beforeAll(async () => {
   });
   other.publish(others.publicJwk);
   service = await startBeliever(
-    entryOf(acme, { algorithms: ['RS256', 'ES256'] }),
+    entryOf(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
     entryOf(other, { name: 'other', typ: 'JWT' }),
   );
   planted = await plant(service.vault);
@@ -71,6 +71,10 @@ const hs256 =
 const RIGHT: [string, () => Promise<string>][] = [
   ['RS256', () => by()],
   ['ES256', () => issue(elliptic, claims())],
+  [
+    'RS512 by a key that says no algorithm',
+    () => issue(bare, claims(), { alg: 'RS512' }, bare.by('SHA-512')),
+  ],
   ['RS256 by a key that says no algorithm', () => issue(bare, claims())],
   ['typ in full', () => by({}, { typ: 'application/at+jwt' })],
   ['typ in another case', () => by({}, { typ: 'AT+JWT' })],
@@ -105,8 +109,9 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['one that is not listed', () => by({}, { alg: 'PS256' })],
     [
       'one that is not listed, by a key for any',
-      () => issue(bare, claims(), { alg: 'RS512' }, bare.by('SHA-512')),
+      () => issue(bare, claims(), { alg: 'RS384' }, bare.by('SHA-384')),
     ],
+    ['another one than the key says', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.by('SHA-512'))],
     ['of another kind than the key', () => by({}, { alg: 'ES256' })],
     ['a list', () => by({}, { alg: ['RS256'] })],
   ],

@@ -154,6 +154,24 @@ test('a key that the issuer took back ends the tokens it signed, those already k
   expect(await ask()).toBe(401);
 });
 
+test('the same key read again leaves its tokens open', async () => {
+  const exp = Math.floor(service.ambient.now() / 1000) + 3_000;
+  const token = await issue(one, { ...claimsOf(acme, service), exp });
+  const ask = async () => (await service.get(path(planted), token)).status;
+  expect(await ask()).toBe(200);
+  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  expect(await ask()).toBe(200);
+  await until(() => readings() === 2);
+  await Bun.sleep(50);
+  service.ambient.advance(1_000);
+  expect(await ask()).toBe(200);
+});
+
+test('of two keys of one name the first counts', async () => {
+  acme.publish(one.publicJwk, { ...two.publicJwk, kid: 'one' });
+  expect([await statusOf(one), await statusOf({ ...two, kid: 'one' })]).toEqual([200, 401]);
+});
+
 test('another key under the same name ends them as well', async () => {
   expect(await statusOf(one)).toBe(200);
   acme.publish({ ...two.publicJwk, kid: 'one' });
@@ -213,6 +231,11 @@ describe('an issuer that misbehaves', () => {
       () => acme.answers.set(DISCOVERY, json({ issuer: `${acme.issuer}/`, jwks_uri: `${acme.issuer}/keys` })),
       'issuer_differs',
     ],
+    [
+      'answers discovery with what is no JSON',
+      () => acme.answers.set(DISCOVERY, (_, response) => response.end('none')),
+      'no_key_set',
+    ],
     ['has no discovery document', () => acme.answers.delete(DISCOVERY), 'unreachable'],
     [
       'names no place of keys',
@@ -247,7 +270,7 @@ describe('an issuer that misbehaves', () => {
       { kty: 'oct', kid, k: 'AAAA' },
       null as never,
       'one' as never,
-      two.publicJwk,
+      { ...two.publicJwk, key_ops: ['verify'] },
     );
     expect([await statusOf(one), await statusOf(two)]).toEqual([401, 200]);
   });

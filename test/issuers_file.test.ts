@@ -131,6 +131,12 @@ describe('refused:', () => {
     expect(said[0]).toMatch(complaint);
   });
 
+  test('an issuer that is no URL at all', () => {
+    expect(complaints(() => read({ ...entry, issuer: 'nonsense', jwks_uri: 'nonsense' })).join()).toMatch(
+      /issuers\.0\.issuer must be an absolute .*issuers\.0\.jwks_uri must be an absolute/,
+    );
+  });
+
   test('the same name or issuer twice', () => {
     expect(complaints(() => read(entry, { ...entry, issuer: 'https://other.example' }))).toEqual([
       'issuers.json: issuers.1.name is that of another issuer',
@@ -235,6 +241,11 @@ describe('a JSON object none of whose members stands twice', () => {
         expect(parseSoleMembers(`${json.slice(0, -1)},${JSON.stringify(name)}:{}}`)).toBeUndefined();
       }),
     );
+  });
+
+  test('what is no object is none', () => {
+    for (const json of ['null', '"a"', '1', 'true', '[]', '[{"a":1}]', '', '{'])
+      expect(parseSoleMembers(json)).toBeUndefined();
   });
 
   test('texts that look like members are none', () => {

@@ -24,9 +24,9 @@ export async function readKeySet(
   issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
   fetch: (url: string) => Promise<Fetched>,
 ): Promise<ReadonlyMap<string, IssuerKey> | KeySetFailure> {
-  const place = issuer.jwksUri ?? (await discover(issuer.issuer, fetch));
-  if (place === 'unreachable' || place === 'issuer_differs' || place === 'no_key_set') return place;
-  const fetched = await fetch(place);
+  const found = issuer.jwksUri === undefined ? await discover(issuer.issuer, fetch) : { url: issuer.jwksUri };
+  if (typeof found === 'string') return found;
+  const fetched = await fetch(found.url);
   if (fetched.kind === 'unreachable') return 'unreachable';
   return (fetched.kind === 'document' ? keysOf(fetched.document) : undefined) ?? 'no_key_set';
 }
@@ -35,12 +35,12 @@ export async function readKeySet(
 async function discover(
   issuer: string,
   fetch: (url: string) => Promise<Fetched>,
-): Promise<string | KeySetFailure> {
+): Promise<{ readonly url: string } | KeySetFailure> {
   const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
   if (fetched.kind !== 'document') return fetched.kind === 'unreachable' ? 'unreachable' : 'no_key_set';
-  const { issuer: claimed, jwks_uri: place } = fetched.document;
+  const { issuer: claimed, jwks_uri: url } = fetched.document;
   if (claimed !== issuer) return 'issuer_differs';
-  return typeof place === 'string' ? place : 'no_key_set';
+  return typeof url === 'string' ? { url } : 'no_key_set';
 }
 
 /** Its keys that may sign, by their names; undefined where this is no set, or one of too many keys. */
