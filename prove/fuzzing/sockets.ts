@@ -66,7 +66,9 @@ export async function weather(served: Served, storm: Storm): Promise<Weathered> 
         count(kinds, conversation.kind);
         for (const { status } of heard.answers) count(answers, status);
         for (const wrong of wrongOf(conversation, speaker, heard.answers)) {
-          complain(`${conversation.kind}: ${wrong}\n${JSON.stringify(conversation.bytes.slice(0, 1_500))}`);
+          complain(
+            `${conversation.kind}: ${wrong}\n${JSON.stringify(conversation.bytes.slice(0, 3_000))}\n${JSON.stringify(heard.answers.slice(0, 5))}`,
+          );
         }
       }
     });
@@ -135,14 +137,19 @@ async function settled(pid: number): Promise<Vitals> {
 const OF_RUNTIME: ReadonlySet<number> = new Set([100, 400, 431, 505]);
 
 /** What of the answers on a connection is not its own, or is nothing that this service says. */
-function wrongOf({ ids }: Conversation, { path }: Speaker, answers: readonly Answer[]): readonly string[] {
+function wrongOf(
+  { ids, kind, bytes }: Conversation,
+  { path }: Speaker,
+  answers: readonly Answer[],
+): readonly string[] {
   let next = 0;
   return answers.flatMap((answer) => {
     const id = answer.headers.get('x-request-id');
     const at = id === null ? -1 : ids.indexOf(id, next);
     if (at >= 0) next = at + 1;
-    // What was scrambled may have lost its ID; then it has one that the service minted.
-    const isForeign = id !== null && at < 0 && !MINTED.test(id);
+    // What was scrambled may have another ID, or none; then it has one that the service minted.
+    const isOther = id !== null && kind === 'scrambled' && bytes.includes(id);
+    const isForeign = id !== null && at < 0 && !isOther && !MINTED.test(id);
     return [...(isForeign ? [`the answer is for ${id}`] : []), ...unfit(answer, path)];
   });
 }
