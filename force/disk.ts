@@ -17,24 +17,19 @@ export interface Disk {
 
 const PATIENCE_MS = 10_000;
 
-/** Builds the library once. Throws where no compiler is there: a proof that did not run is none. */
+/** Builds the library that stands between a program and the disk. */
 export function buildShim(): string {
+  return buildLibrary('sync');
+}
+
+/** Builds a library of this folder. Throws where no compiler is there: a proof that did not run is none. */
+export function buildLibrary(name: 'sync' | 'clock'): string {
   freshFolder();
-  const library = join(RUN_FOLDER, 'sync.so');
-  const source = join(import.meta.dir, 'sync.c');
+  const library = join(RUN_FOLDER, `${name}.so`);
+  const source = join(import.meta.dir, `${name}.c`);
   if (!Bun.which('cc')) throw new Error('there is no C compiler: apt-get install -y gcc libc6-dev');
-  const built = Bun.spawnSync([
-    'cc',
-    '-O1',
-    '-Wall',
-    '-Wextra',
-    '-Werror',
-    '-shared',
-    '-fPIC',
-    '-o',
-    library,
-    source,
-  ]);
+  const words = ['-O1', '-Wall', '-Wextra', '-Werror', '-shared', '-fPIC', '-o', library, source];
+  const built = Bun.spawnSync(['cc', ...words]);
   if (!built.success) throw new Error(built.stderr.toString());
   return library;
 }

@@ -8,7 +8,8 @@
  *   disk PID failed FILE     instead, when the sync was made to fail
  *
  * While the file FORCE_FAIL is there, syncs fail with EIO; where it holds a number N, the first N of the process are
- * left alone. Lines are appended by one write each, so whoever else appends to the same file is ordered among them.
+ * left alone. While the file FORCE_READ_ONLY is there, a database and its write-ahead log cannot be written, as on a disk
+ * that the system has made read-only. Lines are appended by one write each, so whoever else appends to the same file is ordered among them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,10 +57,26 @@ static void note(const char *what, const char *name) {
   if (journal >= 0 && syscall(SYS_write, journal, line, (size_t)length) != length) abort();
 }
 
-static void note_write(int fd) {
+static int is_read_only(const char *name) {
+  const char *control = getenv("FORCE_READ_ONLY");
+  size_t length = strlen(name);
+  int is_database = is_log(name) || (length > 3 && strcmp(name + length - 3, ".db") == 0);
+  return is_database && control != NULL && access(control, F_OK) == 0;
+}
+
+/* Whether an open file may be changed; errno says why not. */
+static int may_change(const char *name) {
+  if (!is_read_only(name)) return 1;
+  errno = EROFS;
+  return 0;
+}
+
+static int may_write(int fd) {
   char path[PATH_MAX];
   const char *name = name_of(fd, path, sizeof path);
+  if (!may_change(name)) return 0;
   if (is_log(name)) note("wrote", name);
+  return 1;
 }
 
 static int must_fail(void) {
@@ -92,16 +109,24 @@ int fsync(int fd) { return sync_by(SYS_fsync, fd); }
 int fdatasync(int fd) { return sync_by(SYS_fdatasync, fd); }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t offset) {
-  note_write(fd);
+  if (!may_write(fd)) return -1;
   return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
-  note_write(fd);
+  if (!may_write(fd)) return -1;
   return syscall(SYS_pwrite64, fd, bytes, count, offset);
 }
 
 ssize_t write(int fd, const void *bytes, size_t count) {
-  note_write(fd);
+  if (!may_write(fd)) return -1;
   return syscall(SYS_write, fd, bytes, count);
 }
+
+int ftruncate64(int fd, off64_t length) {
+  char path[PATH_MAX];
+  if (!may_change(name_of(fd, path, sizeof path))) return -1;
+  return (int)syscall(SYS_ftruncate, fd, length);
+}
+
+int ftruncate(int fd, off_t length) { return ftruncate64(fd, length); }

@@ -6,10 +6,14 @@ import type { TestDatabase } from '../test/database.ts';
 export interface Asked {
   readonly ids: readonly string[];
   readonly outcome: 'done' | 'refused' | 'unknown';
+  /** When it was first sent, and when it was known how it ended, on one clock for all. */
+  readonly from: number;
+  readonly to: number;
 }
 
 interface ChangeRow {
   readonly realm_id: string;
+  readonly seq: number;
   readonly event: string;
   readonly record_id: string;
   readonly revision: string;
@@ -18,18 +22,32 @@ interface ChangeRow {
 }
 
 /**
- * What is wrong with a database after these writes, in sentences. Its changes, replayed in their order, give exactly the
- * records that are there; every write that was acknowledged left changes, none that was refused did, and there is no
- * change of the service that nobody asked for.
+ * What is wrong with a database after these writes, in sentences. Its log holds; every write that was acknowledged left
+ * changes, none that was refused did, there is no change of the service that nobody asked for, and what was acknowledged
+ * before another write was sent stands before that one.
  */
 export async function complaintsOf(
   database: TestDatabase,
   ledger: readonly Asked[],
 ): Promise<readonly string[]> {
-  const changes = await database.ask<ChangeRow>('select * from change order by realm_id, seq');
+  const changes = await changesOf(database);
+  return [...(await verifyLog(database)), ...unasked(changes, ledger), ...outOfOrder(changes, ledger)];
+}
+
+/**
+ * What is wrong with the log of a database, in sentences: its changes stand without a gap in each realm, and replayed in
+ * their order they give exactly the records that are there.
+ */
+export async function verifyLog(database: TestDatabase): Promise<readonly string[]> {
+  const changes = await changesOf(database);
   const records = await Promise.all(RESOURCES.map((resource) => recordsOf(database, resource)));
-  const wrong = await database.disagreements();
-  return [...wrong, ...replayed(changes, records.flat()), ...unasked(changes, ledger)];
+  return [...(await database.disagreements()), ...replayed(changes, records.flat())];
+}
+
+function changesOf(database: TestDatabase): Promise<ChangeRow[]> {
+  return database.ask<ChangeRow>(
+    'select realm_id, seq, event, record_id, revision, request_id from change order by realm_id, seq',
+  );
 }
 
 /** Applies the changes to nothing, and holds what they make against the records. */
@@ -77,4 +95,24 @@ function unasked(changes: readonly ChangeRow[], ledger: readonly Asked[]): strin
     for (const id of ids) left.delete(id);
   }
   return [...complaints, ...[...left].map((id) => `nobody asked for the changes of ${id}`)];
+}
+
+/** Writes of one realm that stand behind one which was sent after they were acknowledged. */
+function outOfOrder(changes: readonly ChangeRow[], ledger: readonly Asked[]): string[] {
+  const asked = new Map(ledger.flatMap((each) => each.ids.map((id) => [id, each] as const)));
+  const complaints: string[] = [];
+  let realm = '';
+  let latest: Asked | undefined;
+  for (const { realm_id, request_id } of changes) {
+    if (realm_id !== realm) latest = undefined;
+    realm = realm_id;
+    const own = asked.get(request_id ?? '');
+    if (!own) continue;
+    if (latest && own.outcome === 'done' && own.to < latest.from)
+      complaints.push(
+        `${own.ids[0]} was acknowledged before ${latest.ids[0]} was sent, and stands behind it`,
+      );
+    if (!latest || own.from > latest.from) latest = own;
+  }
+  return complaints;
 }

@@ -16,33 +16,46 @@ export interface Mortal {
   end(): Promise<void>;
 }
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 30_000;
+const ANSWER_MS_MAX = 6_000;
 
 interface Place {
   readonly database: TestDatabase;
   readonly port: number;
   /** Where it writes what it says. */
   readonly logFile: string;
+  /** The program; this release unless it says. */
+  readonly authrealm?: string;
+  /** More of the command line. */
+  readonly flags?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Started again where it ends by itself, as a supervisor does. */
+  readonly isSupervised?: boolean;
 }
 
 /** Serves a database at a port, in so many processes. */
-export async function startMortal({ database, port, logFile }: Place, processes: number): Promise<Mortal> {
+export async function startMortal(place: Place, processes: number): Promise<Mortal> {
+  const { database, port, logFile, authrealm = AUTHREALM, flags = [], environment = {} } = place;
   const url = `http://127.0.0.1:${port}`;
   const words = ['serve', '--port', String(port), '--processes', String(processes), '--offline'];
-  const command = [AUTHREALM, ...words, ...database.words];
+  const command = [authrealm, ...words, ...flags, ...database.words];
   const log = openSync(logFile, 'a');
-  const env = { PATH: process.env.PATH ?? '' };
+  const env = { PATH: process.env.PATH ?? '', ...environment };
   const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
   let child = spawn();
 
   async function up(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {
-      const answer = await fetch(`${url}/readyz`, { headers: { Connection: 'close' } }).catch(
+      const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+      const answer = await fetch(`${url}/readyz`, { headers: { Connection: 'close' }, signal }).catch(
         () => undefined,
       );
       if (answer?.status === 200) return;
-      if (child.exitCode !== null) throw new Error(`the service ended with ${child.exitCode}: ${logFile}`);
+      if (child.exitCode !== null) {
+        if (!place.isSupervised) throw new Error(`the service ended with ${child.exitCode}: ${logFile}`);
+        child = spawn();
+      }
       await Bun.sleep(10);
     }
     throw new Error(`the service does not come back: ${logFile}`);

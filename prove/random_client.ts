@@ -25,10 +25,23 @@ export interface Answered {
   readonly text: string;
 }
 
-const ANSWER_MS_MAX = 10_000;
-const ATTEMPTS_MAX = 100;
+/** Who sends, and how the service is reached. */
+export interface Caller {
+  readonly name: string;
+  /** The service that is asked next. */
+  service(): Mortal;
+  /** The token to send; another one where the last was refused. */
+  token(isRefused: boolean): Promise<string>;
+  /** Hears every answer. */
+  hear?(method: string, path: string, status: number, text: string): void;
+}
 
-export function openSender(mortal: Mortal, token: string, name: string): Sender {
+const ANSWER_MS_MAX = 10_000;
+const PATIENCE_MS = 90_000;
+const PAUSE_MS = 10;
+const TOKENS_MAX = 20;
+
+export function openSender({ name, service, token, hear }: Caller): Sender {
   const ledger: Asked[] = [];
   let count = 0;
 
@@ -38,11 +51,22 @@ export function openSender(mortal: Mortal, token: string, name: string): Sender 
   }
 
   async function attempt(method: string, path: string, init: RequestInit): Promise<Answered | undefined> {
+    for (let tokens = 0; tokens < TOKENS_MAX; tokens += 1) {
+      const answer = await ask(method, path, init, await token(tokens > 0));
+      if (answer?.status !== 401) return answer;
+    }
+    throw new Error(`no token is good enough for ${path}`);
+  }
+
+  async function ask(method: string, path: string, init: RequestInit, bearer: string) {
+    const mortal = service();
     await mortal.up();
     try {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
-      const answer = await fetch(mortal.url + path, { ...init, method, signal });
+      const headers = { ...(init.headers as Record<string, string>), Authorization: `Bearer ${bearer}` };
+      const answer = await fetch(mortal.url + path, { ...init, headers, method, signal });
       const text = await answer.text();
+      hear?.(method, path, answer.status, text);
       if (answer.status >= 500) return undefined;
       return { status: answer.status, etag: answer.headers.get('etag') ?? '', text };
     } catch {
@@ -51,13 +75,20 @@ export function openSender(mortal: Mortal, token: string, name: string): Sender 
   }
 
   function send({ method, path, data, headers }: Sending, id: string): Promise<Answered | undefined> {
-    const known = {
-      Authorization: `Bearer ${token}`,
-      'Content-Type': 'application/json',
-      'X-Request-Id': id,
-    };
+    const known = { 'Content-Type': 'application/json', 'X-Request-Id': id };
     const body = data === undefined ? {} : { body: JSON.stringify({ data }) };
     return attempt(method, path, { headers: { ...known, ...headers }, ...body });
+  }
+
+  /** Asks again until there is an answer. */
+  async function until(path: string, once: () => Promise<Answered | undefined>): Promise<Answered> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (performance.now() < deadline) {
+      const answer = await once();
+      if (answer) return answer;
+      await Bun.sleep(PAUSE_MS);
+    }
+    throw new Error(`${path} was never answered`);
   }
 
   const outcomeOf = ({ status }: Answered) => (status < 400 ? 'done' : 'refused');
@@ -66,30 +97,26 @@ export function openSender(mortal: Mortal, token: string, name: string): Sender 
     ledger,
     async once(write) {
       const id = nextId();
+      const from = performance.now();
       const answer = await send(write, id);
-      ledger.push({ ids: [id], outcome: answer ? outcomeOf(answer) : 'unknown' });
+      const outcome = answer ? outcomeOf(answer) : 'unknown';
+      ledger.push({ ids: [id], outcome, from, to: performance.now() });
       return answer;
     },
     async untilAnswered(write) {
       const key = { 'Idempotency-Key': nextId() };
       const ids: string[] = [];
-      for (let left = ATTEMPTS_MAX; left > 0; left -= 1) {
+      const from = performance.now();
+      const answer = await until(write.path, async () => {
         const id = nextId();
         ids.push(id);
-        const answer = await send({ ...write, headers: { ...write.headers, ...key } }, id);
-        if (!answer || answer.status === 409) continue;
-        ledger.push({ ids, outcome: outcomeOf(answer) });
-        return answer;
-      }
-      throw new Error(`${write.path} was never answered`);
+        const heard = await send({ ...write, headers: { ...write.headers, ...key } }, id);
+        return heard?.status === 409 ? undefined : heard;
+      });
+      ledger.push({ ids, outcome: outcomeOf(answer), from, to: performance.now() });
+      return answer;
     },
-    async get(path) {
-      for (let left = ATTEMPTS_MAX; left > 0; left -= 1) {
-        const answer = await attempt('GET', path, { headers: { Authorization: `Bearer ${token}` } });
-        if (answer) return answer;
-      }
-      throw new Error(`${path} was never answered`);
-    },
+    get: (path) => until(path, () => attempt('GET', path, {})),
   };
 }
 

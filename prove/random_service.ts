@@ -42,7 +42,9 @@ export async function runAtRandom(run: Run): Promise<Ran> {
   const complaints: string[] = [];
   try {
     const tokens = await Promise.all(secrets.map((secret) => tokenOf(mortal, secret)));
-    const senders = tokens.map((token, index) => openSender(mortal, token, `client${index}`));
+    const senders = tokens.map((token, index) =>
+      openSender({ name: `client${index}`, service: () => mortal, token: async () => token }),
+    );
     const players = await sitDown(run, senders, operatorOf(database), (what) => complaints.push(what));
     await playAll(run, mortal, players);
     // Such a removal is seldom; one at least is made in each run.
@@ -75,25 +77,28 @@ async function sitDown(
   return players;
 }
 
-interface Secret {
+export interface Secret {
   readonly client_id: string;
   readonly client_secret: string;
 }
 
-async function clientOf(database: TestDatabase): Promise<Secret> {
+export async function clientOf(database: TestDatabase): Promise<Secret> {
   const made = await clientCreate(database, FULL_SCOPE, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
   return JSON.parse(made.stdout) as Secret;
 }
 
-async function tokenOf({ url }: Mortal, { client_id, client_secret }: Secret): Promise<string> {
+export async function tokenOf(
+  { url }: Pick<Mortal, 'url'>,
+  { client_id, client_secret }: Secret,
+): Promise<string> {
   const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
   const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
   return ((await answer.json()) as { access_token: string }).access_token;
 }
 
 /** A realm for all, with a profile and a user in it. */
-async function settleCommons(sender: Sender): Promise<Kept[]> {
+export async function settleCommons(sender: Sender): Promise<Kept[]> {
   const commons: Kept[] = [];
   let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   for (const [member, kind] of [
@@ -128,7 +133,7 @@ async function playAll({ operations, kills, chance }: Run, mortal: Mortal, playe
 }
 
 /** Records of a player's realm that its model does not know, and the other way round. */
-async function strangers(database: TestDatabase, player: Player): Promise<readonly string[]> {
+export async function strangers(database: TestDatabase, player: Player): Promise<readonly string[]> {
   const realm = player.realm();
   const found = new Set<string>();
   for (const { table, parent } of RESOURCES) {

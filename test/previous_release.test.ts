@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemAmbient } from '../src/ambient.ts';
@@ -12,13 +12,13 @@ import { family } from './bringing.ts';
 import { freshFolder } from './folder.ts';
 import { sendTo } from './kit.ts';
 import { runCommand, start } from './processes.ts';
+import { RELEASES, unpack } from './release_tree.ts';
 
 /** Programs of a release on the schema of a later one: they serve what only expanded. */
 
 setDefaultTimeout(60_000);
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const RELEASES = join(import.meta.dir, 'fixtures', 'releases');
 /** The program of a release to come, as far as it brings a schema up. */
 const NEXT_RELEASE = join(import.meta.dir, 'contract', 'next_release.ts');
 const UPGRADED_BENEATH = join(import.meta.dir, 'contract', 'upgraded_beneath.ts');
@@ -26,17 +26,6 @@ const UPGRADED_BENEATH = join(import.meta.dir, 'contract', 'upgraded_beneath.ts'
 const known = knownMigrations();
 const nextVersion = known.length + 1;
 const program = { version: '0.1.0', ambient: systemAmbient };
-
-/** The code of a release, over the modules of this one. */
-async function unpack(release: string): Promise<string> {
-  const tree = join(freshFolder(), release);
-  mkdirSync(tree);
-  const archive = join(RELEASES, release, 'code.tgz');
-  const { code, stderr } = await runCommand(['tar', '-xzf', archive, '-C', tree]);
-  if (code !== 0) throw new Error(stderr);
-  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
-  return tree;
-}
 
 /** Runs the lookup suite of a tree as it is. */
 async function suiteOf(tree: string, environment: Readonly<Record<string, string>>, ...words: string[]) {
@@ -85,9 +74,7 @@ describe('this release', () => {
   });
 });
 
-const releases = readdirSync(RELEASES).sort();
-
-describe.each(releases)('release %s', (release) => {
+describe.each(RELEASES)('release %s', (release) => {
   test('passes its own lookup suite, not a letter changed, when the next schema comes beneath it', async () => {
     const { stdout, counts } = await suiteBeneathOf(await unpack(release));
     expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);

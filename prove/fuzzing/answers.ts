@@ -38,7 +38,13 @@ export function openAnswers(document: JsonObject, operations: readonly Operation
     ];
     return complaints.map((complaint) => `${what} ${status}: ${complaint}`);
   };
-  return { judge, addressed };
+  /** Whether the document has this status for what was asked. */
+  function isDocumented(method: string, target: string, status: number): boolean {
+    const found = addressed(method, target);
+    return typeof found !== 'string' && String(status) in found.answers;
+  }
+
+  return { judge, addressed, isDocumented };
 }
 
 /** An error has the shape of the contract, and repeats nothing of what was sent. */
