@@ -9,6 +9,8 @@ export interface Disk {
   start(command: readonly string[], environment?: Readonly<Record<string, string>>): Subprocess;
   /** From now on syncs fail; of a process that starts later, all but the first `spared`. */
   fail(spared?: number): void;
+  /** From now on the database and its log cannot be written, until it is healed. */
+  makeReadOnly(): void;
   heal(): void;
   journal(): string;
   /** Resolves once this many lines match. */
@@ -38,11 +40,18 @@ export function openDisk(library: string): Disk {
   const folder = freshFolder();
   const log = join(folder, 'journal');
   const control = join(folder, 'fail');
+  const readOnly = join(folder, 'read-only');
   const journal = () => readFileSync(log, 'utf8');
   return {
     start(command, environment = {}) {
       const output = openSync(log, 'a');
-      const env = { PATH: process.env.PATH ?? '', LD_PRELOAD: library, FORCE_LOG: log, FORCE_FAIL: control };
+      const env = {
+        PATH: process.env.PATH ?? '',
+        LD_PRELOAD: library,
+        FORCE_LOG: log,
+        FORCE_FAIL: control,
+        FORCE_READ_ONLY: readOnly,
+      };
       const child = Bun.spawn([...command], {
         stdio: ['ignore', output, output],
         env: { ...env, ...environment },
@@ -51,7 +60,10 @@ export function openDisk(library: string): Disk {
       return child;
     },
     fail: (spared = 0) => writeFileSync(control, String(spared)),
-    heal: () => rmSync(control, { force: true }),
+    makeReadOnly: () => writeFileSync(readOnly, ''),
+    heal() {
+      for (const path of [control, readOnly]) rmSync(path, { force: true });
+    },
     journal,
     async has(pattern, times) {
       const all = new RegExp(pattern.source, 'gm');

@@ -178,3 +178,16 @@ describe('a sync that fails acknowledges nothing', () => {
     }
   }, 60_000);
 });
+
+test('a disk that has become read-only acknowledges nothing; when it is writable again, writes go on', async () => {
+  const disk = openDisk(library);
+  const { path, child } = await startWriter(disk);
+  await disk.has(/^kept /, 40);
+  disk.makeReadOnly();
+  await disk.has(/^failed \S+ unavailable$/, 40);
+  disk.heal();
+  await disk.has(/^kept /, idsAfter('kept', disk.journal()).length + 40);
+  child.kill('SIGTERM');
+  expect(await child.exited).toBe(0);
+  isSound(path, idsAfter('kept', disk.journal()));
+});

@@ -10,7 +10,7 @@ import { startService } from '../test/kit.ts';
 import { clientCreate } from '../test/processes.ts';
 import { type Served, startServed } from '../test/served.ts';
 import { freshSeed } from './chance.ts';
-import { growthOf, watch } from './fuzzing/memory.ts';
+import { growthsOf, watch } from './fuzzing/memory.ts';
 import { PROPERTIES } from './fuzzing/parsers.ts';
 import type { Credentials } from './fuzzing/rights.ts';
 import { SOCKET_SCOPE, weather } from './fuzzing/sockets.ts';
@@ -100,21 +100,17 @@ async function surface({ url, running }: Served): Promise<void> {
     `${fired.sent} requests of ${fired.operations} operations, ${fired.readBack} records read back`,
   );
   if (minutes === undefined) return;
-  for (const { second, residentMb, anonymousMb, descriptors } of curve.samples) {
+  for (const { second, own, beside } of curve.samples) {
     if (second % 30 !== 0) continue;
     console.log(
-      `${second} s: ${residentMb.toFixed(1)} MB resident, ${anonymousMb.toFixed(1)} MB of it not of files, ${descriptors} descriptors`,
+      `${second} s: ${own.residentMb.toFixed(1)} MB resident, ${own.anonymousMb.toFixed(1)} MB of it not of files, ${own.descriptors} descriptors; ` +
+        `${beside.processes} processes beside with ${beside.anonymousMb.toFixed(1)} MB`,
     );
   }
-  for (const [name, of] of [
-    ['resident', 'residentMb'],
-    ['not of files', 'anonymousMb'],
-  ] as const) {
-    const growth = growthOf(curve, (vitals) => vitals[of]);
-    if (growth === undefined) continue;
-    const text = `${growth.fromMb.toFixed(1)} to ${growth.toMb.toFixed(1)} MB ${name} (${(growth.share * 100).toFixed(1)} %)`;
+  for (const { of, fromMb, toMb, share } of growthsOf(curve)) {
+    const text = `${fromMb.toFixed(1)} to ${toMb.toFixed(1)} MB ${of} (${(share * 100).toFixed(1)} %)`;
     figures.push(text);
-    if (growth.share > GROWTH_MAX) complaints.push(`it grew from ${text}`);
+    if (share > GROWTH_MAX) complaints.push(`it grew from ${text}`);
   }
 }
 
@@ -138,7 +134,7 @@ function table({ statuses, right }: Fired): void {
 
 async function sockets(of: Served): Promise<void> {
   const connections = Number(given.connections) / 2;
-  const storm = { seed: seed + 1, connections, atOnce: 64, slow: 200, slowMs: 15_000 };
+  const storm = { seed: seed + 1, connections, atOnce: 64, slow: 200, slowMs: 15_000, slowerMsMax: 10 };
   const weathered = await weather(of, storm);
   complaints.push(...weathered.complaints);
   const kinds = [...weathered.kinds].map(([kind, count]) => `${kind} ${count}`);

@@ -6,7 +6,9 @@ import { below, childrenOf, isAlive } from './process_tree.ts';
 /** A service that is killed and comes back, on the same database and the same address. */
 export interface Mortal {
   readonly url: string;
-  /** Resolves once it serves. */
+  /** It was ended for good. */
+  readonly isOver: boolean;
+  /** Resolves once it serves. Rejects where it never will. */
   up(): Promise<void>;
   /** Kills all of its processes, or one of those that share the port; it is up again afterwards. */
   kill(whom: 'all' | 'one'): Promise<void>;
@@ -43,16 +45,17 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const spawn = () => Bun.spawn(command, { stdio: ['ignore', log, log], env });
   let child = spawn();
+  let isOver = false;
 
   async function up(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
-    while (performance.now() < deadline) {
+    while (!isOver && performance.now() < deadline) {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const answer = await fetch(`${url}/readyz`, { headers: { Connection: 'close' }, signal }).catch(
         () => undefined,
       );
       if (answer?.status === 200) return;
-      if (child.exitCode !== null) {
+      if (child.exitCode !== null && !isOver) {
         if (!place.isSupervised) throw new Error(`the service ended with ${child.exitCode}: ${logFile}`);
         child = spawn();
       }
@@ -62,7 +65,7 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
   }
 
   /** The one that starts the others goes first, so that it starts no more. */
-  async function end(): Promise<void> {
+  async function endAll(): Promise<void> {
     const tree = [child.pid, ...below(child.pid)];
     for (const pid of tree) killed(pid);
     await child.exited;
@@ -73,17 +76,24 @@ export async function startMortal(place: Place, processes: number): Promise<Mort
   return {
     url,
     up,
-    end,
+    get isOver() {
+      return isOver;
+    },
+    async end() {
+      isOver = true;
+      await endAll();
+    },
     async kill(whom) {
       const [worker] = whom === 'one' ? childrenOf(child.pid) : [];
       if (worker !== undefined) killed(worker);
       else {
-        await end();
+        await endAll();
         child = spawn();
       }
       await up();
     },
     async stop() {
+      isOver = true;
       child.kill('SIGTERM');
       return child.exited;
     },

@@ -17,25 +17,31 @@ export function isAlive(pid: number): boolean {
   return state !== undefined && state !== 'Z';
 }
 
-/** What a process and all below it hold. */
+/** What processes hold. */
 export interface Vitals {
+  readonly processes: number;
   readonly residentMb: number;
   /** Without what is mapped from files, which the system takes back as it likes. */
   readonly anonymousMb: number;
   readonly descriptors: number;
 }
 
+/** Of a process and all below it. */
 export function vitalsOf(pid: number): Vitals {
-  const all = [pid, ...below(pid)].map((each) => ({ status: read(`/proc/${each}/status`), each }));
-  const sum = (field: string) =>
-    all.reduce(
-      (total, { status }) => total + Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0),
-      0,
-    );
+  return vitalsOfAll([pid, ...below(pid)]);
+}
+
+export function vitalsOfAll(pids: readonly number[]): Vitals {
+  const statuses = pids.map((each) => read(`/proc/${each}/status`));
+  const sum = (field: string) => {
+    const line = new RegExp(`^${field}:\\s+(\\d+)`, 'm');
+    return statuses.reduce((total, status) => total + Number(line.exec(status)?.[1] ?? 0), 0);
+  };
   return {
+    processes: pids.length,
     residentMb: sum('VmRSS') / 1_024,
     anonymousMb: sum('RssAnon') / 1_024,
-    descriptors: all.reduce((total, { each }) => total + descriptorsOf(each), 0),
+    descriptors: pids.reduce((total, each) => total + descriptorsOf(each), 0),
   };
 }
 

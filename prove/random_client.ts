@@ -60,7 +60,12 @@ export function openSender({ name, service, token, hear }: Caller): Sender {
 
   async function ask(method: string, path: string, init: RequestInit, bearer: string) {
     const mortal = service();
-    await mortal.up();
+    try {
+      await mortal.up();
+    } catch (error) {
+      if (mortal.isOver) return undefined;
+      throw error;
+    }
     try {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const headers = { ...(init.headers as Record<string, string>), Authorization: `Bearer ${bearer}` };

@@ -19,6 +19,18 @@ const CHECKS: readonly Check[] = [
   { name: 'model', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'fuzz', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'fuzz', arguments: ['--seed', 'SEED', '--minutes', '10'], needs: [], minutesMax: 15 },
+  {
+    name: 'torture',
+    arguments: ['--engine', 'sqlite', '--rounds', '100', '--seed', 'SEED'],
+    needs: ['cc', 'mount'],
+    minutesMax: 60,
+  },
+  {
+    name: 'torture',
+    arguments: ['--engine', 'postgres', '--rounds', '100', '--seed', 'SEED'],
+    needs: ['cc'],
+    minutesMax: 60,
+  },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
@@ -62,7 +74,7 @@ interface Outcome {
 async function perform({ name, arguments: words, needs, minutesMax }: Check): Promise<Outcome> {
   const missing = needs.filter((command) => !Bun.which(command));
   if (missing.length > 0)
-    return failure(`needs ${missing.join(', ')}: apt-get install -y wrk nginx util-linux`);
+    return failure(`needs ${missing.join(', ')}: apt-get install -y wrk nginx util-linux gcc libc6-dev`);
   const script = join(import.meta.dir, `${name}.ts`);
   if (!existsSync(script)) return failure(`${script} is not there`);
   const command = [process.execPath, script, ...words.map((word) => (word === 'SEED' ? seed : word))];

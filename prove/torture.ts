@@ -72,8 +72,12 @@ async function illnesses(words: readonly string[]): Promise<readonly string[]> {
 
 function tell(round: Told): void {
   told.push(round);
-  for (const complaint of round.complaints)
-    console.log(`round ${round.round}, ${round.faults.join(' and ')}: ${complaint}`);
+  const { faults, operations, acknowledged, unknown, seconds } = round;
+  const what = `round ${round.round}, ${faults.join(' and ')}`;
+  console.log(
+    `${what}: ${operations} operations, ${acknowledged} acknowledged, ${unknown} unknown, ${seconds.toFixed(1)} s`,
+  );
+  for (const complaint of round.complaints) console.log(`${what}: ${complaint}`);
 }
 
 /** A round with two faults counts for both. */

@@ -36,6 +36,7 @@ const ALONE = [
   'test/releases.test.ts',
   'test/seventh*.test.ts',
   'test/shopper.test.ts',
+  'test/torture.test.ts',
   'test/wire*.test.ts',
 ] as const;
 

@@ -81,3 +81,12 @@ test('a refused write that left a change is found', async () => {
   );
   expect(await complaintsOf(database, claimed)).toEqual([`${landed.ids[0]} was refused and left a change`]);
 });
+
+test('a write that stands behind one which was sent after it was acknowledged is found', async () => {
+  const early = ledger.find(({ outcome }) => outcome === 'done') as Asked;
+  const claimed = ledger.map((asked) => (asked === early ? { ...asked, from: Number.MAX_VALUE } : asked));
+  const complaints = await complaintsOf(database, claimed);
+  expect(complaints).toContainEqual(
+    expect.stringMatching(`was acknowledged before ${early.ids[0]} was sent, and stands behind it$`),
+  );
+});

@@ -49,12 +49,12 @@ export async function draftOf(operation: Operation, right: Sent, workshop: Works
     body: draft.method === 'GET' || draft.method === 'HEAD' ? undefined : draft.body,
     said: draft.said,
     mark,
-    secrets: [...all, ...secretsOf(draft)],
+    secrets: [...all, ...secretsOf(draft, mark)],
   };
 }
 
 /** Texts under names of secrets, wherever they stand in what is said. */
-function secretsOf({ said, body, headers }: Draft): readonly string[] {
+function secretsOf({ said, body, headers }: Draft, mark: string): readonly string[] {
   const found: string[] = [];
   const search = (value: Json, name: string): void => {
     if (typeof value === 'string' && SECRET_NAME.test(name) && value.length >= 8) found.push(value);
@@ -64,5 +64,6 @@ function secretsOf({ said, body, headers }: Draft): readonly string[] {
   else if (typeof body === 'string' && /^[\w-]+=/.test(body))
     for (const [name, value] of new URLSearchParams(body)) search(value, name);
   const key = headers['Idempotency-Key'];
-  return key !== undefined && key.length >= 8 ? [...found, key] : found;
+  // One that carries the mark says what stands elsewhere as well.
+  return key !== undefined && key.length >= 8 && !key.includes(mark) ? [...found, key] : found;
 }

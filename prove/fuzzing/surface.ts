@@ -49,6 +49,9 @@ const STREAM_MS_MAX = 1_000;
 const COMPLAINTS_MAX = 50;
 /** Records that others hang on may be gone after so many requests; a new world is made when one is missed. */
 const WORLD_REQUESTS_MIN = 200;
+const WORLD_MS_MAX = 30_000;
+const WORLD_PAUSE_MS = 300;
+const MADE_MAX = 200;
 const MISSED_MIN = 100;
 const MISSED_MAX = 0.2;
 
@@ -68,9 +71,11 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
     asked: new Set(),
     statuses: new Map(),
     complaints: [],
+    made: [],
     right: { sent: 0, done: 0 },
     sent: 0,
     missed: 0,
+    isStarved: false,
     readBack: 0,
     world: undefined,
     worldSince: 0,
@@ -103,9 +108,12 @@ interface Front {
   readonly asked: Set<string>;
   readonly statuses: Map<string, number>;
   readonly complaints: string[];
+  /** Addresses of records. */
+  readonly made: string[];
   readonly right: { sent: number; done: number };
   sent: number;
   missed: number;
+  isStarved: boolean;
   readBack: number;
   world: Promise<World> | undefined;
   worldSince: number;
@@ -123,21 +131,30 @@ function remembered(credentials: Credentials): Credentials {
 }
 
 function worldOf(front: Front): Promise<World> {
-  const { document, operations, credentials } = front;
-  front.world ??= openWorld({
-    document,
-    operations,
-    caller: openCaller(document),
-    credentials,
-  });
+  front.world ??= makeWorld(front);
   return front.world;
+}
+
+/** A service that has too much to do refuses what hashes a password: then it is asked again. */
+async function makeWorld({ document, operations, credentials }: Front): Promise<World> {
+  const deadline = performance.now() + WORLD_MS_MAX;
+  for (;;) {
+    try {
+      return await openWorld({ document, operations, caller: openCaller(document), credentials });
+    } catch (error) {
+      if (performance.now() > deadline) throw error;
+      await Bun.sleep(WORLD_PAUSE_MS);
+    }
+  }
 }
 
 /** A request that is right could not be made, because what it needs is no longer there. That is the exception. */
 function missed(front: Front, error: Error): void {
   front.missed += 1;
-  if (front.missed > MISSED_MIN && front.missed > front.sent * MISSED_MAX)
+  const isStarved = front.missed > MISSED_MIN && front.missed > front.sent * MISSED_MAX;
+  if (isStarved && !front.isStarved)
     front.complaints.push(`too often nothing right can be asked: ${error.message}`);
+  front.isStarved ||= isStarved;
   renewWorld(front);
 }
 
@@ -169,6 +186,7 @@ async function fire(front: Front, operation: Operation, draw: ReturnType<typeof 
   finds.hear(received.body, received.headers.get('etag'));
   const broken = await answers.judge(asked, received);
   const changed = received.status < 300 ? await changedBy(front, asked, received) : [];
+  await clear(front, received);
   for (const complaint of [...broken, ...changed])
     complaints.push(`${complaint}\n${shown(asked)}\n${received.text.slice(0, 500)}`);
 }
@@ -203,6 +221,16 @@ async function changedBy(front: Front, asked: Asked, received: Received): Promis
   const isChanged =
     read.status === 200 ? text !== received.text : read.status !== 404 && !('Idempotency-Key' in headers);
   return isChanged ? [`${operation.id}: what was made is read as ${read.status} ${text.slice(0, 500)}`] : [];
+}
+
+/** Removes the oldest of what was made, so that there is always as much of it. */
+async function clear({ made, rights }: Front, { status, headers }: Received): Promise<void> {
+  const location = headers.get('location');
+  if (status === 201 && location !== null) made.push(location);
+  const oldest = made.length > MADE_MAX ? made.shift() : undefined;
+  if (oldest === undefined) return;
+  const authorization = { Authorization: `Bearer ${await rights.ofAll()}` };
+  await (await fetch(oldest, { method: 'DELETE', headers: authorization })).text();
 }
 
 /** Sends a request. Rejects where it is not answered. */

@@ -95,6 +95,7 @@ async function onSqlite(folder: string): Promise<Scene> {
   const service = await startMortal({ ...place, port: await freePort() }, PROCESSES);
   const ballast = join(small ?? folder, 'ballast');
   const [previous] = RELEASES.toReversed();
+  const others: Mortal[] = [];
   return {
     database,
     service,
@@ -108,9 +109,16 @@ async function onSqlite(folder: string): Promise<Scene> {
     },
     engine: undefined,
     network: undefined,
-    startPrevious: previous === undefined ? undefined : () => startRelease(previous, place),
+    startPrevious:
+      previous === undefined
+        ? undefined
+        : async () => {
+            const started = await startRelease(previous, place);
+            others.push(started);
+            return started;
+          },
     async end() {
-      await service.end();
+      await Promise.all([service, ...others].map((each) => each.end()));
       if (small !== undefined) await runCommand(['umount', '--lazy', small]);
     },
   };
@@ -140,9 +148,10 @@ async function onPostgres(folder: string): Promise<Scene> {
     environment,
     isSupervised: true,
   };
+  const service = await startMortal({ ...place, port: await freePort() }, PROCESSES);
   return {
     database: postgresAt(direct, masterKeyFile),
-    service: await startMortal({ ...place, port: await freePort() }, PROCESSES),
+    service,
     logFile,
     setClock,
     disk: undefined,
@@ -150,6 +159,7 @@ async function onPostgres(folder: string): Promise<Scene> {
     network,
     startPrevious: undefined,
     async end() {
+      await service.end();
       network.stop();
     },
   };
