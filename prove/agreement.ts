@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite';
+import { NIL_UUID } from '../src/domain/id.ts';
 import type { Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 
@@ -36,11 +37,15 @@ function wrongPages(db: Database): string[] {
   return [...pages, ...orphans.map(({ table }) => `a row of ${table} names one that is not there`)];
 }
 
-/** The places of a realm's changes run from one to what its clock says, none left out; without changes there is no place. */
+/**
+ * The places of a realm's changes run from one to what its clock says, none left out; without changes there is no place.
+ * The nil UUID has the acts of the installation.
+ */
 function brokenClocks(): Look {
-  const text = `select known.realm_id as id
-     from (select realm_id from realm_clock union select realm_id from change) as known
-     left join (select realm_id, count(*) as places, min(seq) as first, max(seq) as last from change
+  const text = `with entry as (select realm_id, seq from change union all select '${NIL_UUID}', seq from act)
+     select known.realm_id as id
+     from (select realm_id from realm_clock union select realm_id from entry) as known
+     left join (select realm_id, count(*) as places, min(seq) as first, max(seq) as last from entry
                 group by realm_id) as told on told.realm_id = known.realm_id
      left join realm_clock on realm_clock.realm_id = known.realm_id
      where coalesce(first, 1) <> 1 or coalesce(last, 0) <> coalesce(places, 0) or coalesce(last, 0) <> coalesce(seq, 0)`;

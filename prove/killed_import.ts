@@ -84,6 +84,13 @@ function lostLines(path: string, acknowledged: readonly string[]): string[] {
   return lost.length === 0 ? [] : [`${lost.length} of ${ids.length} acknowledged records are lost`];
 }
 
+/** What the log tells of a change: what is encrypted is new with every run, that something is there is not. */
+function toldIn({ detail, personal }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (typeof detail !== 'string') return {};
+  const told = JSON.parse(detail, (name, value) => (name === 'origin' ? undefined : value));
+  return { detail: told, personal: personal !== null };
+}
+
 /** Of everything that an import decides: records and changes, but for what is new with every run. */
 function digestOf(path: string): string {
   const db = new Database(path, { readwrite: true });
@@ -91,8 +98,8 @@ function digestOf(path: string): string {
   for (const table of [...RESOURCES.map((resource) => resource.table), 'change']) {
     // Both kinds of table are kept in the order of their keys.
     for (const row of db.query<Record<string, unknown>, []>(`select * from ${table}`).iterate()) {
-      const { revision: _, at: __, origin: ___, ...decided } = row;
-      hash.update(JSON.stringify(decided));
+      const { revision: _, at: __, origin: ___, tag: ____, ...decided } = row;
+      hash.update(JSON.stringify({ ...decided, ...toldIn(row) }));
     }
   }
   db.close();

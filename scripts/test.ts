@@ -46,6 +46,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/backup*.test.ts',
     'test/doctor*.test.ts',
     'test/durability.test.ts',
+    'test/erased_bytes.test.ts',
     'test/faults_of_files.test.ts',
     'test/full_disk.test.ts',
     'test/import_rehearsal.test.ts',

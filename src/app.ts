@@ -18,6 +18,9 @@ import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
+import type { LogKeys } from './audit/keys.ts';
+import type { SearchFile } from './audit/port.ts';
+import { obtainLogKeys } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
 import { openDirectory } from './directory/directory.ts';
@@ -50,12 +53,13 @@ import {
   refusalOf,
   reopenEngine,
 } from './store/open.ts';
+import { tellCheckpoints } from './witnesses.ts';
 
 export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
 export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
 export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
 export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
-export { fileOf, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
+export { fileOf, isInMemory, nameOf, openReader, refusalOf, searchFile } from './store/open.ts';
 export { pendingMigrations } from './store/pending.ts';
 export { citusSql } from './store/postgres/citus.ts';
 
@@ -68,6 +72,7 @@ export const VERSION: string = JSON.parse(
 export interface Vault {
   readonly engine: Engine;
   readonly keyring: LiveKeyring;
+  readonly logKeys: LogKeys;
   /** The key file this opening made, if it made one. */
   readonly keyFileMade: string | undefined;
 }
@@ -85,12 +90,20 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
     const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
     await proveKeyring(keyring, engine.access, ambient);
+    const logKeys = await keepLog(engine, keyring, ambient);
     await ensureSigningKey(engine.access, keyring, ambient);
-    return { engine, keyring, keyFileMade: made };
+    return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
     await engine.close();
     throw refusalOf(error, nameOf(settings.database));
   }
+}
+
+/** From here on what is written is logged in full. */
+async function keepLog({ access, log }: Engine, keyring: LiveKeyring, ambient: Ambient): Promise<LogKeys> {
+  const keys = await obtainLogKeys(access, keyring, ambient);
+  log.keep(keys);
+  return keys;
 }
 
 /** Opens a database without its secrets: the master key is not asked for. */
@@ -107,7 +120,8 @@ export async function reopenVault(settings: Settings, ambient: Ambient): Promise
     const { keys } = obtainMasterKeys(source, true, ambient);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
     keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
-    return { engine, keyring, keyFileMade: undefined };
+    const logKeys = await keepLog(engine, keyring, ambient);
+    return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
     await engine.close();
     throw refusalOf(error, nameOf(settings.database));
@@ -156,6 +170,8 @@ export async function rewrap(
       throw new Refusal('this database has no master key yet: its first start makes one');
     }
     const { keys: held } = obtainMasterKeys(source, true, ambient);
+    const holding = openLiveKeyring(held, () => [], ambient);
+    await keepLog(engine, holding, ambient);
     const { key: next, isMade } = obtainNextKey(nextKeyFile, ambient);
     const changed = await changeMasterKey({
       held,
@@ -192,6 +208,29 @@ export function besideCommand(...words: readonly string[]): readonly string[] {
 
 /** The hidden command of a process that reads lists and counts beside a service. */
 export const READER_COMMAND = 'reader';
+
+/** The hidden command of a process that looks for texts in a file that this one has open. */
+export const SEARCHER_COMMAND = 'searcher';
+
+/** What a searcher is asked. */
+export interface SearchQuestion {
+  readonly path: string;
+  readonly texts: readonly string[];
+}
+
+/** Looks into files by another process, which is ended by `close`. */
+export function openSearch(): { readonly search: SearchFile; close(): Promise<void> } {
+  const searchers = openChildren({
+    command: besideCommand(SEARCHER_COMMAND),
+    atOnce: 1,
+    waitingMax: LIMITS.listsWaitingMax,
+    waitMsMax: LIMITS.questionMsMax,
+  });
+  return {
+    search: (path, texts) => searchers.ask<readonly string[]>({ path, texts } satisfies SearchQuestion),
+    close: searchers.close,
+  };
+}
 
 interface Readings {
   readonly store: Store;
@@ -237,7 +276,7 @@ function openLearner({ offline, allowLoopbackDiscovery }: Settings, ambient: Amb
 }
 
 /** What is served. */
-export interface Served extends Pick<Vault, 'engine' | 'keyring'> {
+export interface Served extends Pick<Vault, 'engine' | 'keyring' | 'logKeys'> {
   /** Asks what all processes of the service measure together; not given: there is this one alone. */
   readonly askTogether?: () => Promise<Snapshot>;
 }
@@ -274,7 +313,7 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
-  { engine, keyring, askTogether }: Served,
+  { engine, keyring, logKeys, askTogether }: Served,
   log: Log,
   ambient: Ambient,
 ): Promise<Service> {
@@ -329,6 +368,7 @@ export async function serve(
     }),
   );
   const sweeping = startSweeping(store, ambient);
+  const checkpoints = tellCheckpoints(settings, { engine, logKeys }, log, ambient);
   return {
     url: server.url,
     pending: server.pending,
@@ -336,7 +376,7 @@ export async function serve(
     async stop() {
       metrics.close();
       await server.stop();
-      await Promise.all([hasher.close(), readings.close(), sweeping.stop()]);
+      await Promise.all([hasher.close(), readings.close(), sweeping.stop(), checkpoints.stop()]);
     },
   };
 }

@@ -5,7 +5,7 @@ import { Refusal } from './domain/fault.ts';
 import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
 
-export { databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
+export { checkpointFileOf, databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
 export { DATABASE_SETTINGS, SETTINGS, type SettingName, type Settings } from './config_settings.ts';
 
 /** What was written on the command line, by setting. */

@@ -50,6 +50,15 @@ function excluding(flag: string): string {
   return `a password in the URL of ${flag} and ${flag}-password-file exclude each other`;
 }
 
+/** The file that is told how far the logs are; undefined where the log of the service alone is. */
+export function checkpointFileOf(given: {
+  readonly database: DatabaseAddress;
+  readonly checkpointFile: string | undefined;
+}): string | undefined {
+  const file = fileOf(given.database);
+  return given.checkpointFile ?? (file && `${file}.checkpoints`);
+}
+
 /** Complains about a password on the command line, where everybody on the machine can read it. */
 export function disclosure(
   flag: string,

@@ -302,6 +302,11 @@ export const SETTINGS = {
     parse: isNotEmpty,
     expects: 'an address',
   }),
+  checkpointFile: file({
+    env: 'AUTHREALM_CHECKPOINT_FILE',
+    flag: 'checkpoint-file',
+    doc: 'file that is told every minute how far the logs are, and who was erased; on SQLite <database>.checkpoints unless given',
+  }),
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',

@@ -17,7 +17,7 @@ import { readSettings } from '../src/config.ts';
 import { plainIssuer, type Report } from '../src/directory/inspection.ts';
 import { foldedKey } from '../src/domain/folding.ts';
 import { NIL_UUID } from '../src/domain/id.ts';
-import { closedFile, doctor, type Examined, healthy, NOBODY, spoil } from './checkup.ts';
+import { closedFile, doctor, type Examined, healthy, NOBODY, plantHealthy, spoil } from './checkup.ts';
 import { freshFolder, plant } from './kit.ts';
 import { AUTHREALM, HELD_BACK, runCommand, start } from './processes.ts';
 
@@ -35,7 +35,7 @@ test('a healthy database is told to be, with what is in force', async () => {
   expect(facts).toContain('AUTHREALM_TLS_CERT =  (not given)');
   expect(found.report('files').facts.join()).toContain(`${path}: ${statSync(path).size} bytes, mode 0600`);
   expect(found.report('program').facts.join()).toMatch(/authrealm \d.*Unicode.*sqlite 3\./);
-  expect(found.report('sealed values').facts).toEqual(['2 of them']);
+  expect(found.report('sealed values').facts).toEqual(['3 of them']);
   expect(found.report('signing keys').facts.join()).toMatch(/ signs$/);
   expect(found.report('clients').facts).toEqual(['1, of them 0 disabled']);
   expect(found.text).not.toContain('auth0|');
@@ -58,6 +58,21 @@ test('it looks, and writes nothing', async () => {
   const before = Bun.hash(await Bun.file(path).bytes());
   await doctor(path);
   expect(Bun.hash(await Bun.file(path).bytes())).toBe(before);
+});
+
+test('a log whose oldest entries were removed is whole from there on', async () => {
+  const path = join(freshFolder(), 'trimmed.db');
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const { first } = await plantHealthy(vault);
+  const { log } = vault.engine;
+  const old = systemAmbient.now() + 1;
+  expect([await log.trim(first.realm, old), await log.trim(NIL_UUID, old)]).toEqual([9, 1]);
+  vault.engine.close();
+  const found = await doctor(path);
+  expect([found.unhealthy, found.code]).toEqual([[], 0]);
+  spoil(path, (db) => db.run('update realm_clock set anchor_seq = anchor_seq - 1'));
+  const says = (await doctor(path)).report('changes').findings.map((finding) => finding.says);
+  expect(says.sort()).toEqual(['the first act is 2, not 1', 'the first change is 10, not 9']);
 });
 
 test('the master key is never shown', async () => {
@@ -192,7 +207,7 @@ describe('it does what it can', () => {
     const { path } = await healthy();
     writeFileSync(`${path}.key`, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'));
     const found = await doctor(path);
-    expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 6, 2]);
+    expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 6, 3]);
     expect(found.report('master key').findings[0]?.says).toMatch(
       /^key [0-9a-f]{16} is not the one that is given/,
     );

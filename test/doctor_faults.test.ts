@@ -1,5 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import { describe, expect, test } from 'bun:test';
+import { NIL_UUID } from '../src/domain/id.ts';
 import { doctor, healthy, NOBODY, spoil } from './checkup.ts';
 import type { Planted } from './kit.ts';
 
@@ -183,6 +184,32 @@ const FAULTS: readonly Fault[] = [
     plant: (db) => db.run('delete from change where seq = 1'),
   },
   {
+    name: 'a clock behind its acts',
+    check: 'changes',
+    says: /the clock of the installation is at 1, its last act at 2/,
+    plant: (db) => db.run('update realm_clock set seq = 1 where realm_id = ?', [NIL_UUID]),
+  },
+  {
+    name: 'an act that is missing',
+    check: 'changes',
+    says: /the first act is 2, not 1/,
+    plant: (db) => db.run('delete from act where seq = 1'),
+  },
+  {
+    name: 'a realm of a webhook target that is gone',
+    check: 'orphans',
+    says: /names a record of webhook that is not there/,
+    plant: (db, { realm }) => db.run('insert into webhook_realm values (?, ?)', [NOBODY, realm]),
+    id: () => NOBODY,
+  },
+  {
+    name: 'how far a webhook target has come that is gone',
+    check: 'orphans',
+    says: /names a record of webhook that is not there/,
+    plant: (db, { realm }) => db.run('insert into webhook_progress values (?, ?, 1, 0, 0)', [NOBODY, realm]),
+    id: () => NOBODY,
+  },
+  {
     name: 'a record that was never created',
     check: 'changes',
     says: /3 records, where the changes come to 2/,
@@ -221,6 +248,13 @@ const FAULTS: readonly Fault[] = [
     says: /client_secret_sealed does not open/,
     plant: (db) =>
       db.run(`update oidc_profile set client_secret_sealed = x'01' where client_secret_sealed is not null`),
+  },
+  {
+    name: 'a secret of the log that does not open',
+    check: 'sealed values',
+    says: /sealed does not open/,
+    plant: (db) => db.run(`update instance_secret set sealed = cast(sealed || x'00' as blob)`),
+    id: () => 'log',
   },
   {
     name: 'no key that signs',

@@ -6,6 +6,7 @@ import { systemAmbient } from '../src/ambient.ts';
 import type { Loader, Store } from '../src/directory/store.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { realm } from '../src/domain/resources.ts';
+import { openLog } from '../src/store/log.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { openPlace } from '../src/store/sqlite/place.ts';
 import { openSqliteRecords } from '../src/store/sqlite/records.ts';
@@ -71,7 +72,7 @@ function boundedByDisk({ vault }: Service, folder: string): Bounded {
 function boundedByEngine({ settings }: Service): Bounded {
   const db = connect(databaseFile({ settings }));
   const snapshot = openSnapshot(db);
-  const writer = openWriter(db, snapshot, openPlace(db.filename));
+  const writer = openWriter(db, snapshot, openPlace(db.filename), openLog());
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
     records: openSqliteRecords(db, snapshot, openTransactions(db, snapshot, writer)),

@@ -4,6 +4,7 @@ import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import type { Memory, Patch } from '../src/directory/store.ts';
 import { startSweeping } from '../src/directory/sweeping.ts';
+import { actOf } from '../src/domain/act.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { NIL_UUID } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
@@ -62,6 +63,8 @@ const unavailable = async (work: Promise<unknown>) => {
   expect((fault as Fault).code).toBe('unavailable');
 };
 
+const changed = actOf('master-key.changed', { detail: {} }, systemAmbient);
+
 describe('answers and the master key', () => {
   test('what was sealed by a key without proof is refused, not stored', async () => {
     const stranger = keyringOf();
@@ -103,7 +106,7 @@ describe('answers and the master key', () => {
     // Only what is no answer must be sealed again.
     const values = await engine.sealed.values(next.keyId, undefined, 10);
     expect(values.map(({ place }) => place.table)).toEqual(['oidc_profile']);
-    expect(await engine.sealed.retireOtherKeys(next.keyId)).toBe(false);
+    expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(false);
     expect(await engine.records.recall(old, now)).toEqual(old);
     await engine.sealed.replace(
       values.map(({ place, sealed: seen }) => {
@@ -111,7 +114,7 @@ describe('answers and the master key', () => {
         return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
       }),
     );
-    expect(await engine.sealed.retireOtherKeys(next.keyId)).toBe(true);
+    expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
     expect(await engine.records.recall(old, now)).toBeUndefined();
     expect(await engine.records.recall(young, now)).toEqual(young);
     await unavailable(keep(memory(first)));
@@ -138,7 +141,7 @@ describe('answers and the master key', () => {
       return row?.n ?? 0;
     };
     const before = await count();
-    const retiring = engine.sealed.retireOtherKeys(next.keyId).finally(() => {
+    const retiring = engine.sealed.retireOtherKeys(next.keyId, changed).finally(() => {
       isOver = true;
     });
     while (!isOver) {

@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { openLog } from '../src/store/log.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { openPlace } from '../src/store/sqlite/place.ts';
@@ -22,7 +23,7 @@ async function database() {
     proofs += 1;
     place.prove();
   };
-  const writer = openWriter(db, snapshot, { prove });
+  const writer = openWriter(db, snapshot, { prove }, openLog());
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   const done: string[] = [];
   return {

@@ -6,9 +6,11 @@ import { makeKeyFile } from '../src/access/master_key.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { type Flags, readSettings } from '../src/config.ts';
+import type { Report } from '../src/directory/inspection.ts';
 import { type Examined, examined, NOBODY, plantHealthy } from './checkup.ts';
 import { freshFolder } from './folder.ts';
 import { type Planted, plant } from './kit.ts';
+import { known, migrateTo } from './postgres_schemas.ts';
 import { type PostgresServer, startServer } from './postgres_server.ts';
 import { AUTHREALM, start } from './processes.ts';
 
@@ -78,9 +80,24 @@ test('a healthy database is told to be, with what is in force', async () => {
   );
   expect(found.text).not.toMatch(/hunter2|secret-of|it's secret|auth0\|/);
   expect(found.report('program').facts.join()).toMatch(/authrealm \d.*Unicode.*postgres 1[5-8]/);
-  expect(found.report('sealed values').facts).toEqual(['2 of them']);
+  expect(found.report('sealed values').facts).toEqual(['3 of them']);
   expect(found.report('server').facts).toContain('fsync = on');
   expect(found.report('rights').facts.join()).toMatch(/^role app_\d+, schema public$/);
+});
+
+test('of the schema of an older release nothing is asked that is still to come', async () => {
+  const url = await server.freshDatabase();
+  const masterKeyFile = join(freshFolder(), 'master.key');
+  makeKeyFile(masterKeyFile, systemAmbient);
+  for (const { version, name } of known.slice(0, -1)) {
+    await migrateTo(url, known.slice(0, version));
+    const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);
+    const { checks } = JSON.parse(found.text) as { checks: Report[] };
+    expect([name, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([name, []]);
+    // Nobody has served it yet, and a superuser looks.
+    expect(found.unhealthy).toEqual(['master key', 'signing keys', 'rights', 'migrations']);
+    expect(findings(found, 'migrations').length).toBe(known.length - version);
+  }
 });
 
 test('it looks, and writes nothing', async () => {
@@ -279,7 +296,7 @@ const FAULTS: readonly Fault[] = [
     name: 'a migration that is pending',
     check: 'migrations',
     says: /directory is pending/,
-    plant: () => 'update migration set version = 0',
+    plant: () => 'delete from migration where version = 1',
   },
   {
     name: 'a table that a crash empties',

@@ -56,6 +56,6 @@ describe.concurrent('a server that stalls when it is asked', () => {
     const url = await migrated();
     const seconds = storeWaitMsMax / 1_000 + 1;
     await migrateTo(url, [...known, { ...next, sql: `select pg_sleep(${seconds}); ${next.sql}` }]);
-    expect(await versions(url)).toEqual([1, 2]);
+    expect(await versions(url)).toEqual([...known, next].map(({ version }) => version));
   }, 20_000);
 });

@@ -34,7 +34,7 @@ afterAll(async () => {
 test('a database of six is brought up by a start, and by nothing else', async () => {
   const create = ['client', 'create', '--name', 'n', '--scope', SCOPES, ...six.database.words];
   const refused = await runCommand([house.authrealm, ...create]);
-  const reason = expect.stringContaining('has schema 1, this program needs 2');
+  const reason = expect.stringContaining('has schema 2, this program needs 3');
   expect([refused.code, refused.stderr]).toEqual([1, reason]);
   world = await serveSeven(house, six);
   for (const [name, id, line] of [
@@ -47,7 +47,7 @@ test('a database of six is brought up by a start, and by nothing else', async ()
   }
   // The program of six refuses it from now on, and knows no such scope.
   const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...six.database.words]);
-  expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 2')]);
+  expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 3')]);
   expect((await clientCreate(six.database, 'devices:read')).code).toBe(2);
 }, 30_000);
 
@@ -56,6 +56,9 @@ const eventsOf = (id: string) =>
     'select event, members, user_id from change where record_id = ? order by seq',
     id,
   );
+
+const textOf = (value: unknown): string =>
+  value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : String(value);
 
 const dataOf = ({ body }: Received): Shown => (body as unknown as { data: Shown }).data;
 
@@ -100,8 +103,11 @@ test('it is created, read, changed and removed; each write moves its user and le
     { event: 'device.updated', members: 'note state', user_id: ids.user },
     { event: 'device.deleted', members: '', user_id: ids.user },
   ]);
-  expect(JSON.stringify(await six.database.ask('select * from change'))).not.toMatch(
-    /serial-number|Handy|ausgemustert/,
+  const entries = await six.database.ask<object>('select * from change');
+  const kept = entries.flatMap((entry) => Object.values(entry).map(textOf));
+  expect(kept.join('\n')).not.toMatch(/serial-number|Handy|ausgemustert/);
+  expect(entries).toContainEqual(
+    expect.objectContaining({ event: 'device.created', personal: expect.anything() }),
   );
   const after = (await send('get-user-authentication-info', { id: ids.user })).headers.get('etag');
   expect(after).not.toBe(before);

@@ -52,9 +52,9 @@ const DESCRIPTION = `export const device = resource({
   },
   summary: 'A device that a user signs in with.',
   members: {
-    serial: text(64),
-    label: place(text(100), { folded: true }),
-    note: place(text(255).nullable().default(null), { folded: true }),
+    serial: place(text(64), { personal: true }),
+    label: place(text(100), { folded: true, personal: true }),
+    note: place(text(255).nullable().default(null), { folded: true, personal: true }),
     state: z.enum(['active', 'lost']).default('active'),
     transports: z.array(text(20)).max(4).default([]),
     address: httpUrl(255).optional(),
@@ -193,8 +193,8 @@ export function houseOfSeven(): House {
   writeFileSync(descriptions, seven);
   const store = join(folder, 'src/store');
   const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
-  writeFileSync(join(store, 'sqlite/migrations/0002_device.sql'), sqlite);
-  writeFileSync(join(store, 'postgres/migrations/0002_device.sql'), migration(POSTGRES));
+  writeFileSync(join(store, 'sqlite/migrations/0003_device.sql'), sqlite);
+  writeFileSync(join(store, 'postgres/migrations/0003_device.sql'), migration(POSTGRES));
   appendFileSync(join(store, 'postgres/schema.tsv'), PARTS);
 
   return {

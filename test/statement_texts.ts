@@ -5,11 +5,14 @@ import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { CASCADES } from '../src/store/cascade.ts';
 import { listTable, type Plan, planOf, presenceText, type Reading } from '../src/store/list_plans.ts';
+import { LOG_TEXTS } from '../src/store/log.ts';
+import { LOG_READING_TEXTS } from '../src/store/log_reading.ts';
 import { memoryTexts } from '../src/store/memories.ts';
 import { CLAIM_TEXTS } from '../src/store/postgres/claims.ts';
 import { POSTGRES, statementsOf } from '../src/store/postgres/dialect.ts';
 import type { Indexes } from '../src/store/postgres/indexes.ts';
 import { numbered } from '../src/store/postgres/places.ts';
+import { SALT_TEXTS } from '../src/store/salts.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
 export const LOGGING = { log_statement: 'all', log_line_prefix: '@@%d ', log_parameter_max_length: '0' };
@@ -35,6 +38,7 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
+    ...[...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS],
     ...CLAIM_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));

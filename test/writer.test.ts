@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
+import { openLog } from '../src/store/log.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
 import { FileGone } from '../src/store/sqlite/place.ts';
@@ -16,12 +17,13 @@ async function database(isThere: (proof: number) => boolean) {
   (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
   const db = connect(path);
   let proofs = 0;
-  const writer = openWriter(db, openSnapshot(db), {
+  const place = {
     prove() {
       proofs += 1;
       if (!isThere(proofs)) throw new FileGone();
     },
-  });
+  };
+  const writer = openWriter(db, openSnapshot(db), place, openLog());
   let worked = 0;
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   const write = () =>

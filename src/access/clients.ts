@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 import { areGrantable, type Realms, type Scopes } from '../domain/principal.ts';
@@ -85,11 +86,38 @@ export async function createClient(
   store: AccessStore,
   name: string,
   grant: Grant,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<Issued> {
   const issued = draftClient(name, grant, ambient);
-  await store.insertClient(issued.client);
+  await store.insertClient(issued.client, clientAct('client.created', undefined, issued.client, ambient));
   return issued;
+}
+
+/** What the log tells of a change to a client: its rights before and after, and never a secret. */
+function clientAct(
+  action: ActName,
+  before: Client | undefined,
+  after: Client,
+  occasion: Pick<Occasion, 'now' | 'asker'>,
+): Act {
+  const detail = { ...(before ? { before: toldOf(before) } : {}), after: toldOf(after) };
+  return actOf(action, { object: after.clientId, detail }, occasion);
+}
+
+function toldOf({ name, scopes, realms, disabledAt }: Client) {
+  return {
+    name,
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? realms : [...realms],
+    is_disabled: disabledAt !== undefined,
+  };
+}
+
+/** What a patch does, as the log calls it. */
+function actionOf(patch: ClientPatch): ActName {
+  if (patch.secretDigest !== undefined) return 'client.rotated';
+  if ('disabledAt' in patch) return patch.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
+  return 'client.changed';
 }
 
 export async function listClients(store: AccessStore): Promise<readonly Client[]> {
@@ -108,7 +136,7 @@ export async function changeClient(
   store: AccessStore,
   clientId: string,
   patch: ClientPatch | ((found: Client) => ClientPatch),
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<Client> {
   for (;;) {
     const found = (await listClients(store)).find((client) => client.clientId === clientId);
@@ -118,7 +146,8 @@ export async function changeClient(
     const updatedAt = Math.max(found.updatedAt, ambient.now());
     const changed = { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
     assertGrantable(changed);
-    if (await store.updateClient(changed, found.revision)) return changed;
+    const act = clientAct(actionOf(wanted), found, changed, ambient);
+    if (await store.updateClient(changed, found.revision, act)) return changed;
   }
 }
 
@@ -127,7 +156,7 @@ export async function rotateSecret(
   store: AccessStore,
   clientId: string,
   overlapMs: number,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<Issued> {
   const secret = mintSecret(ambient);
   const expiresAt = ambient.now() + overlapMs;
@@ -143,14 +172,17 @@ export async function rotateSecret(
 export async function ensureClient(
   store: AccessStore,
   described: { readonly clientId: string; readonly secret: string; readonly name: string } & Grant,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;
   const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
   const found = (await listClients(store)).find((each) => each.clientId === clientId);
   // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
-  if (!found && (await store.insertClient(client))) return;
+  if (!found) {
+    const act = clientAct('client.created', undefined, client, ambient);
+    if (await store.insertClient(client, act)) return;
+  }
   await changeClient(
     store,
     clientId,

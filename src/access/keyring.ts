@@ -6,7 +6,13 @@ import type { LiveKeyring } from './live_keyring.ts';
 import type { AccessStore, KeyCheck } from './port.ts';
 
 /** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
-export type Purpose = 'signing-key' | 'oidc-client-secret' | 'key-check' | 'remembered-answer';
+export type Purpose =
+  | 'signing-key'
+  | 'oidc-client-secret'
+  | 'key-check'
+  | 'remembered-answer'
+  | 'instance-secret'
+  | 'webhook-secret';
 
 /** What a digest is for; each has a key of its own as well. */
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
@@ -34,9 +40,16 @@ export interface Keyring {
   digest(purpose: DigestPurpose, text: string): string;
 }
 
-/** The purpose of a stored secret: signing keys have a table, all others are members of a record. */
+/** What is kept sealed in a table of its own; all others are members of a record. */
+const PURPOSES: Readonly<Record<string, Purpose>> = {
+  signing_key: 'signing-key',
+  instance_secret: 'instance-secret',
+  webhook: 'webhook-secret',
+};
+
+/** The purpose of a stored secret. */
 export function purposeAt({ table }: Place): Purpose {
-  return table === 'signing_key' ? 'signing-key' : 'oidc-client-secret';
+  return PURPOSES[table] ?? 'oidc-client-secret';
 }
 
 export const MASTER_KEY_BYTES = 32;

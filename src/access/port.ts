@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../directory/store.ts';
+import type { Act } from '../domain/act.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
 import type { Place } from './keyring.ts';
@@ -51,25 +52,29 @@ export interface KeyCheck {
 export interface AccessStore {
   /** The whole table in one snapshot, or undefined while its version is still `known`. */
   table(known: number | undefined): MaybePromise<AccessTable | undefined>;
-  /** Adds a client; answers false when its identifier is taken. */
-  insertClient(client: Client): Promise<boolean>;
+  /** Adds a client; answers false when its identifier is taken. The act is logged in the same commit, as with all of these. */
+  insertClient(client: Client, act: Act): Promise<boolean>;
   /** Replaces a client; answers false unless the stored one still carries `seen`. */
-  updateClient(client: Client, seen: Revision): Promise<boolean>;
+  updateClient(client: Client, seen: Revision, act: Act): Promise<boolean>;
   /**
    * Adds a signing key; with `onlyFirst`, only where there is none. Answers whether it was added; false as well where
    * it was sealed by a master key that has no proof any more.
    */
-  insertSigningKey(key: SigningKey, onlyFirst: boolean): Promise<boolean>;
+  insertSigningKey(key: SigningKey, onlyFirst: boolean, act: Act): Promise<boolean>;
   /**
    * Takes a signing key back, forgets its private half, and adds its replacement, if there is one, in the same commit;
    * false when there is no such key in use.
    */
-  withdrawSigningKey(kid: string, at: number, replacement: SigningKey | undefined): Promise<boolean>;
+  withdrawSigningKey(kid: string, replacement: SigningKey | undefined, act: Act): Promise<boolean>;
   /** Empties the private halves of keys that never sign again. */
   forgetPrivateHalves(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;
   /** Adds the first proof of the keyring; a no-op when there is one. */
   insertKeyCheck(check: KeyCheck, at: number): Promise<void>;
+  /** A secret of the installation, sealed; undefined where there is none of that name. */
+  secret(name: string): MaybePromise<Uint8Array | undefined>;
+  /** Adds a secret; a no-op where there is one of that name. */
+  insertSecret(name: string, sealed: Uint8Array, at: number): Promise<void>;
   /** The identifier of this installation, minted when its database was made (STORE in contract 8, row 31). */
   storeId(): MaybePromise<string>;
 }
@@ -105,5 +110,5 @@ export interface SealedStore {
    * Removes the proofs of all keys but this one, in the same commit that finds no value sealed by another key. Answers
    * false where there is one.
    */
-  retireOtherKeys(keyId: string): Promise<boolean>;
+  retireOtherKeys(keyId: string, act: Act): Promise<boolean>;
 }

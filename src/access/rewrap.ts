@@ -1,6 +1,6 @@
+import { actOf, type Occasion } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
 import { type Keyring, openKeyring, opensProof, proofOf, purposeAt } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 import type { AccessStore, Resealed, SealedStore, SealedValue } from './port.ts';
@@ -12,7 +12,7 @@ export interface MasterKeyChange {
   /** Keeps these keys where processes read theirs, durably; nothing where the key is given by value. */
   readonly keep: (keys: readonly Uint8Array[]) => void;
   readonly store: SealedStore & Pick<AccessStore, 'keyChecks'>;
-  readonly ambient: Ambient;
+  readonly ambient: Occasion;
 }
 
 export interface MasterKeyChanged {
@@ -47,7 +47,7 @@ export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKe
     keep(held);
     throw new Refusal('the master key is already being changed to another one: end that change first');
   }
-  const resealed = await resealAll(store, keyring, target);
+  const resealed = await resealAll(store, { keyring, target, ambient });
   keep([next]);
   return { keyId: target.keyId, ended, resealed };
 }
@@ -60,11 +60,19 @@ function keyMissing(keyId: string): Refusal {
 }
 
 /** Seals again until no value names another key and the other keys' proofs are gone. Answers how many values. */
-async function resealAll(store: SealedStore, keyring: Keyring, target: Keyring): Promise<number> {
+async function resealAll(
+  store: SealedStore,
+  {
+    keyring,
+    target,
+    ambient,
+  }: { readonly keyring: Keyring; readonly target: Keyring; readonly ambient: Occasion },
+): Promise<number> {
   let resealed = 0;
+  const act = actOf('master-key.changed', { object: target.keyId, detail: {} }, ambient);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     resealed += await resealRound(store, keyring, target);
-    if (await store.retireOtherKeys(target.keyId)) return resealed;
+    if (await store.retireOtherKeys(target.keyId, act)) return resealed;
   }
   throw new Refusal('other commands keep sealing by the old master key: run this again when they have ended');
 }

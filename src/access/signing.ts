@@ -1,4 +1,5 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
+import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -39,11 +40,17 @@ export async function mintSigningKey(
 export async function ensureSigningKey(
   store: AccessStore,
   keyring: Keyring,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<void> {
   const table = await store.table(undefined);
   if (table?.signingKeys.some(({ withdrawnAt }) => withdrawnAt === undefined)) return;
-  await store.insertSigningKey(await mintSigningKey(keyring, ambient, ambient.now()), true);
+  const key = await mintSigningKey(keyring, ambient, ambient.now());
+  await store.insertSigningKey(key, true, keyAct('signing-key.created', key.kid, key, ambient));
+}
+
+function keyAct(action: ActName, kid: string, key: SigningKey | undefined, occasion: Occasion): Act {
+  const detail = key ? { kid: key.kid, signs_from: new Date(key.signsFrom).toISOString() } : {};
+  return actOf(action, { object: kid, detail }, occasion);
 }
 
 /**
@@ -59,11 +66,12 @@ const ANNOUNCED_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.cloc
 export async function rotateSigningKey(
   store: AccessStore,
   keyring: Keyring,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<SigningKey> {
   const now = ambient.now();
   const key = await mintSigningKey(keyring, ambient, now + ANNOUNCED_MS);
-  if (!(await store.insertSigningKey(key, false))) throw keyChanged();
+  const act = keyAct('signing-key.created', key.kid, key, ambient);
+  if (!(await store.insertSigningKey(key, false, act))) throw keyChanged();
   const keys = (await store.table(undefined))?.signingKeys ?? [];
   const { accepted } = keySetAt(keys, now);
   const outlived = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
@@ -83,13 +91,14 @@ export async function withdrawSigningKey(
   kid: string,
   store: AccessStore,
   keyring: Keyring,
-  ambient: Ambient,
+  ambient: Occasion,
 ): Promise<boolean> {
   const now = ambient.now();
   const { signer } = keySetAt((await store.table(undefined))?.signingKeys ?? [], now);
   const isSigner = signer === undefined || signer.kid === kid;
   const replacement = isSigner ? await mintSigningKey(keyring, ambient, now) : undefined;
-  return store.withdrawSigningKey(kid, now, replacement);
+  const act = keyAct('signing-key.withdrawn', kid, replacement, ambient);
+  return store.withdrawSigningKey(kid, replacement, { ...act, at: now });
 }
 
 /** The keys as of one moment, the newest that signs first. */

@@ -12,12 +12,14 @@ import {
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { addArchiver } from './archiver.ts';
+import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
 import { CLIENT_SECRET_VARIABLE } from './connection.ts';
 import { addCopy } from './copy.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
+import { addErase } from './erase.ts';
 import { addExport } from './export.ts';
 import { addHasher } from './hasher.ts';
 import { addImport } from './import.ts';
@@ -28,7 +30,9 @@ import { addPurge } from './purge.ts';
 import { addReader } from './readers.ts';
 import { addRecordCommands } from './records.ts';
 import { addRestore } from './restore.ts';
+import { addSearcher } from './searcher.ts';
 import { addServe } from './serve.ts';
+import { addSubjectAccess } from './subject_access.ts';
 import { nameVariables, withVariables } from './variables.ts';
 
 /** Exit codes, the same for every command. */
@@ -95,8 +99,12 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addPurge(program, desk);
   addDemo(program, desk);
   addDoctor(program, desk, end);
+  addAuditCommands(program, desk, end);
+  addErase(program, desk);
+  addSubjectAccess(program, desk);
   addHasher(program);
   addArchiver(program);
+  addSearcher(program);
   addReader(program, desk);
   addRecordCommands(program, desk, environment[CLIENT_SECRET_VARIABLE]);
   const variables = [...nameVariables(program), CLIENT_SECRET_VARIABLE];

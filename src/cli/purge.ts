@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openDatabase } from '../app.ts';
+import { fileOf, isInMemory, openVault } from '../app.ts';
 import type { Settings } from '../config.ts';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -22,7 +22,7 @@ export function addPurge(program: Command, desk: Desk): void {
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = desk.settingsOf(command);
       proveDatabase(settings);
-      const engine = await openDatabase(settings, systemAmbient);
+      const { engine } = await openVault(settings, systemAmbient);
       try {
         const records = await purge(engine.records, resource, key);
         console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);

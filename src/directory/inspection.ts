@@ -105,11 +105,14 @@ export interface IssuerUse extends Placed {
   readonly count: number;
 }
 
-/** The order of changes in one realm, beside what it should come to. */
+/** The order of the changes in one realm, or under the nil UUID of the acts, beside what it should come to. */
 export interface RealmOrder {
   readonly realm: string;
+  readonly table: 'change' | 'act';
   /** The realm's clock; null where it has none. */
   readonly clock: number | null;
+  /** The last place that was removed because it was too old; 0 where none was. */
+  readonly trimmed: number;
   readonly first: number | null;
   readonly last: number | null;
   readonly count: number;
@@ -327,7 +330,9 @@ export function plainIssuer(issuer: string): string {
 async function checkOrders(inspection: Inspection, sheet: Sheet): Promise<void> {
   for await (const order of inspection.orders()) {
     const { realm, records } = order;
-    for (const says of disorders(order)) sheet.find({ says, table: 'change', realm });
+    for (const says of disorders(order)) sheet.find({ says, table: order.table, realm });
+    // What was removed from the beginning told of records that are still there.
+    if (order.trimmed > 0) continue;
     for (const { table, expected, found } of records) {
       if (expected === found) continue;
       sheet.find({ says: `${found} records, where the changes come to ${expected}`, table, realm });
@@ -335,13 +340,15 @@ async function checkOrders(inspection: Inspection, sheet: Sheet): Promise<void> 
   }
 }
 
-/** A realm's changes are numbered from one without a gap, and its clock stands at the last of them. */
-function disorders({ clock, first, last, count }: RealmOrder): readonly string[] {
-  const [from, to, at] = [first ?? 1, last ?? 0, clock ?? 0];
+/** A realm's changes are numbered from the first that was not removed, without a gap; its clock stands at the last. */
+function disorders({ table, clock, trimmed, first, last, count }: RealmOrder): readonly string[] {
+  const begin = trimmed + 1;
+  const [from, to, at] = [first ?? begin, last ?? trimmed, clock ?? 0];
   const lost = to - from + 1 - count;
+  const whose = table === 'act' ? 'installation' : 'realm';
   return [
-    ...(at === to ? [] : [`the clock of the realm is at ${at}, its last change at ${to}`]),
-    ...(from === 1 ? [] : [`the first change is ${from}, not 1`]),
-    ...(lost === 0 ? [] : [`${lost} changes are missing in between`]),
+    ...(at === to ? [] : [`the clock of the ${whose} is at ${at}, its last ${table} at ${to}`]),
+    ...(from === begin ? [] : [`the first ${table} is ${from}, not ${begin}`]),
+    ...(lost === 0 ? [] : [`${lost} ${table}s are missing in between`]),
   ];
 }

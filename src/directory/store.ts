@@ -100,6 +100,8 @@ export interface Removal {
   readonly origin: ChangeOrigin;
   /** New revisions of the users that lose a record. */
   readonly mintRevision: () => Revision;
+  /** The log is not to tell what went. */
+  readonly isErasure?: true;
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Revision, Uuid } from './id.ts';
 import { type Key, lineage, type Resource } from './resource.ts';
 
-export type ChangeVerb = 'created' | 'updated' | 'deleted';
+export type ChangeVerb = 'created' | 'updated' | 'deleted' | 'erased';
 
 /**
  * What a committed write leaves behind, in the same commit (contract 8, row 44). It holds no personal value: which

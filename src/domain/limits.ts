@@ -133,6 +133,8 @@ export const LIMITS = Object.freeze({
   discoveriesAtOnceMax: 8,
   /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */
   discoveriesPerRealmMax: 2,
+  /** How often it is said outside of the database how far its logs are. */
+  checkpointMs: 60_000,
   /** A process that works beside the service and has nothing to do is ended. */
   childIdleMsMax: 60_000,
   hashesWaitingMax: 64,

@@ -14,6 +14,8 @@ export interface Placement {
   readonly summed?: true;
   /** Answered never. `sealed`: kept as a ciphertext of the keyring. `kept`: kept as it arrives. */
   readonly secret?: 'sealed' | 'kept';
+  /** It says something about the person a user is: in the log it stands encrypted under the key of that user. */
+  readonly personal?: true;
   /** Answered never, though it is no secret. */
   readonly hidden?: true;
   /** Who may say it over HTTP: whoever creates the record, what comes later being ignored, or nobody. Else any writer. */

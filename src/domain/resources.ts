@@ -131,28 +131,28 @@ export const user = resource({
   },
   summary: 'A user of the realm.',
   members: {
-    name: place(text(255).meta({ examples: ['Jane Doe'] }), { folded: true }),
-    email: place(email(), { folded: true }),
+    name: place(text(255).meta({ examples: ['Jane Doe'] }), { folded: true, personal: true }),
+    email: place(email(), { folded: true, personal: true }),
     given_name: place(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Jane'] }),
-      { folded: true },
+      { folded: true, personal: true },
     ),
     middle_name: place(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Mary'] }),
-      { folded: true },
+      { folded: true, personal: true },
     ),
     family_name: place(
       text(255)
         .nullable()
         .default(null)
         .meta({ examples: ['Doe'] }),
-      { folded: true },
+      { folded: true, personal: true },
     ),
     creation_status: place(z.enum(['COMPLETE', 'IN_PROGRESS']).default('COMPLETE'), {
       within: 'meta',
@@ -181,7 +181,10 @@ export const oidcProfileInfo = resource({
   },
   summary: 'The link between a user and a subject at an issuer.',
   members: {
-    subject: place(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), { summed: true }),
+    subject: place(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), {
+      summed: true,
+      personal: true,
+    }),
     issuer: place(issuerUrl(), { sameAs: { reference: 'oidc_profile_id', member: 'issuer' } }),
     oidc_profile_id: reference('oidc-profile'),
   },
@@ -214,6 +217,7 @@ export const passwordProfileInfo = resource({
     username: place(username().meta({ examples: ['jane'] }), {
       folded: true,
       summed: true,
+      personal: true,
       emailWhere: { reference: 'password_profile_id', member: 'username_format', is: 'email' },
     }),
     password_profile_id: reference('password-profile'),

@@ -32,6 +32,10 @@ export type LogRecord =
     }
   /** How reading the keys of an external issuer went, where that differs from the time before. */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
+  /** How far a log is, or who was erased, as a signed line that `audit verify` and `restore` read. */
+  | { readonly event: 'checkpoint'; readonly line: string }
+  /** A place outside of the database could not be told how far the logs are. */
+  | { readonly event: 'checkpoint_failed'; readonly cause: string }
   /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   | {
@@ -54,6 +58,7 @@ const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   fault: 'error',
   process_ended: 'warn',
   overloaded: 'warn',
+  checkpoint_failed: 'error',
 };
 
 /** One JSON line per event on standard error, written off the request's path. */

@@ -1,4 +1,5 @@
 import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../access/port.ts';
+import type { Act } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms } from '../domain/principal.ts';
@@ -29,6 +30,9 @@ const INSERT_KEY =
 const WITHDRAW_KEY =
   'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
 const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
+const SECRET = 'select sealed from instance_secret where name = ?';
+const INSERT_SECRET =
+  'insert into instance_secret (name, sealed, created_at) values (?, ?, ?) on conflict do nothing';
 const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
 export const ANY_CHECK = 'select 1 from keyring limit 1';
 export const IS_PROVEN = 'select 1 from keyring where key_id = ?';
@@ -40,37 +44,37 @@ const FORGOTTEN = new Uint8Array();
 /** Clients, signing keys and the keyring's proofs. */
 export function openAccess({ read, write }: Transactions): AccessStore {
   /** One piece of work that answers whether it changed anything, and moves the version if so. */
-  function change(work: () => Work<boolean>): Promise<boolean> {
+  function change(work: () => Work<boolean>, act?: Act): Promise<boolean> {
     return write('instance', function* () {
       const value = yield* work();
       if (value) yield* run(TOUCH_ACCESS);
-      return { value, keep: value };
+      return { value, keep: value, ...(act ? { acts: [act] } : {}) };
     });
   }
 
   return {
     table: (known) => read(() => wholeTable(known)),
-    insertClient: (client) =>
+    insertClient: (client, act) =>
       change(function* () {
         const isNew = (yield* run(INSERT_CLIENT, ...columnsOf(client))) === 1;
         if (isNew) yield* keepRealms(client);
         return isNew;
-      }),
-    updateClient: (client, seen) =>
+      }, act),
+    updateClient: (client, seen, act) =>
       change(function* () {
         const isKept = (yield* run(UPDATE_CLIENT, ...columnsOf(client), seen)) === 1;
         if (isKept) yield* keepRealms(client);
         return isKept;
-      }),
-    insertSigningKey: (key, onlyFirst) =>
+      }, act),
+    insertSigningKey: (key, onlyFirst, act) =>
       change(function* () {
         return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);
-      }),
-    withdrawSigningKey: (kid, at, replacement) =>
+      }, act),
+    withdrawSigningKey: (kid, replacement, act) =>
       change(function* () {
-        if ((yield* run(WITHDRAW_KEY, at, FORGOTTEN, kid)) !== 1) return false;
+        if ((yield* run(WITHDRAW_KEY, act.at, FORGOTTEN, kid)) !== 1) return false;
         return !replacement || (yield* addKey(replacement));
-      }),
+      }, act),
     forgetPrivateHalves: async (kids) => {
       await change(function* () {
         let forgotten = 0;
@@ -87,6 +91,17 @@ export function openAccess({ read, write }: Transactions): AccessStore {
       await change(function* () {
         if (yield* first(ANY_CHECK)) return false;
         return (yield* run(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
+      });
+    },
+    secret: (name) =>
+      read(function* () {
+        return (yield* first<{ readonly sealed: Uint8Array }>(SECRET, name))?.sealed;
+      }),
+    insertSecret: async (name, sealed, at) => {
+      await change(function* () {
+        return (yield* first(IS_PROVEN, keyIdOf(sealed)))
+          ? (yield* run(INSERT_SECRET, name, sealed, at)) === 1
+          : false;
       });
     },
     storeId: () =>

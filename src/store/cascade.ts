@@ -1,10 +1,10 @@
-import { keyColumns, lineage, membersOf, type Resource } from '../domain/resource.ts';
+import { isVisible, keyColumns, lineage, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 
 /** Records of one resource that go along with a record of another one, and every SQL text about them. */
 export interface Dependent {
   readonly resource: Resource;
-  /** Parameters: realm, identifier of the record that goes, limit. Answers keys and revisions. */
+  /** Parameters: realm, identifier of the record that goes, limit. Answers keys, and what callers may see. */
   readonly select: string;
   /** Parameters: realm, identifier. Answers `n`, how many there are. */
   readonly count: string;
@@ -44,12 +44,22 @@ export function dependentsOf(gone: Resource, all: readonly Resource[]): readonly
       const isBereft = parent?.parent && parent !== gone && !conditions.has(parent);
       return {
         resource,
-        select: `select ${keyColumns(resource).join(', ')}, revision from ${table} where ${condition} limit ?3`,
+        select: `select ${columnsOf(resource).join(', ')} from ${table} where ${condition} limit ?3`,
         count: `select count(*) as n from ${table} where ${condition}`,
         bereaves: isBereft ? parent : undefined,
       };
     })
     .toReversed();
+}
+
+/** The columns of an address, and of what callers may see: each member in one of its own name. */
+function columnsOf(resource: Resource): readonly string[] {
+  const members = membersOf(resource).filter(isVisible);
+  return [
+    ...keyColumns(resource),
+    ...members.map(({ name }) => name),
+    ...['created_at', 'updated_at', 'revision'],
+  ];
 }
 
 /** Empty for a resource whose records all stay. */

@@ -1,5 +1,7 @@
 import type { AccessStore, SealedStore } from '../access/port.ts';
+import type { Eraser, LogStore, Scrubbed, Scrubbing } from '../audit/port.ts';
 import type { Inspection } from '../directory/inspection.ts';
+import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { AskReader } from './lists.ts';
 
@@ -7,9 +9,16 @@ import type { AskReader } from './lists.ts';
 export interface Engine {
   /** What it is at; costs nothing to read. */
   figures(): EngineFigures;
-  readonly records: Store & Loader & Scanner;
+  readonly records: Store & Loader & Scanner & Eraser;
   readonly access: AccessStore;
   readonly sealed: SealedStore;
+  readonly log: LogStore;
+  readonly leases: LeaseStore;
+  /**
+   * Sees to it that these texts, which no record holds any more, stand in no file of the database; of one that others run,
+   * as far as this role may.
+   */
+  scrub(texts: readonly string[], how: Scrubbing): Promise<Scrubbed>;
   /** What only a database inside this process needs and can; undefined for one that others run. */
   readonly embedded: Embedded | undefined;
   close(): MaybePromise<void>;

@@ -1,7 +1,7 @@
 import type { Load, LoadOutcome } from '../directory/store.ts';
-import type { Change } from '../domain/change.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Applier } from './commit.ts';
+import type { Entry } from './entry.ts';
 import type { Statements } from './statements.ts';
 import { ID_TAKEN, LANDED } from './verdicts.ts';
 import { first, type Outcome, type Work } from './work.ts';
@@ -15,7 +15,7 @@ interface Rooms {
 interface Loaded {
   readonly outcome: LoadOutcome;
   /** What an insert or a replacement leaves behind. */
-  readonly change?: Change;
+  readonly entry?: Entry;
 }
 
 /** Makes the work of a bulk load: each record by itself, in one transaction. */
@@ -34,11 +34,14 @@ export function openLoading({ of, applier, insertsTogether }: Rooms) {
     const texts = of(write.resource);
     const row = yield* first(texts.selectStored, ...write.key);
     if (!row) return undefined;
-    const { judgement, change, record = write.record } = judge(texts.decode(row));
+    const stored = texts.decode(row);
+    const { judgement, change, record = write.record } = judge(stored);
     if (judgement === 'same') return { outcome: { kind: 'same' } };
     if (judgement === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
     const replaced = yield* apply({ ...write, record, op: 'replace' });
-    return replaced.kind === 'landed' ? { outcome: { kind: 'replaced' }, change } : { outcome: replaced };
+    if (replaced.kind !== 'landed') return { outcome: replaced };
+    const facts = { resource: write.resource, before: stored, after: record, members: change.members };
+    return { outcome: { kind: 'replaced' }, entry: { change, facts } };
   }
 
   /** The outcomes of the next loads: of several that land together, or of one. */
@@ -58,17 +61,17 @@ export function openLoading({ of, applier, insertsTogether }: Rooms) {
 
   return function* (loads: readonly Load[], stopAtFirst: boolean): Work<Outcome<LoadOutcome[]>> {
     const value: LoadOutcome[] = [];
-    const changes: Change[] = [];
+    const entries: Entry[] = [];
     const course: Course = { by: yield* applier(), at: 0, tried: 0, isLikelyThere: false };
     while (course.at < loads.length) {
-      for (const { outcome, change } of yield* takeNext(loads, course)) {
+      for (const { outcome, entry } of yield* takeNext(loads, course)) {
         value.push(outcome);
-        if (change) changes.push(change);
+        if (entry) entries.push(entry);
       }
       course.at = value.length;
       if (stopAtFirst && isRefusal(value.at(-1) as LoadOutcome)) break;
     }
-    return { value, keep: true, changes };
+    return { value, keep: true, entries };
   };
 }
 
@@ -81,8 +84,9 @@ interface Course {
   isLikelyThere: boolean;
 }
 
-function landed({ change }: Load): Loaded {
-  return { outcome: LANDED, change };
+function landed({ write, change }: Load): Loaded {
+  const facts = { resource: write.resource, after: write.record };
+  return { outcome: LANDED, entry: { change, facts } };
 }
 
 function* landTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {

@@ -43,11 +43,14 @@ export type Questions = Pick<
 > & {
   /** The migrations that a database has, in order. */
   readonly applied: () => Rows<MigrationState['applied'][number]>;
+  /** The newest of them: what later ones bring is not there yet. */
+  readonly schema: () => Promise<number>;
 };
 
 export function questionsOver(asking: Asking): Questions {
   return {
     applied: () => asking.rows(APPLIED),
+    schema: () => schemaOf(asking),
     orphans: () => orphansOf(asking),
     purges: () => purgesOf(asking),
     twins: () => twinsOf(asking),
@@ -60,7 +63,16 @@ export function questionsOver(asking: Asking): Questions {
   };
 }
 
+/** The schema that brings acts, chains and webhooks. */
+const LOG_SCHEMA = 2;
+
 const APPLIED = 'select version, name, program_version as program from migration order by version';
+
+async function schemaOf({ rows }: Asking): Promise<number> {
+  let newest = 0;
+  for await (const { version } of rows<{ version: number }>(APPLIED)) newest = version;
+  return newest;
+}
 
 /** Some engines answer long numbers as text. */
 async function* counted<T extends { readonly count: Long }>(
@@ -80,17 +92,15 @@ interface Tie {
   /** By the columns that they name. */
   readonly columns: Readonly<Record<string, string>>;
   readonly above: string;
+  /** The schema that brings it, unless it was there from the first. */
+  readonly since?: number;
 }
 
-/** Those of the descriptions, and the one between instance tables. */
+/** Those of the descriptions, and those between instance tables. */
 const TIES: readonly Tie[] = [
-  {
-    table: 'client_realm',
-    realm: 'realm_id',
-    id: 'client_id',
-    columns: { client_id: 'client_id' },
-    above: 'client',
-  },
+  ofInstance('client_realm', 'client'),
+  { ...ofInstance('webhook_realm', 'webhook'), since: LOG_SCHEMA },
+  { ...ofInstance('webhook_progress', 'webhook'), since: LOG_SCHEMA },
   ...RESOURCES.flatMap((resource) => [
     ...(resource.parent ? [tie(resource, resource.parent, keyColumns(resource).at(-2) ?? '')] : []),
     ...membersOf(resource).flatMap(({ name, placement }) =>
@@ -106,12 +116,18 @@ function tie({ table }: Resource, above: Resource, column: string): Tie {
   return { table, realm: 'realm_id', id: 'id', columns, above: above.table };
 }
 
-async function* orphansOf({ rows }: Asking) {
-  for (const { table, realm, id, columns, above } of TIES) {
+function ofInstance(table: string, above: string): Tie {
+  const id = `${above}_id`;
+  return { table, realm: 'realm_id', id, columns: { [id]: id }, above };
+}
+
+async function* orphansOf(asking: Asking) {
+  const schema = await schemaOf(asking);
+  for (const { table, realm, id, columns, above } of TIES.filter(({ since = 1 }) => since <= schema)) {
     const pairs = Object.entries(columns);
     const on = pairs.map(([named, by]) => `p.${named} = c.${by}`).join(' and ');
     const isNamed = pairs.map(([, by]) => `c.${by} is not null`).join(' and ');
-    yield* rows<Placed & { readonly names: string }>(
+    yield* asking.rows<Placed & { readonly names: string }>(
       `select '${table}' as "table", c.${realm} as realm, c.${id} as id, '${above}' as names from ${table} c
        where ${isNamed} and not exists (select 1 from ${above} p where ${on})`,
     );
@@ -207,29 +223,39 @@ const LOST_REALMS = `
 interface OrderRow {
   readonly realm: string;
   readonly clock: Long | null;
+  readonly trimmed: Long | null;
   readonly first: Long | null;
   readonly last: Long | null;
   readonly count: Long;
   readonly [counter: `expected${number}` | `found${number}`]: Long;
 }
 
-/** One walk over the changes: what their order is, and how many records of each kind they leave. */
-async function* ordersOf({ rows }: Asking): AsyncGenerator<RealmOrder> {
-  for await (const { realm, clock, first, last, count, ...counters } of rows<OrderRow>(ORDERS)) {
+/** One walk over the changes: what their order is, and how many records of each kind they leave. Then one over the acts. */
+async function* ordersOf(asking: Asking): AsyncGenerator<RealmOrder> {
+  const isLogged = (await schemaOf(asking)) >= LOG_SCHEMA;
+  for await (const row of asking.rows<OrderRow>(ordersText(isLogged ? TRIMMED : '0'))) {
     const records = RESOURCES.map(({ table }, at) => ({
       table,
-      expected: Number(counters[`expected${at}`] ?? 0),
-      found: Number(counters[`found${at}`] ?? 0),
+      expected: Number(row[`expected${at}`] ?? 0),
+      found: Number(row[`found${at}`] ?? 0),
     }));
-    yield {
-      realm,
-      clock: numberOf(clock),
-      first: numberOf(first),
-      last: numberOf(last),
-      count: Number(count),
-      records,
-    };
+    yield { ...orderOf(row), table: 'change', records };
   }
+  if (!isLogged) return;
+  for await (const row of asking.rows<OrderRow>(ACT_ORDER)) {
+    yield { ...orderOf(row), table: 'act', records: [] };
+  }
+}
+
+function orderOf({ realm, clock, trimmed, first, last, count }: OrderRow) {
+  return {
+    realm,
+    clock: numberOf(clock),
+    trimmed: Number(trimmed ?? 0),
+    first: numberOf(first),
+    last: numberOf(last),
+    count: Number(count),
+  };
 }
 
 function numberOf(value: Long | null): number | null {
@@ -247,11 +273,21 @@ const RECORD_COUNTS = RESOURCES.map(
      (select count(*) from ${table} r where r.realm_id = o.realm_id) as found${at}`,
 );
 
-const ORDERS = `
+/** Where a log begins since its oldest entries were removed; until then it begins with its chain, or before. */
+const TRIMMED = 'case when k.anchor_entries > 0 then k.anchor_seq end';
+
+const ordersText = (trimmed: string) => `
   with walked as (
     select realm_id, min(seq) as first, max(seq) as last, count(*) as count, ${EVENT_SUMS.join(', ')}
     from change group by realm_id),
-  told as (select realm_id from ${realm.table} union select realm_id from realm_clock union select realm_id from walked)
-  select o.realm_id as realm, k.seq as clock, first, last, coalesce(count, 0) as count, ${RECORD_COUNTS.join(', ')}
+  told as (select realm_id from ${realm.table} union select realm_id from walked
+    union select realm_id from realm_clock where realm_id <> '${NIL_UUID}')
+  select o.realm_id as realm, k.seq as clock, ${trimmed} as trimmed, first, last, coalesce(count, 0) as count,
+    ${RECORD_COUNTS.join(', ')}
   from told o left join walked w on w.realm_id = o.realm_id
     left join realm_clock k on k.realm_id = o.realm_id`;
+
+const ACT_ORDER = `
+  select '${NIL_UUID}' as realm, k.seq as clock, ${TRIMMED} as trimmed, first, last, count
+  from (select min(seq) as first, max(seq) as last, count(*) as count from act) as walked
+    left join realm_clock k on k.realm_id = '${NIL_UUID}'`;

@@ -1,3 +1,4 @@
+import type { Eraser } from '../audit/port.ts';
 import type { Loader, Store, Write } from '../directory/store.ts';
 import type { SequencedChange } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -5,6 +6,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { AnyRecord, Resource } from '../domain/resource.ts';
 import { openCommits } from './commit.ts';
 import type { Dialect } from './dialect.ts';
+import { openErasing } from './erasing.ts';
 import { openGuards } from './guards.ts';
 import { openLoading } from './loading.ts';
 import { openMemories } from './memories.ts';
@@ -25,8 +27,9 @@ const CHANGES = `select realm_id, seq, event, user_id, record_id, revision, memb
 export function openRecords(
   of: (resource: Resource) => Statements,
   dialect: Dialect,
-  { read, write, giveWay }: Transactions,
-): Omit<Store, OfEngine> & Loader {
+  transactions: Transactions,
+): Omit<Store, OfEngine> & Loader & Eraser {
+  const { read, write, giveWay } = transactions;
   const purges = openPurges(of);
   const memories = openMemories(dialect);
   const removals = openRemovals({ of, purges, memories });
@@ -35,6 +38,7 @@ export function openRecords(
   const load = openLoading({ of, applier, insertsTogether: dialect.insertsTogether });
 
   return {
+    ...openErasing(of, removals, transactions),
     commit(writes, changes, memory) {
       const realms = realmsOf(writes, memory ? [memory.realm] : []);
       return write(realms, () => commit(writes, changes, memory));

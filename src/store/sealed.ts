@@ -1,10 +1,11 @@
 import type { Place } from '../access/keyring.ts';
 import type { KeyCheck, SealedStore, SealedValue } from '../access/port.ts';
+import type { Act } from '../domain/act.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from './access.ts';
 import type { Dialect } from './dialect.ts';
 import { forgetting } from './memories.ts';
-import { SEALED_COLUMNS, type SealedColumn } from './sealed_columns.ts';
+import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
 import type { Transactions } from './transactions.ts';
 import { all, first, type Long, type Outcome, run, type Work } from './work.ts';
 
@@ -39,9 +40,26 @@ function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }:
 const CHECKS = 'select key_id, created_at from keyring';
 const RETIRE = 'delete from keyring where key_id <> ?';
 
+/** Sealed values of a database that is looked at, which may have an older schema. */
+export function openSealedToLook(
+  transactions: Transactions,
+  dialect: Dialect,
+  schema: () => Promise<number>,
+): Pick<SealedStore, 'values'> {
+  return {
+    async values(notBy, after, limit) {
+      return openSealed(transactions, dialect, sealedColumnsIn(await schema())).values(notBy, after, limit);
+    },
+  };
+}
+
 /** Sealed values and the keyring's proofs. */
-export function openSealed({ read, write, giveWay }: Transactions, dialect: Dialect): SealedStore {
-  const columns = SEALED_COLUMNS.map((column) => textsOf(column, dialect));
+export function openSealed(
+  { read, write, giveWay }: Transactions,
+  dialect: Dialect,
+  those = SEALED_COLUMNS,
+): SealedStore {
+  const columns = those.map((column) => textsOf(column, dialect));
   const forgetSome = forgetting(
     `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.claims.alone}`,
   );
@@ -65,7 +83,7 @@ export function openSealed({ read, write, giveWay }: Transactions, dialect: Dial
   }
 
   /** One commit of the end of other keys. */
-  function* retireStep(keyId: string): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
+  function* retireStep(keyId: string, act: Act): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
     if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
     // From here on nobody stores what another key sealed, and all that was stored so is seen.
     yield* all(otherChecks, keyId);
@@ -77,7 +95,7 @@ export function openSealed({ read, write, giveWay }: Transactions, dialect: Dial
     if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
     yield* run(RETIRE, keyId);
     yield* run(TOUCH_ACCESS);
-    return { value: 'retired', keep: true, rows };
+    return { value: 'retired', keep: true, rows, acts: [act] };
   }
 
   return {
@@ -92,9 +110,9 @@ export function openSealed({ read, write, giveWay }: Transactions, dialect: Dial
         return { value: undefined, keep: true };
       }),
     addKeyCheck: (check, at) => write('instance', () => addSecond(check, at)),
-    async retireOtherKeys(keyId) {
+    async retireOtherKeys(keyId, act) {
       for (;;) {
-        const step = await write('instance', () => retireStep(keyId));
+        const step = await write('instance', () => retireStep(keyId, act));
         if (step !== 'goes on') return step === 'retired';
         await giveWay();
       }

@@ -8,11 +8,16 @@ export interface SealedColumn {
   readonly column: string;
   readonly realm: string;
   readonly id: string;
+  /** The schema that brings it, unless it was there from the first. */
+  readonly since?: number;
 }
 
-/** Those of the descriptions, and the one of an instance table. */
+/** Those of the descriptions, and those of instance tables. */
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   { table: 'signing_key', column: 'private_sealed', realm: `'${NIL_UUID}'`, id: 'kid' },
+  { table: 'instance_secret', column: 'sealed', realm: `'${NIL_UUID}'`, id: 'name', since: 2 },
+  { table: 'webhook', column: 'secret_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id', since: 2 },
+  { table: 'webhook', column: 'previous_sealed', realm: `'${NIL_UUID}'`, id: 'webhook_id', since: 2 },
   ...RESOURCES.flatMap((resource) =>
     sealedMembers(resource).map((name) => ({
       table: resource.table,
@@ -22,6 +27,11 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
     })),
   ),
 ];
+
+/** Those that a schema has. */
+export function sealedColumnsIn(schema: number): readonly SealedColumn[] {
+  return SEALED_COLUMNS.filter(({ since = 1 }) => since <= schema);
+}
 
 /** The members of a resource that are kept as ciphertexts. */
 export function sealedMembers(resource: Resource): readonly string[] {

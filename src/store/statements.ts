@@ -48,7 +48,7 @@ export interface Statements {
   readonly replace: string;
   /** Parameters: the key. */
   readonly remove: string;
-  /** Parameters: the key. Answers the revision and whether the record is kept, also while it is being purged. */
+  /** Parameters: the key. Answers what callers may see and whether the record is `kept`, also while it is being purged. */
   readonly selectHeld: string;
   /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
   readonly holder: string;
@@ -136,7 +136,7 @@ function statementsFor(resource: Resource, all: readonly Resource[], dialect: St
     insert: insertion.text,
     replace: `update ${table} set ${assignments} where ${where}`,
     remove: `delete from ${table} where ${where}`,
-    selectHeld: `select revision, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
+    selectHeld: `select ${visible.join(', ')}, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
     holder: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
     ...scansOf(resource, names(stored)),
     insertValues: (key: Key, record: AnyRecord) => [

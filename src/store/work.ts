@@ -1,4 +1,5 @@
-import type { Change } from '../domain/change.ts';
+import type { Act } from '../domain/act.ts';
+import type { Entry } from './entry.ts';
 import type { SqlValue } from './statements.ts';
 
 type Row = Record<string, unknown>;
@@ -103,7 +104,9 @@ export interface Outcome<T> {
   /** False undoes the work's own writes; its neighbours in the commit are not touched. */
   readonly keep: boolean;
   /** Take their places in the realm's order when the commit does. */
-  readonly changes?: readonly Change[];
-  /** Rows that it looked at or wrote beyond those of its changes, where they may be many. */
+  readonly entries?: readonly Entry[];
+  /** The same in the order of the installation. */
+  readonly acts?: readonly Act[];
+  /** Rows that it looked at or wrote beyond those of its entries, where they may be many. */
   readonly rows?: number;
 }

@@ -56,11 +56,66 @@ export const TABLES: readonly Table[] = [
     loose: 'ordinal',
     pageRows: LONG_PAGE_ROWS,
   },
-  table('realm_clock', ['realm_id'], ['seq']),
+  table('instance_secret', ['name'], ['sealed', 'created_at']),
+  table('user_salt', ['realm_id', 'user_id'], ['salt']),
+  table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at']),
+  table('revoked_token', ['jti'], ['client_id', 'expires_at']),
+  table('client_use', ['client_id'], ['at']),
+  {
+    ...table(
+      'webhook',
+      ['webhook_id'],
+      [
+        ...[
+          'name',
+          'url',
+          'events',
+          'all_realms',
+          'with_data',
+          'events_max',
+          'skipped_client',
+          'secret_sealed',
+        ],
+        ...['previous_sealed', 'previous_expires_at', 'disabled_at', 'created_at', 'updated_at', 'revision'],
+      ],
+    ),
+    isReferredTo: true,
+  },
+  table('webhook_realm', ['webhook_id', 'realm_id'], []),
+  table('webhook_progress', ['webhook_id', 'realm_id'], ['seq', 'attempts', 'next_at']),
+  table(
+    'delivery',
+    ['webhook_id', 'delivery_id'],
+    [
+      ...['message_id', 'realm_id', 'first_seq', 'last_seq', 'attempt', 'outcome', 'status'],
+      ...['duration_ms', 'at'],
+    ],
+  ),
+  table(
+    'dead_letter',
+    ['webhook_id', 'realm_id', 'first_seq'],
+    ['last_seq', 'attempts', 'at', 'redelivered_at'],
+  ),
+  table(
+    'realm_clock',
+    ['realm_id'],
+    ['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
+  ),
+  table(
+    'act',
+    ['seq'],
+    [
+      ...['action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id', 'detail'],
+      ...['at', 'tag'],
+    ],
+  ),
   table(
     'change',
     ['realm_id', 'seq'],
-    ['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
+    [
+      ...['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
+      ...['address', 'detail', 'personal', 'tag'],
+    ],
   ),
 ];
 

@@ -1,6 +1,7 @@
-import type { Change } from '../../domain/change.ts';
+import type { Act } from '../../domain/act.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { sequence } from '../sequence.ts';
+import type { Entry } from '../entry.ts';
+import type { Log } from '../log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { claim } from './claims.ts';
@@ -35,6 +36,7 @@ const UNDO = 'rollback to savepoint piece';
 export function openGroups(
   pool: Pool,
   perform: Perform,
+  log: Pick<Log, 'write'>,
 ): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
   /** Answers how many pieces have heard what became of them; none where another transaction was in the way. */
   async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
@@ -66,20 +68,20 @@ export function openGroups(
     const runOne = await runnerOf(jobs, connection);
     const end = halfwayTo(jobs[0]?.deadline ?? 0);
     const told: Tell[] = [];
-    const changes: Change[] = [];
-    let rows = 0;
+    const load = { entries: [] as Entry[], acts: [] as Act[], rows: 0 };
     let isKept = false;
     for (const job of jobs) {
-      if (taken.length > 0 && isEnough(changes.length + rows, end)) break;
+      if (taken.length > 0 && isEnough(load.entries.length + load.acts.length + load.rows, end)) break;
       taken.push(job);
       const { outcome, tell } = await runOne(job, connection);
       told.push(tell);
-      rows += outcome?.rows ?? 0;
+      load.rows += outcome?.rows ?? 0;
       if (!outcome?.keep) continue;
       isKept = true;
-      changes.push(...(outcome.changes ?? []));
+      load.entries.push(...(outcome.entries ?? []));
+      load.acts.push(...(outcome.acts ?? []));
     }
-    await perform(connection, sequence(changes));
+    await perform(connection, log.write(load.entries, load.acts));
     return { value: told, isKept };
   }
 

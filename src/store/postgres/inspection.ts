@@ -4,7 +4,7 @@ import { openAccess } from '../access.ts';
 import type { EngineInspection } from '../engine.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
-import { openSealed } from '../sealed.ts';
+import { openSealedToLook } from '../sealed.ts';
 import type { SqlValue } from '../statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
@@ -80,7 +80,8 @@ function inspectionOver(
     wrongSums: () => [],
     accessOf() {
       const transactions = readingOver(rows);
-      return { access: openAccess(transactions), sealed: openSealed(transactions, POSTGRES) };
+      const sealed = openSealedToLook(transactions, POSTGRES, questions.schema);
+      return { access: openAccess(transactions), sealed };
     },
     close: () => stream.close(),
   };

@@ -1,6 +1,9 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
 import type { Engine } from '../engine.ts';
+import { openLeases } from '../leases.ts';
+import { openLog } from '../log.ts';
+import { openLogStore } from '../log_reading.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
 import type { PostgresAddress } from './address.ts';
@@ -13,6 +16,7 @@ import { proveApart } from './pooler.ts';
 import { openPrimary, type Primary } from './primary.ts';
 import { makeReady } from './readiness.ts';
 import { openPostgresRecords } from './records.ts';
+import { scrub } from './scrub.ts';
 import { openSession } from './session.ts';
 import { openReading, openTransactions } from './transactions.ts';
 import { openWriter } from './writer.ts';
@@ -48,7 +52,8 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     long: open(unprepared, LIMITS.readersMax),
   };
   const session = openSession(indexes.columnsOf);
-  const writer = openWriter(pools.transactions, session.perform);
+  const log = openLog();
+  const writer = openWriter(pools.transactions, session.perform, log);
   const transactions = openTransactions(pools.transactions, session.perform, writer);
   const long = openLongReading(pools.long, session.perform);
   const rooms = { session, transactions, indexes, readLong: long.read };
@@ -58,6 +63,9 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     records,
     access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
     sealed: openSealed(transactions, POSTGRES),
+    log: openLogStore(transactions, log),
+    leases: openLeases(transactions),
+    scrub: () => scrub(address),
     embedded: undefined,
     close: async (): Promise<void> => {
       await Promise.all(Object.values(pools).map((pool) => pool.close()));

@@ -1,3 +1,4 @@
+import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openCounting } from '../counting.ts';
 import { openProbe } from '../probe.ts';
@@ -38,7 +39,7 @@ interface Rooms {
 export function openPostgresRecords(
   pools: Pools,
   { session: { perform, forget }, transactions, indexes, readLong }: Rooms,
-): Store & Loader & Scanner {
+): Store & Loader & Scanner & Eraser {
   const readShort = openReading(pools.lists, perform);
   return {
     ...openRecords(statementsOf, POSTGRES, transactions),

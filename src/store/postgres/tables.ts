@@ -8,6 +8,16 @@ export const INSTANCE_TABLES: readonly string[] = [
   'client',
   'client_realm',
   'migration',
+  'act',
+  'instance_secret',
+  'revoked_token',
+  'client_use',
+  'webhook',
+  'webhook_realm',
+  'webhook_progress',
+  'delivery',
+  'dead_letter',
+  'lease',
 ];
 
 /** Tables of realm data, each behind those that it refers to: those of records, and what is kept beside them. */
@@ -15,6 +25,8 @@ export const REALM_TABLES: readonly string[] = [
   ...RESOURCES.map(({ table }) => table),
   'purge',
   'idempotency',
+  'user_salt',
+  'erasure',
   'realm_clock',
   'change',
 ];

@@ -1,6 +1,7 @@
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WriterFigures } from '../engine.ts';
+import type { Log } from '../log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { isRetryable } from './connection.ts';
@@ -15,9 +16,9 @@ export interface Writer {
 }
 
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */
-export function openWriter(pool: Pool, perform: Perform): Writer {
+export function openWriter(pool: Pool, perform: Perform, log: Pick<Log, 'write'>): Writer {
   const counts = { commits: 0, busy: 0 };
-  const commit = openGroups(counting(pool, counts), perform);
+  const commit = openGroups(counting(pool, counts), perform, log);
   const lanes = new Map<string, Job[]>();
   /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
   let queued = 0;

@@ -7,9 +7,10 @@ import { RESOURCES } from '../../domain/resources.ts';
 import { openAccess } from '../access.ts';
 import { checksum } from '../checksum.ts';
 import type { EngineInspection } from '../engine.ts';
+import { openLog } from '../log.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
-import { openSealed } from '../sealed.ts';
+import { openSealedToLook } from '../sealed.ts';
 import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { SQLITE } from './dialect.ts';
@@ -48,9 +49,10 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     integrity: () => complaintsOf(rows),
     wrongSums: () => wrongSumsOf(rows),
     accessOf: () => {
-      const writer = openWriter(db, UNSHARED, openPlace(path));
+      const writer = openWriter(db, UNSHARED, openPlace(path), openLog());
       const transactions = openTransactions(db, UNSHARED, writer);
-      return { access: openAccess(transactions), sealed: openSealed(transactions, SQLITE) };
+      const sealed = openSealedToLook(transactions, SQLITE, questions.schema);
+      return { access: openAccess(transactions), sealed };
     },
     close: () => db.close(false),
   };

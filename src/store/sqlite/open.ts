@@ -5,6 +5,9 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
 import type { EmbeddedEngine } from '../engine.ts';
+import { openLeases } from '../leases.ts';
+import { openLog } from '../log.ts';
+import { openLogStore } from '../log_reading.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
 import { connect, retryWhileBusy } from './connection.ts';
@@ -14,6 +17,7 @@ import { openSqliteLists } from './lists.ts';
 import { judgeSchema, migrate } from './migrate.ts';
 import { openPlace, proveNoOrphan } from './place.ts';
 import { openSqliteRecords } from './records.ts';
+import { scrub } from './scrub.ts';
 import { openSnapshot } from './snapshot.ts';
 import { openTransactions } from './transactions.ts';
 import { openWriter } from './writer.ts';
@@ -86,7 +90,8 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 function engineOver(db: Database): EmbeddedEngine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
-  const writer = openWriter(db, snapshot, place);
+  const log = openLog();
+  const writer = openWriter(db, snapshot, place, log);
   const transactions = openTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);
   const access = openAccess(transactions);
@@ -108,6 +113,9 @@ function engineOver(db: Database): EmbeddedEngine {
       },
     },
     sealed: openSealed(transactions, SQLITE),
+    log: openLogStore(transactions, log),
+    leases: openLeases(transactions),
+    scrub: (texts, how) => scrub(db, snapshot, texts, how),
     embedded: {
       listBeside: openSqliteLists(db, snapshot).beside,
       copyTo: (path) =>

@@ -1,4 +1,5 @@
 import type { Database } from 'bun:sqlite';
+import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import type { Key, RecordOf, Resource } from '../../domain/resource.ts';
@@ -21,7 +22,7 @@ export function openSqliteRecords(
   db: Database,
   snapshot: Snapshot,
   transactions: Transactions,
-): Store & Loader & Scanner {
+): Store & Loader & Scanner & Eraser {
   return {
     ...openRecords(statementsOf, SQLITE, transactions),
     get: openGet(db, snapshot),

@@ -1,9 +1,10 @@
 import type { Database } from 'bun:sqlite';
-import type { Change } from '../../domain/change.ts';
+import type { Act } from '../../domain/act.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WriterFigures } from '../engine.ts';
-import { sequence } from '../sequence.ts';
+import type { Entry } from '../entry.ts';
+import type { Log } from '../log.ts';
 import type { Outcome } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
 import type { Place } from './place.ts';
@@ -28,9 +29,14 @@ interface Job {
  * joins the same commit, and so shares its sync; each piece has a savepoint of its own. Only what is in the file that
  * the next start will find is acknowledged.
  */
-export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 'prove'>): Writer {
+export function openWriter(
+  db: Database,
+  snapshot: Snapshot,
+  place: Pick<Place, 'prove'>,
+  log: Pick<Log, 'write'>,
+): Writer {
   const begin = db.prepare('begin immediate');
-  const perform = openGroups(db, place);
+  const perform = openGroups(db, place, log);
   const pauses = openPauses(snapshot);
   let queue: Job[] = [];
   let commits = 0;
@@ -97,7 +103,11 @@ export function openWriter(db: Database, snapshot: Snapshot, place: Pick<Place, 
  * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next one.
  * Answers whether they were committed.
  */
-function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) => boolean {
+function openGroups(
+  db: Database,
+  place: Pick<Place, 'prove'>,
+  log: Pick<Log, 'write'>,
+): (queue: Job[]) => boolean {
   const commit = db.prepare('commit');
   const savepoint = db.prepare('savepoint piece');
   const undo = db.prepare('rollback to piece');
@@ -111,7 +121,10 @@ function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) =
       const outcome = job.work();
       load.rows += outcome.rows ?? 0;
       if (!outcome.keep) undo.run();
-      else if (outcome.changes) load.changes.push(...outcome.changes);
+      else {
+        load.entries.push(...(outcome.entries ?? []));
+        load.acts.push(...(outcome.acts ?? []));
+      }
       return () => job.resolve(outcome.value as never);
     } catch (error) {
       // Some errors (a full disk) have already ended the transaction; then everybody in it must hear.
@@ -126,14 +139,14 @@ function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) =
   return (queue) => {
     const taken: Job[] = [];
     const settle: (() => void)[] = [];
-    const load: Load = { changes: [], rows: 0 };
+    const load: Load = { entries: [], acts: [], rows: 0 };
     try {
       for (const job of queue) {
         if (taken.length >= LIMITS.writesGroupedMax || weight(load) >= LIMITS.cascadeRecordsMax) break;
         taken.push(job);
         settle.push(attempt(job, load));
       }
-      perform(sequence(load.changes));
+      perform(log.write(load.entries, load.acts));
       commit.run();
       place.prove();
     } catch (error) {
@@ -150,12 +163,13 @@ function openGroups(db: Database, place: Pick<Place, 'prove'>): (queue: Job[]) =
 
 /** What the pieces of one commit come to. */
 interface Load {
-  readonly changes: Change[];
+  readonly entries: Entry[];
+  readonly acts: Act[];
   rows: number;
 }
 
-function weight({ changes, rows }: Load): number {
-  return changes.length + rows;
+function weight({ entries, acts, rows }: Load): number {
+  return entries.length + acts.length + rows;
 }
 
 /** The pauses between commits: every lookup that has arrived waits while one is made and synced (decision 0025). */

@@ -1,0 +1,78 @@
+import type { LeaseStore } from '../directory/leases.ts';
+import { Fault } from '../domain/fault.ts';
+import type { Ambient, Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { checkpointLine } from './checkpoint.ts';
+import type { LogKeys } from './keys.ts';
+import type { LogStore } from './port.ts';
+import { headsOf } from './verify.ts';
+
+/** Somebody outside of the database who keeps lines. Rejects where it could not; then they are told again. */
+export type Witness = (lines: readonly string[]) => Promise<void>;
+
+export interface CheckpointRooms {
+  readonly store: Pick<LogStore, 'heads'>;
+  readonly leases: LeaseStore;
+  readonly keys: Pick<LogKeys, 'sign'>;
+  readonly witnesses: readonly Witness[];
+  readonly ambient: Pick<Ambient, 'now' | 'mintId'>;
+  /** The processes that share the witnesses. */
+  readonly name: string;
+  onTrouble(error: NodeJS.ErrnoException): void;
+}
+
+/**
+ * Tells witnesses every minute how far the logs are that moved, all of them at first and when it ends: one of the processes
+ * that share the witnesses does. It keeps no process alive.
+ */
+export function startCheckpoints(
+  rooms: CheckpointRooms,
+  everyMs: number = LIMITS.checkpointMs,
+): { stop(): Promise<void> } {
+  const { leases, ambient, onTrouble } = rooms;
+  const name = `checkpoints ${rooms.name}`;
+  const holder: string = ambient.mintId();
+  const tellMoved = openTelling(rooms);
+
+  async function tell(): Promise<void> {
+    const now = ambient.now();
+    try {
+      if (await leases.take({ name, holder, now, until: now + 2 * everyMs })) await tellMoved(now);
+    } catch (error) {
+      // A database in trouble says so to every request; the next minute tells what this one did not.
+      if (!(error instanceof Fault)) onTrouble(error as NodeJS.ErrnoException);
+    }
+  }
+
+  let telling = tell();
+  const timer = setInterval(() => {
+    telling = telling.then(tell);
+  }, everyMs);
+  timer.unref();
+  return {
+    async stop() {
+      clearInterval(timer);
+      await telling.then(tell);
+      await leases.giveBack(name, holder).catch(() => undefined);
+    },
+  };
+}
+
+/** Tells of the logs that moved since this process told of them. */
+function openTelling({ store, keys, witnesses }: CheckpointRooms): (now: number) => Promise<void> {
+  const told = new Map<Uuid, number>();
+  return async (now) => {
+    const lines: string[] = [];
+    const positions: [Uuid, number][] = [];
+    for await (const head of headsOf(store)) {
+      const line = checkpointLine(head, now, keys);
+      const position = head.chain?.end.seq;
+      if (line === undefined || position === undefined || told.get(head.log) === position) continue;
+      lines.push(line);
+      positions.push([head.log, position]);
+    }
+    if (lines.length === 0) return;
+    for (const witness of witnesses) await witness(lines);
+    for (const [log, position] of positions) told.set(log, position);
+  };
+}

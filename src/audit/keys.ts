@@ -1,0 +1,96 @@
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createPrivateKey,
+  createPublicKey,
+  hkdfSync,
+  type KeyObject,
+  sign,
+  verify,
+} from 'node:crypto';
+import type { Ambient, Uuid } from '../domain/id.ts';
+
+/** Whose personal values a text holds. */
+export interface Person {
+  readonly realm: Uuid;
+  readonly user: Uuid;
+}
+
+/**
+ * What keeps the log honest. All of it comes from one secret of the installation, which the master key seals: who has the
+ * database alone can make none of it.
+ */
+export interface LogKeys {
+  /** What a person's key is made of. Who destroys it destroys what was encrypted for that person. */
+  mintSalt(): Uint8Array;
+  /** Encrypts what an entry tells about a person: nonce (12 bytes), AES-256-GCM ciphertext, tag (16). */
+  encrypt(salt: Uint8Array, person: Person, plain: string): Uint8Array;
+  /** Throws where it was encrypted for another person or with another salt, or was changed. */
+  decrypt(salt: Uint8Array, person: Person, encrypted: Uint8Array): string;
+  /** HMAC-SHA-256 over the tag before and an entry as it is stored. 32 bytes. */
+  tag(previous: Uint8Array, entry: string): Uint8Array;
+  /** HMAC-SHA-256 over where a chain begins. 32 bytes. */
+  anchor(place: string): Uint8Array;
+  /** An Ed25519 signature over a line of a checkpoint, as base64url. */
+  sign(line: string): string;
+  isSigned(line: string, signature: string): boolean;
+}
+
+export const LOG_ROOT_BYTES = 32;
+const SALT_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** An Ed25519 private key in PKCS#8 is this, then its 32 bytes (RFC 8410, 7). */
+const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Ambient, 'randomBytes'>): LogKeys {
+  const derive = (info: string) => Buffer.from(hkdfSync('sha256', root, '', `authrealm log ${info}`, 32));
+  const chainKey = derive('chain');
+  const anchorKey = derive('anchor');
+  const personKey = openPersonKeys(derive('person'));
+  const signer = createPrivateKey({
+    key: Buffer.concat([PKCS8_ED25519, derive('checkpoint')]),
+    format: 'der',
+    type: 'pkcs8',
+  });
+  const verifier: KeyObject = createPublicKey(signer);
+  return {
+    mintSalt: () => randomBytes(SALT_BYTES),
+    encrypt(salt, person, plain) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', personKey(salt, person), nonce).setAAD(nameOf(person));
+      return Buffer.concat([nonce, cipher.update(plain, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    },
+    decrypt(salt, person, encrypted) {
+      const bytes = Buffer.from(encrypted);
+      if (bytes.length < NONCE_BYTES + TAG_BYTES) throw new Error('an encrypted entry is cut short');
+      const nonce = bytes.subarray(0, NONCE_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', personKey(salt, person), nonce).setAAD(nameOf(person));
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
+      return Buffer.concat([body, decipher.final()]).toString('utf8');
+    },
+    tag: (previous, entry) => createHmac('sha256', chainKey).update(previous).update(entry).digest(),
+    anchor: (place) => createHmac('sha256', anchorKey).update(place).digest(),
+    sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
+    isSigned: (line, signature) =>
+      verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),
+  };
+}
+
+function nameOf({ realm, user }: Person): Buffer {
+  return Buffer.from(`${realm} ${user}`);
+}
+
+/** The keys of persons. The last one is kept, because a user and its links are often written one after the other. */
+function openPersonKeys(key: Uint8Array): (salt: Uint8Array, person: Person) => Buffer {
+  let last: { readonly salt: Uint8Array; readonly name: string; readonly key: Buffer } | undefined;
+  return (salt, person) => {
+    const name = nameOf(person);
+    const said = name.toString();
+    if (last && last.name === said && Buffer.compare(last.salt, salt) === 0) return last.key;
+    last = { salt, name: said, key: createHmac('sha256', key).update(salt).update(name).digest() };
+    return last.key;
+  };
+}

@@ -1,0 +1,125 @@
+import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import type { LogKeys, Person } from './keys.ts';
+import type { LogStore, StoredEntry } from './port.ts';
+
+/** What stood in a record before and after. */
+interface BeforeAndAfter {
+  readonly before?: Readonly<Record<string, unknown>>;
+  readonly after?: Readonly<Record<string, unknown>>;
+}
+
+/** An entry as an operator reads it. Members that do not apply are absent. */
+export interface ReadableEntry {
+  /** The realm whose log it is in; the nil UUID for that of the installation. */
+  readonly log: Uuid;
+  readonly seq: number;
+  readonly at: string;
+  /** The event of a change, or the name of an act. */
+  readonly what: string;
+  readonly actor: string;
+  readonly address?: string;
+  readonly request_id?: string;
+  readonly realm_id?: string;
+  readonly user_id?: string;
+  /** The record, client, key or target it was done to. */
+  readonly object?: string;
+  readonly members?: readonly string[];
+  /** Members that say nothing about a person; of an act, whatever it tells. */
+  readonly detail?: BeforeAndAfter | Readonly<Record<string, unknown>>;
+  /** Those that do: `erased` once nobody can read them any more. */
+  readonly personal?: BeforeAndAfter | 'erased';
+  /** Hexadecimal; absent behind the end of the chain. */
+  readonly tag?: string;
+}
+
+export interface LogReading {
+  /** Entries of a log behind a place, oldest first. Throws where a personal value does not open. */
+  entries(log: Uuid, after: number, limit: number): Promise<readonly ReadableEntry[]>;
+  /** Those that concern a user, of the log of its realm or of the installation's. */
+  entriesOf(
+    person: Person,
+    log: 'realm' | 'installation',
+    after: number,
+    limit: number,
+  ): Promise<readonly ReadableEntry[]>;
+}
+
+export function openLogReading(
+  store: Pick<LogStore, 'entries' | 'entriesOf' | 'salts'>,
+  keys: Pick<LogKeys, 'decrypt'>,
+): LogReading {
+  async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
+    const users = new Set(
+      entries.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])),
+    );
+    const salts = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.salts(log, [...users]);
+    return entries.map((entry) => {
+      const personal = personalOf(log, entry, salts, keys);
+      return { ...(log === NIL_UUID ? actOf(entry) : changeOf(log, entry)), ...personal, ...tagOf(entry) };
+    });
+  }
+
+  return {
+    entries: async (log, after, limit) => readable(log, await store.entries(log, after, limit)),
+    entriesOf: async (person, log, after, limit) =>
+      readable(log === 'realm' ? person.realm : NIL_UUID, await store.entriesOf(person, log, after, limit)),
+  };
+}
+
+function personalOf(
+  log: Uuid,
+  { columns }: StoredEntry,
+  salts: ReadonlyMap<Uuid, Uint8Array>,
+  keys: Pick<LogKeys, 'decrypt'>,
+): Pick<ReadableEntry, 'personal'> {
+  if (!(columns.personal instanceof Uint8Array)) return {};
+  const user = columns.user_id as Uuid;
+  const salt = salts.get(user);
+  if (!salt) return { personal: 'erased' };
+  return { personal: JSON.parse(keys.decrypt(salt, { realm: log, user }, columns.personal)) };
+}
+
+function actOf({ seq, at, columns }: StoredEntry): ReadableEntry {
+  const { action, actor, object, realm_id, user_id, detail } = columns;
+  return {
+    log: NIL_UUID,
+    seq,
+    at: new Date(at).toISOString(),
+    what: String(action),
+    actor: String(actor),
+    ...askedFrom(columns),
+    ...given({ realm_id, user_id, object }),
+    detail: JSON.parse(String(detail)),
+  };
+}
+
+function changeOf(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {
+  const { event, actor, user_id, record_id, members, detail } = columns;
+  return {
+    log,
+    seq,
+    at: new Date(at).toISOString(),
+    what: String(event),
+    actor: String(actor),
+    ...askedFrom(columns),
+    realm_id: log,
+    ...given({ user_id, object: record_id }),
+    ...(members ? { members: String(members).split(' ') } : {}),
+    ...(detail ? { detail: JSON.parse(String(detail)) } : {}),
+  };
+}
+
+function askedFrom({ address, request_id }: StoredEntry['columns']) {
+  return given({ address, request_id });
+}
+
+/** The members that have a value. */
+function given(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
+}
+
+function tagOf({ tag }: StoredEntry): Pick<ReadableEntry, 'tag'> {
+  return tag ? { tag: Buffer.from(tag).toString('hex') } : {};
+}

@@ -1,0 +1,33 @@
+import type { Keyring, Place } from '../access/keyring.ts';
+import type { AccessStore } from '../access/port.ts';
+import { type Ambient, NIL_UUID } from '../domain/id.ts';
+import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './keys.ts';
+
+const NAME = 'log';
+const PLACE: Place = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
+
+/**
+ * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the secret. It stays
+ * the same when the master key is changed, so chains and encrypted values outlive that. Rejects where it does not open.
+ */
+export async function obtainLogKeys(
+  store: Pick<AccessStore, 'secret' | 'insertSecret'>,
+  keyring: Pick<Keyring, 'seal' | 'open'>,
+  ambient: Ambient,
+): Promise<LogKeys> {
+  const found = (await store.secret(NAME)) ?? (await make(store, keyring, ambient));
+  const root = Buffer.from(keyring.open('instance-secret', PLACE, found), 'base64url');
+  return openLogKeys(root, ambient);
+}
+
+async function make(
+  store: Pick<AccessStore, 'secret' | 'insertSecret'>,
+  keyring: Pick<Keyring, 'seal'>,
+  ambient: Ambient,
+): Promise<Uint8Array> {
+  const root = Buffer.from(ambient.randomBytes(LOG_ROOT_BYTES)).toString('base64url');
+  await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, root), ambient.now());
+  const made = await store.secret(NAME);
+  if (!made) throw new Error('the master key was changed while the log began');
+  return made;
+}

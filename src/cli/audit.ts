@@ -1,0 +1,146 @@
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { openVault, type Vault } from '../app.ts';
+import { type Checkpoint, readLine } from '../audit/checkpoint.ts';
+import { openLogReading } from '../audit/reading.ts';
+import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
+import type { Found } from '../audit/walk.ts';
+import { checkpointFileOf, readSettingFile } from '../config.ts';
+import { actOf } from '../domain/act.ts';
+import { NIL_UUID } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { addDatabaseSettings, addSettings, type Desk, EXIT } from './cli.ts';
+import { newFile, type Output, standardOutput } from './output.ts';
+import { printableJson } from './table.ts';
+
+const STANDARD_OUTPUT = '-';
+
+/** `audit`: what was written and done, and whether that is the truth. */
+export function addAuditCommands(program: Command, desk: Desk, end: (code: number) => void): void {
+  const audit = program
+    .command('audit')
+    .description('what was written and done, and whether that is the truth');
+
+  addSettings(addDatabaseSettings(audit.command('verify')), ['checkpointFile'])
+    .description('look at every entry of every log: whether one was changed, removed, moved or put there')
+    .option('--checkpoints <FILE>', 'what was said outside of the database; the checkpoint file unless given')
+    .option('--json', 'write JSON')
+    .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
+      const settings = desk.settingsOf(command);
+      const vault = await openVault(settings, systemAmbient);
+      try {
+        const path = options.checkpoints ?? existing(checkpointFileOf(settings));
+        const { checkpoints, unsigned } = readCheckpoints(path, vault);
+        const findings: Found[] = [];
+        const verified = await verifyLogs({
+          store: vault.engine.log,
+          keys: vault.logKeys,
+          checkpoints,
+          onFinding: (found) => findings.push(found),
+        });
+        const report = { path, unsigned, told: checkpoints.length, verified, findings };
+        if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
+        else tell(report);
+        end(findings.length === 0 && unsigned.length === 0 ? EXIT.done : EXIT.failed);
+      } finally {
+        await vault.engine.close();
+      }
+    });
+
+  addDatabaseSettings(
+    audit
+      .command('export')
+      .argument('[file]', `a file to make, or ${STANDARD_OUTPUT} for standard output`, STANDARD_OUTPUT),
+  )
+    .description('write every entry of every log, one JSON object a line, personal values readable')
+    .action(async (file: string, _options, command: Command) => {
+      const vault = await openVault(desk.settingsOf(command), systemAmbient);
+      const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemAmbient);
+      try {
+        const entries = await exportLogs(vault, output);
+        output.finish();
+        console.error(`exported ${entries} entries${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
+      } finally {
+        output.abandon();
+        await vault.engine.close();
+      }
+    });
+}
+
+function existing(path: string | undefined): string | undefined {
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
+
+/** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */
+function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
+  const checkpoints: Checkpoint[] = [];
+  const unsigned: number[] = [];
+  const text = path === undefined ? '' : readSettingFile('--checkpoints', path);
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line === '') continue;
+    const read = readLine(line, logKeys);
+    if (read.kind === 'unsigned') unsigned.push(index + 1);
+    if (read.kind === 'checkpoint') checkpoints.push(read);
+  }
+  return { checkpoints, unsigned };
+}
+
+interface Report {
+  readonly path: string | undefined;
+  readonly unsigned: readonly number[];
+  readonly told: number;
+  readonly verified: Verified;
+  readonly findings: readonly Found[];
+}
+
+/** What only somebody outside of the database can tell. */
+const UNSEEN =
+  'without checkpoints it cannot be seen whether an end was cut off, an older database stands in the place of a newer ' +
+  'one, or who has the master key wrote a log anew';
+
+function tell({ path, unsigned, told, verified, findings }: Report): void {
+  for (const found of findings) console.log(sentenceOf(found));
+  for (const line of unsigned) console.log(`${path} line ${line}: this installation did not sign it`);
+  const { logs, entries, untagged } = verified;
+  console.log(`${entries} entries of ${logs} logs, ${told} checkpoints`);
+  if (untagged > 0) console.log(`${untagged} entries that an older release wrote are not chained yet`);
+  if (told === 0) console.log(UNSEEN);
+  const count = findings.length + unsigned.length;
+  console.log(count === 0 ? 'clean' : `not clean: ${count} findings`);
+}
+
+function sentenceOf({ log, seq, says }: Found): string {
+  const name = log === NIL_UUID ? 'the log of the installation' : `the log of realm ${log}`;
+  return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
+}
+
+function jsonOf({ path, unsigned, told, verified, findings }: Report) {
+  return {
+    clean: findings.length === 0 && unsigned.length === 0,
+    ...verified,
+    checkpoints: told,
+    checkpoint_file: path ?? null,
+    unsigned_lines: unsigned,
+    not_seen: told === 0 ? UNSEEN : null,
+    findings: findings.map(({ log, seq, says }) => ({ log, seq: seq ?? null, says })),
+  };
+}
+
+/** Writes all that stands in the logs at this moment; that it was exported is the first thing behind it. */
+async function exportLogs({ engine, logKeys }: Vault, output: Output): Promise<number> {
+  const reading = openLogReading(engine.log, logKeys);
+  let count = 0;
+  for await (const { log, seq: end } of headsOf(engine.log)) {
+    for (let after = 0; ; ) {
+      const page = await reading.entries(log, after, LIMITS.exportPageRecords);
+      const entries = page.filter(({ seq }) => seq <= end);
+      if (entries.length === 0) break;
+      await output.write(entries.map((entry) => `${printableJson(entry)}\n`).join(''));
+      count += entries.length;
+      after = entries.at(-1)?.seq ?? after;
+    }
+  }
+  await engine.log.note([actOf('log.exported', { detail: { entries: count } }, systemAmbient)]);
+  return count;
+}

@@ -1,0 +1,98 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { fileOf, isInMemory, openSearch, openVault, type Vault } from '../app.ts';
+import { erasureLine } from '../audit/checkpoint.ts';
+import { eraseUser } from '../audit/erasing.ts';
+import type { Person } from '../audit/keys.ts';
+import type { Scrubbed } from '../audit/port.ts';
+import { openLogReading } from '../audit/reading.ts';
+import type { Settings } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import { user } from '../domain/resources.ts';
+import { witnessesOf } from '../witnesses.ts';
+import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { identifiersIn } from './identifiers.ts';
+
+/** `erase`: what a person may ask of who holds something about it. */
+export function addErase(program: Command, desk: Desk): void {
+  const erase = program.command('erase').description('remove what is held about a person, for good');
+  addSettings(addDatabaseSettings(erase.command('user')), ['checkpointFile'])
+    .argument('<realm>', 'the realm of the user')
+    .argument('<user>', 'the identifier of the user')
+    .description(
+      'remove a user and all that tells about the person, log and files included; run again if interrupted',
+    )
+    .action(async (realm: string, id: string, _options, command: Command) => {
+      const settings = desk.settingsOf(command);
+      proveKept(settings);
+      const vault = await openVault(settings, systemAmbient);
+      try {
+        await erasePerson(personIn(realm, id), vault, settings);
+      } finally {
+        await vault.engine.close();
+      }
+    });
+}
+
+/** Who is named by a realm and an identifier. Throws Refusal for what is none. */
+export function personIn(realm: string, id: string): Person {
+  const [inRealm, of] = identifiersIn(user, [realm, id], 2);
+  return { realm: inRealm, user: of } as Person;
+}
+
+/** Opening one that is not there would make it. Throws Refusal. */
+export function proveKept({ database }: Settings): void {
+  if (isInMemory(database)) throw new Refusal('a database in memory keeps nothing');
+  const file = fileOf(database);
+  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file}`);
+}
+
+async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {
+  const witnesses = witnessesOf(settings);
+  const rooms = {
+    records: engine.records,
+    reading: openLogReading(engine.log, logKeys),
+    scrub: engine.scrub,
+    tell: async (erasure: Parameters<typeof erasureLine>[0]) => {
+      for (const witness of witnesses) await witness([erasureLine(erasure, logKeys)]);
+    },
+  };
+  const erasing = await eraseUser(rooms, person, systemAmbient);
+  if (!erasing) throw new Refusal(`nothing tells of a user ${person.user} in realm ${person.realm}`);
+  console.log(`user ${person.user} is erased`);
+  const { search, close } = openSearch();
+  try {
+    tellScrubbed(await erasing.scrub({ search, mayRewrite: true }));
+  } finally {
+    await close();
+  }
+  for (const copy of copiesBeside(settings)) {
+    console.log(`${copy} is a copy from before: it holds what it held, so remove it when you can`);
+  }
+}
+
+function tellScrubbed(scrubbed: Scrubbed): void {
+  if (scrubbed.kind === 'clean') {
+    const how = scrubbed.isRewritten ? ', which was written anew' : '';
+    console.log(`no byte of it is left in the database file${how}, and its write-ahead log is empty`);
+  }
+  if (scrubbed.kind === 'archived') {
+    if (!scrubbed.isVacuumed) console.log('its tables belong to another role: have that one vacuum them');
+    console.log(
+      `archives and base backups hold it up to position ${scrubbed.position} of the write-ahead log; what is made behind ` +
+        'it, once the tables are vacuumed, is clean',
+    );
+  }
+}
+
+/** Copies of a database file that migrations kept. */
+function copiesBeside({ database }: Settings): readonly string[] {
+  const file = fileOf(database);
+  if (file === undefined) return [];
+  const folder = dirname(file);
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(`${basename(file)}.schema-`))
+    .map((name) => join(folder, name));
+}

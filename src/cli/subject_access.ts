@@ -1,0 +1,35 @@
+import type { Command } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { openVault } from '../app.ts';
+import { openLogReading } from '../audit/reading.ts';
+import { subjectAccess } from '../audit/subject_access.ts';
+import { addDatabaseSettings, type Desk } from './cli.ts';
+import { personIn, proveKept } from './erase.ts';
+import { newFile, standardOutput } from './output.ts';
+import { printableJson } from './table.ts';
+
+/** `subject-access`: everything held about one user, for that person. */
+export function addSubjectAccess(program: Command, desk: Desk): void {
+  addDatabaseSettings(program.command('subject-access'))
+    .argument('<realm>', 'the realm of the user')
+    .argument('<user>', 'the identifier of the user')
+    .option('--to <FILE>', 'a file to make; standard output unless given')
+    .description('write everything held about a user, one JSON object a line')
+    .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
+      const settings = desk.settingsOf(command);
+      proveKept(settings);
+      const vault = await openVault(settings, systemAmbient);
+      const output = to === undefined ? standardOutput() : newFile(to, systemAmbient);
+      try {
+        const { records, log } = vault.engine;
+        const rooms = { records, log, reading: openLogReading(log, vault.logKeys) };
+        for await (const held of subjectAccess(rooms, personIn(realm, id), systemAmbient)) {
+          await output.write(`${printableJson(held)}\n`);
+        }
+        output.finish();
+      } finally {
+        output.abandon();
+        await vault.engine.close();
+      }
+    });
+}

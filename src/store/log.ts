@@ -1,0 +1,163 @@
+import { beginChain, type Chain, type EntryColumns, linkTo } from '../audit/chain.ts';
+import type { LogKeys } from '../audit/keys.ts';
+import type { EntryValue } from '../audit/port.ts';
+import type { Act } from '../domain/act.ts';
+import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import { detailOf, type Entry } from './entry.ts';
+import { openSalts, type Salts } from './salts.ts';
+import { all, first, type Long, runAll, type Statement, type Work } from './work.ts';
+
+/**
+ * The log of each realm and of the installation. Entries are written as the last statements of a transaction, in the order
+ * of its clocks; each gets a tag over the one before it.
+ */
+export interface Log {
+  /**
+   * From here on entries are tagged, and tell what was before and after. Without keys they are as those of release 0.1.0,
+   * which logged no acts.
+   */
+  keep(keys: LogKeys): void;
+  /** Gives entries and acts their places: one step of each clock, then the rows. */
+  write(entries: readonly Entry[], acts?: readonly Act[]): Work<void>;
+}
+
+const ADVANCE = `insert into realm_clock (realm_id, seq) values (?, ?)
+  on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq
+  returning seq, tagged_seq, tag, entries`;
+const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
+const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
+  where realm_id = ?`;
+/** The columns of a change in the order in which they are tagged. */
+export const CHANGE_COLUMNS = `realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, address,
+  detail, personal`;
+export const ACT_COLUMNS = 'seq, action, actor, object, realm_id, user_id, address, request_id, detail, at';
+const UNTAGGED = `select ${CHANGE_COLUMNS} from change where realm_id = ? and seq > ? and seq <= ? order by seq`;
+const INSERT = `insert into change (${CHANGE_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_ACT = `insert into act (${ACT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const ADOPT = 'update change set tag = ? where realm_id = ? and seq = ?';
+
+/** So many rows are written with one wait. */
+const TOGETHER = 100;
+
+interface ClockRow {
+  readonly seq: Long;
+  readonly tagged_seq: Long | null;
+  readonly tag: Uint8Array | null;
+  readonly entries: Long | null;
+}
+
+export function openLog(): Log {
+  let kept: { readonly keys: LogKeys; readonly salts: Salts } | undefined;
+
+  /** Takes `count` places in a log; answers the place before them, and the chain that goes on there. */
+  function* take(
+    log: Uuid,
+    count: number,
+  ): Work<{ readonly before: number; readonly chain: Chain | undefined }> {
+    const clock = (yield* first<ClockRow>(ADVANCE, log, count)) as ClockRow;
+    const before = Number(clock.seq) - count;
+    if (!kept) return { before, chain: undefined };
+    return { before, chain: yield* chainOf(kept.keys, log, clock, before) };
+  }
+
+  /** Writes rows and how far the chain is, with as few waits as there may be. */
+  function* settle(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
+    const last: readonly Statement[] = chain
+      ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
+      : [];
+    const whole = [...statements, ...last];
+    for (let start = 0; start < whole.length; start += TOGETHER) {
+      yield* runAll(whole.slice(start, start + TOGETHER));
+    }
+  }
+
+  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<void> {
+    const { before, chain } = yield* take(realm, entries.length);
+    const told = entries.map(detailOf);
+    const persons = kept && (yield* kept.salts.of(realm, entries, told));
+    let seq = before;
+    const statements = entries.map(({ change }, index): Statement => {
+      seq += 1;
+      const { detail, personal } = kept ? (told[index] ?? {}) : {};
+      const secret = personal === undefined ? undefined : persons?.encrypt(change, personal);
+      const { event, user, id, revision, members, actor, requestId, at, address } = change;
+      const columns: EntryColumns = [
+        ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
+        ...[address ?? null, detail ?? null, secret ?? null],
+      ];
+      return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+    });
+    yield* settle(realm, [...(persons?.statements ?? []), ...statements], chain);
+  }
+
+  function* writeActs(acts: readonly Act[]): Work<void> {
+    if (!kept) return;
+    const { before, chain } = yield* take(NIL_UUID, acts.length);
+    let seq = before;
+    const statements = acts.map(({ action, actor, object, realm, user, address, requestId, detail, at }) => {
+      seq += 1;
+      const columns: EntryColumns = [
+        ...[seq, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
+        ...[requestId ?? null, JSON.stringify(detail), at],
+      ];
+      return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+    });
+    yield* settle(NIL_UUID, statements, chain);
+  }
+
+  return {
+    keep(keys) {
+      kept = { keys, salts: openSalts(keys) };
+    },
+    *write(entries, acts = []) {
+      // The installation's clock first, as its claim is (decision 0028).
+      if (acts.length > 0) yield* writeActs(acts);
+      for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
+        yield* writeRealm(realm, ofRealm);
+      }
+    },
+  };
+}
+
+/**
+ * The chain of a log as far as `before`. It begins where it is first asked for. Entries that a release before this one wrote
+ * meanwhile have no tags: they get theirs now, as they are.
+ */
+function* chainOf(keys: LogKeys, log: Uuid, clock: ClockRow, before: number): Work<Chain> {
+  if (clock.tagged_seq === null || clock.tag === null) {
+    const { chain, anchor } = beginChain(keys, log, before);
+    yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
+    return chain;
+  }
+  const { tagged_seq, tag, entries } = clock;
+  const chain = linkTo(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
+  if (chain.seq < before) yield* adopt(log, before, chain);
+  return chain;
+}
+
+function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {
+  const rows = yield* all<Readonly<Record<string, EntryValue>>>(UNTAGGED, log, chain.seq, upTo);
+  for (let start = 0; start < rows.length; start += TOGETHER) {
+    yield* runAll(
+      rows.slice(start, start + TOGETHER).map((row) => {
+        const columns = Object.values(namedColumns(row));
+        const seq = Number(row.seq);
+        return { text: ADOPT, values: [chain.next(seq, columns), log, seq] };
+      }),
+    );
+  }
+}
+
+const LONGS: ReadonlySet<string> = new Set(['seq', 'at']);
+
+/** The columns of a row by name, each as it was when it was tagged. */
+export function namedColumns(
+  row: Readonly<Record<string, EntryValue>>,
+): Readonly<Record<string, EntryValue>> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, LONGS.has(name) ? Number(value) : value]),
+  );
+}
+
+/** Every text of the log. */
+export const LOG_TEXTS: readonly string[] = [ADVANCE, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT];

@@ -1,0 +1,148 @@
+-- serves: 1
+-- The log: what was written in a realm, and what was done to the installation. Each entry carries a tag, an HMAC over the
+-- tag before it and the entry as it is stored. `detail` holds the members before and after, `personal` those that say
+-- something about a person, encrypted under the key of their user. Entries of releases before this one have neither until
+-- they are adopted.
+
+alter table change add column address text collate "C";
+alter table change add column detail text collate "C";
+alter table change add column personal bytea;
+alter table change add column tag bytea;
+create index change_of_user on change (realm_id, user_id, seq) where user_id is not null;
+
+-- How far the log of a realm is chained, and how many entries that came to; where the chain begins, which moves when
+-- entries become too old. The nil UUID has the log of the installation.
+
+alter table realm_clock add column tagged_seq bigint;
+alter table realm_clock add column tag bytea;
+alter table realm_clock add column entries bigint;
+alter table realm_clock add column anchor_seq bigint;
+alter table realm_clock add column anchor_tag bytea;
+alter table realm_clock add column anchor_entries bigint;
+alter table realm_clock add column anchor_mac bytea;
+
+create table act (
+  seq bigint not null primary key,
+  action text collate "C" not null,
+  actor text collate "C" not null,
+  object text collate "C",
+  realm_id uuid,
+  user_id uuid,
+  address text collate "C",
+  request_id text collate "C",
+  detail text collate "C" not null,
+  at bigint not null,
+  tag bytea not null
+);
+
+create index act_of_user on act (realm_id, user_id, seq) where user_id is not null;
+
+-- Secrets of the installation, sealed by the master key.
+
+create table instance_secret (
+  name text collate "C" not null primary key,
+  sealed bytea not null,
+  created_at bigint not null
+);
+
+-- What the personal values in the log are encrypted under: a key is made of the salt and a secret of the installation.
+-- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
+
+create table user_salt (
+  realm_id uuid not null,
+  user_id uuid not null,
+  salt bytea not null,
+  primary key (realm_id, user_id)
+);
+
+create table erasure (
+  realm_id uuid not null,
+  user_id uuid not null,
+  at bigint not null,
+  scrubbed_at bigint,
+  primary key (realm_id, user_id)
+);
+
+-- Tokens that were taken back before they expired, and when each client last asked for one.
+
+create table revoked_token (
+  jti text collate "C" not null primary key,
+  client_id text collate "C" not null,
+  expires_at bigint not null
+);
+
+create index revoked_token_expiry on revoked_token (expires_at);
+
+create table client_use (
+  client_id text collate "C" not null primary key,
+  at bigint not null
+);
+
+-- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
+
+create table webhook (
+  webhook_id text collate "C" not null primary key,
+  name text collate "C" not null,
+  url text collate "C" not null,
+  events text collate "C" not null,
+  all_realms integer not null,
+  with_data integer not null,
+  events_max integer not null,
+  skipped_client text collate "C",
+  secret_sealed bytea not null,
+  previous_sealed bytea,
+  previous_expires_at bigint,
+  disabled_at bigint,
+  created_at bigint not null,
+  updated_at bigint not null,
+  revision text collate "C" not null
+);
+
+create table webhook_realm (
+  webhook_id text collate "C" not null references webhook (webhook_id),
+  realm_id uuid not null,
+  primary key (webhook_id, realm_id)
+);
+
+create table webhook_progress (
+  webhook_id text collate "C" not null references webhook (webhook_id),
+  realm_id uuid not null,
+  seq bigint not null,
+  attempts integer not null,
+  next_at bigint not null,
+  primary key (webhook_id, realm_id)
+);
+
+create table delivery (
+  webhook_id text collate "C" not null,
+  delivery_id text collate "C" not null,
+  message_id text collate "C" not null,
+  realm_id uuid not null,
+  first_seq bigint not null,
+  last_seq bigint not null,
+  attempt integer not null,
+  outcome text collate "C" not null,
+  status integer,
+  duration_ms integer not null,
+  at bigint not null,
+  primary key (webhook_id, delivery_id)
+);
+
+create table dead_letter (
+  webhook_id text collate "C" not null,
+  realm_id uuid not null,
+  first_seq bigint not null,
+  last_seq bigint not null,
+  attempts integer not null,
+  at bigint not null,
+  redelivered_at bigint,
+  primary key (webhook_id, realm_id, first_seq)
+);
+
+-- What one process at a time does for all of them.
+
+create table lease (
+  name text collate "C" not null primary key,
+  holder text collate "C" not null,
+  until bigint not null
+);

@@ -1,0 +1,31 @@
+import type { Scrubbed } from '../../audit/port.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import type { PostgresAddress } from './address.ts';
+import { asking } from './asking.ts';
+import { openAlone } from './primary.ts';
+
+/** Where a user's values stand, or stood encrypted. */
+const TABLES = [...RESOURCES.map(({ table }) => table), 'user_salt', 'idempotency'];
+const MAY_VACUUM = `select bool_and(pg_has_role(c.relowner, 'usage')) as may from pg_class c
+  where c.relkind in ('r', 'p') and c.relnamespace = to_regnamespace(quote_ident(current_schema()))
+    and c.relname = any($1::text[])`;
+const POSITION = 'select pg_current_wal_insert_lsn()::text as position';
+
+/**
+ * Vacuums the tables where this role owns them, and tells the position of the write-ahead log behind which nothing holds
+ * what was deleted before. What stands in the log and in archives before that position is for who runs the database.
+ */
+export async function scrub(address: PostgresAddress): Promise<Scrubbed> {
+  const client = await openAlone(address);
+  try {
+    const own = asking(client, LIMITS.questionMsMax);
+    const [rights] = await own.unsafe<{ may: boolean }[]>(MAY_VACUUM, [`{${TABLES.join()}}`]);
+    const isVacuumed = rights?.may === true;
+    if (isVacuumed) await own.unsafe(`vacuum (index_cleanup on) ${TABLES.join(', ')}`);
+    const [row] = await own.unsafe<{ position: string }[]>(POSITION);
+    return { kind: 'archived', position: row?.position ?? '', isVacuumed };
+  } finally {
+    await client.close();
+  }
+}

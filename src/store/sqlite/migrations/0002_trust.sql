@@ -1,0 +1,148 @@
+-- serves: 1
+-- The log: what was written in a realm, and what was done to the installation. Each entry carries a tag, an HMAC over the
+-- tag before it and the entry as it is stored. `detail` holds the members before and after, `personal` those that say
+-- something about a person, encrypted under the key of their user. Entries of releases before this one have neither until
+-- they are adopted.
+
+alter table change add column address text;
+alter table change add column detail text;
+alter table change add column personal blob;
+alter table change add column tag blob;
+create index change_of_user on change (realm_id, user_id, seq) where user_id is not null;
+
+-- How far the log of a realm is chained, and how many entries that came to; where the chain begins, which moves when
+-- entries become too old. The nil UUID has the log of the installation.
+
+alter table realm_clock add column tagged_seq integer;
+alter table realm_clock add column tag blob;
+alter table realm_clock add column entries integer;
+alter table realm_clock add column anchor_seq integer;
+alter table realm_clock add column anchor_tag blob;
+alter table realm_clock add column anchor_entries integer;
+alter table realm_clock add column anchor_mac blob;
+
+create table act (
+  seq integer not null primary key,
+  action text not null,
+  actor text not null,
+  object text,
+  realm_id text,
+  user_id text,
+  address text,
+  request_id text,
+  detail text not null,
+  at integer not null,
+  tag blob not null
+) strict;
+
+create index act_of_user on act (realm_id, user_id, seq) where user_id is not null;
+
+-- Secrets of the installation, sealed by the master key.
+
+create table instance_secret (
+  name text not null primary key,
+  sealed blob not null,
+  created_at integer not null
+) strict;
+
+-- What the personal values in the log are encrypted under: a key is made of the salt and a secret of the installation.
+-- Without the salt nobody reads them. A user who was erased has none; what is left is that it happened.
+
+create table user_salt (
+  realm_id text not null,
+  user_id text not null,
+  salt blob not null,
+  primary key (realm_id, user_id)
+) strict, without rowid;
+
+create table erasure (
+  realm_id text not null,
+  user_id text not null,
+  at integer not null,
+  scrubbed_at integer,
+  primary key (realm_id, user_id)
+) strict, without rowid;
+
+-- Tokens that were taken back before they expired, and when each client last asked for one.
+
+create table revoked_token (
+  jti text not null primary key,
+  client_id text not null,
+  expires_at integer not null
+) strict, without rowid;
+
+create index revoked_token_expiry on revoked_token (expires_at);
+
+create table client_use (
+  client_id text not null primary key,
+  at integer not null
+) strict, without rowid;
+
+-- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
+
+create table webhook (
+  webhook_id text not null primary key,
+  name text not null,
+  url text not null,
+  events text not null,
+  all_realms integer not null,
+  with_data integer not null,
+  events_max integer not null,
+  skipped_client text,
+  secret_sealed blob not null,
+  previous_sealed blob,
+  previous_expires_at integer,
+  disabled_at integer,
+  created_at integer not null,
+  updated_at integer not null,
+  revision text not null
+) strict;
+
+create table webhook_realm (
+  webhook_id text not null references webhook (webhook_id),
+  realm_id text not null,
+  primary key (webhook_id, realm_id)
+) strict, without rowid;
+
+create table webhook_progress (
+  webhook_id text not null references webhook (webhook_id),
+  realm_id text not null,
+  seq integer not null,
+  attempts integer not null,
+  next_at integer not null,
+  primary key (webhook_id, realm_id)
+) strict, without rowid;
+
+create table delivery (
+  webhook_id text not null,
+  delivery_id text not null,
+  message_id text not null,
+  realm_id text not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  attempt integer not null,
+  outcome text not null,
+  status integer,
+  duration_ms integer not null,
+  at integer not null,
+  primary key (webhook_id, delivery_id)
+) strict, without rowid;
+
+create table dead_letter (
+  webhook_id text not null,
+  realm_id text not null,
+  first_seq integer not null,
+  last_seq integer not null,
+  attempts integer not null,
+  at integer not null,
+  redelivered_at integer,
+  primary key (webhook_id, realm_id, first_seq)
+) strict, without rowid;
+
+-- What one process at a time does for all of them.
+
+create table lease (
+  name text not null primary key,
+  holder text not null,
+  until integer not null
+) strict, without rowid;

@@ -1,0 +1,42 @@
+import { hostname } from 'node:os';
+import { startCheckpoints, type Witness } from './audit/checkpoints.ts';
+import type { LogKeys } from './audit/keys.ts';
+import { checkpointFileOf, type Settings } from './config.ts';
+import type { Ambient } from './domain/id.ts';
+import { appendLines } from './durable.ts';
+import type { Log } from './observe/log.ts';
+import { type Engine, isInMemory } from './store/open.ts';
+
+/**
+ * Those outside of the database who are told how far its logs are, and who was erased: a file, or else whoever reads the
+ * log of the service. What is in memory has nothing outside of it.
+ */
+export function witnessesOf(settings: Settings, log?: Log): readonly Witness[] {
+  if (isInMemory(settings.database)) return [];
+  const file = checkpointFileOf(settings);
+  if (file !== undefined) return [async (lines) => appendLines(file, lines)];
+  if (!log) return [];
+  return [
+    async (lines) => {
+      for (const line of lines) log.write({ event: 'checkpoint', line });
+    },
+  ];
+}
+
+/** Tells outside of the database every minute how far its logs are. */
+export function tellCheckpoints(
+  settings: Settings,
+  { engine, logKeys }: { readonly engine: Engine; readonly logKeys: LogKeys },
+  log: Log,
+  ambient: Ambient,
+): { stop(): Promise<void> } {
+  return startCheckpoints({
+    store: engine.log,
+    leases: engine.leases,
+    keys: logKeys,
+    witnesses: witnessesOf(settings, log),
+    ambient,
+    name: `${hostname()} ${checkpointFileOf(settings) ?? ''}`,
+    onTrouble: ({ code = 'unknown' }) => log.write({ event: 'checkpoint_failed', cause: code }),
+  });
+}
