@@ -120,7 +120,7 @@ describe('docs/operating.md', () => {
 
 test('docs/operating.md names every command, and no other', async () => {
   const { stdout } = await runCommand([AUTHREALM, '--help']);
-  const known = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z]+)/gm)].map(
+  const known = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(
     ([, name]) => name ?? '',
   );
   const told = firsts(section(operating, '## Commands')).flatMap((words) =>
