@@ -1,12 +1,15 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { systemAmbient } from '../src/ambient.ts';
 import type { Report } from '../src/directory/inspection.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { carried, INSTANCE, TABLES } from '../src/store/copying/tables.ts';
+import type { Json } from './bringing.ts';
 import { examine } from './checkup.ts';
 import {
   answersOf,
   copy,
   everything,
+  fillRest,
   fillWorld,
   freshKey,
   freshOf,
@@ -16,6 +19,7 @@ import {
 } from './copying.ts';
 import type { TestDatabase } from './database.ts';
 import { type Body, KINDS, kindOf, make } from './family.ts';
+import { plant } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 
 /** `authrealm copy`: what it leaves is what was there, in both directions, however often it is run. */
@@ -31,6 +35,7 @@ describe.each(WAYS)('from %s to %s', (from, to) => {
     const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
     const before = await serveWorld(source);
     const world = await fillWorld(before);
+    await fillRest(source);
     const answered = await answersOf(before, world);
     await before.stop();
 
@@ -98,6 +103,56 @@ describe.each(WAYS)('from %s to %s', (from, to) => {
   });
 });
 
+describe.each(WAYS)('the log, from %s to %s', (from, to) => {
+  test('a second copy knows an entry that got its tag since', async () => {
+    const { source, target, service, realm } = await copied();
+    // As release 0.1.0 writes a change.
+    await source.spoil(
+      `insert into change (realm_id, seq, event, record_id, revision, members, actor, at)
+       select realm_id, k.seq + 1, 'noted', record_id, revision, '', actor, at
+       from change c join realm_clock k using (realm_id) where realm_id = ? and c.seq = 1`,
+      realm,
+    );
+    await source.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', realm);
+    await copy(source, target);
+    const untagged = 'select event from change where tag is null';
+    expect(await target.ask<Json>(untagged)).toEqual([{ event: 'noted' }]);
+    await plant(service.vault, { realm });
+    const { stderr, code } = await copy(source, target);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(await target.ask<Json>(untagged)).toEqual([]);
+    expect(await everything(target)).toEqual(await everything(source));
+    await service.stop();
+  });
+
+  test('a second copy goes without entries that were too old, unless no younger one shows whose they are', async () => {
+    const { source, target, service, realm } = await copied();
+    const { log } = service.vault.engine;
+    const lots = systemAmbient.now() + 60_000;
+    const gone = await log.trim(realm, lots);
+    expect(gone).toBeGreaterThan(0);
+    const { stderr, code } = await copy(source, target);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(await everything(target)).toEqual(await everything(source));
+    await plant(service.vault, { realm });
+    await log.trim(realm, lots);
+    const before = await everything(target);
+    expect((await copy(source, target)).stderr).toContain('table change has rows of its own');
+    expect(await everything(target)).toEqual(before);
+    await service.stop();
+  });
+
+  /** A service and what it has written in a realm, and a copy of that. */
+  async function copied() {
+    const key = freshKey();
+    const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
+    const service = await serveWorld(source);
+    const { realm } = await plant(service.vault);
+    expect((await copy(source, target)).code).toBe(0);
+    return { source, target, service, realm };
+  }
+});
+
 /** What doctor has found in the tables. */
 async function findingsIn(database: TestDatabase) {
   const { checks } = JSON.parse((await examine(database)).text) as { checks: Report[] };
@@ -120,7 +175,8 @@ describe('the tables of a copy', () => {
         await database.ask<{ table: string; column: string }>(columns),
         ({ table }) => table,
       );
-      found.delete('migration');
+      // What a database says of its own schema, and of its own processes.
+      for (const own of ['migration', 'lease']) expect(found.delete(own)).toBe(true);
       const known = new Map([INSTANCE, ...TABLES].map((table) => [table.name, table]));
       expect([...found.keys()].sort()).toEqual([...known.keys()].sort());
       for (const [name, rows] of found) {

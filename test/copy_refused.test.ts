@@ -2,6 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
+import { actOf } from '../src/domain/act.ts';
 import { realm } from '../src/domain/resources.ts';
 import { copyAll } from '../src/store/copying/copy.ts';
 import { unfinishedCopyOf } from '../src/store/copying/mark.ts';
@@ -89,6 +90,23 @@ describe.each(ENGINES)('%s', (engine) => {
       'a client',
       async (target: TestDatabase) => void (await clientCreate(target, 'realms:read')),
       'its clients or keys',
+    ],
+    [
+      'an act',
+      async (target: TestDatabase) => {
+        const service = await serveWorld(target);
+        await service.vault.engine.log.note([actOf('log.exported', { detail: {} }, systemAmbient)]);
+        await service.stop();
+      },
+      'table act has rows of its own',
+    ],
+    [
+      'that a user was erased',
+      async (target: TestDatabase) => {
+        const ids = [systemAmbient.mintId(), systemAmbient.mintId()];
+        await target.spoil('insert into erasure values (?, ?, 1, null)', ...ids);
+      },
+      'table erasure has rows of its own',
     ],
     [
       'a client, and the source has one of its own',
@@ -187,6 +205,7 @@ describe.each(ENGINES)('%s', (engine) => {
     ['newer', 99, 'install authrealm'],
   ])('is neither source nor target with an %s schema', async (_, version, says) => {
     const [own, other] = [await inhabited(engine), await inhabited('sqlite')];
+    await own.spoil('delete from migration where version > 1');
     await own.spoil(`update migration set version = ${version}`);
     const before = await everything(own);
     expect(await refused(own, await freshOf('sqlite', key))).toContain(says);

@@ -109,6 +109,30 @@ export async function fillWorld(service: Service): Promise<World> {
   return { home, token, paths, repeated, purged: await beginPurge(service) };
 }
 
+/** Adds what no request leads to: a row in each table that is still empty. */
+export async function fillRest(database: TestDatabase): Promise<void> {
+  const [realm, user, webhook] = [systemAmbient.mintId(), systemAmbient.mintId(), 'w-1'];
+  const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
+  const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
+    ['erasure', '?, ?, 1, null', realm, user],
+    ['revoked_token', '?, ?, 2', 'jti', 'client'],
+    ['client_use', '?, 3', 'client'],
+    [
+      'webhook',
+      `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r'`,
+      webhook,
+      'https://a.example/',
+    ],
+    ['webhook_realm', '?, ?', webhook, realm],
+    ['webhook_progress', '?, ?, 7, 0, 8', webhook, realm],
+    ['delivery', `?, 'd', 'm', ?, 1, 7, 1, 'failed', 500, 12, 9`, webhook, realm],
+    ['dead_letter', '?, ?, 1, 7, 3, 9, null', webhook, realm],
+  ];
+  for (const [table, values, ...given] of rows) {
+    await database.spoil(`insert into ${table} values (${values})`, ...given);
+  }
+}
+
 async function beginPurge({ vault }: Service): Promise<string> {
   const lines = multitude(USERS_PURGED);
   await bring(vault, lines, { pieceBytes: 65_536 });

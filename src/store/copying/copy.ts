@@ -1,10 +1,11 @@
 import { Refusal } from '../../domain/fault.ts';
+import { NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isUnfinished, isUnfinishedCopyOf, unfinishedCopyOf } from './mark.ts';
 import { comparePages, isSame, type Page } from './pages.ts';
 import { inParallel } from './parallel.ts';
 import type { Installation, Range, Side, Sum, Target } from './side.ts';
-import { CHANGE, INSTANCE, ONLY_ADDED_TO, TABLES, type Table } from './tables.ts';
+import { ACT, CHANGE, CLOCK, INSTANCE, TABLES, type Table } from './tables.ts';
 
 /** What both sides hold of a table in the end. */
 export interface Compared {
@@ -82,15 +83,48 @@ async function proveKin(ours: Installation, theirs: Installation, target: Target
   }
 }
 
-/** Throws Refusal where the target has changes, clients or keys that the source has not: they would be lost. */
+/** Throws Refusal where the target has changes, acts, clients or keys that the source has not: they would be lost. */
 async function proveBehind(pages: readonly Page[], { source, target }: Sides): Promise<void> {
+  let isTooOld: ((table: Table, row: string) => boolean) | undefined;
   for (const { table, range, target: there } of pages) {
-    if (!ONLY_ADDED_TO.includes(table) || there.rows === 0) continue;
-    const told = table === CHANGE ? (row: string) => row : keyOf(table);
+    if (!table.lasting || there.rows === 0) continue;
+    const told = sayerOf(table.lasting);
     const ours = new Set((await source.rows(table, range)).map(told));
-    const theirs = (await target.rows(table, range)).map(told);
-    if (theirs.some((row) => !ours.has(row))) throw wentOn(`table ${table.name} has rows of its own`);
+    const own = (await target.rows(table, range)).filter((row) => !ours.has(told(row)));
+    if (own.length === 0) continue;
+    isTooOld ??= await removedByAge({ source, target });
+    for (const row of own) {
+      if (!isTooOld(table, row)) throw wentOn(`table ${table.name} has rows of its own`);
+    }
   }
+}
+
+/**
+ * Makes what tells whether an entry of the target stood in the source as well, which has removed its oldest ones since. That
+ * is known where the target has younger ones too: they are compared.
+ */
+async function removedByAge({ source, target }: Sides): Promise<(table: Table, row: string) => boolean> {
+  const [ours, theirs] = [await clocksOf(source), await clocksOf(target)];
+  return (table, row) => {
+    if (table !== CHANGE && table !== ACT) return false;
+    const entry = JSON.parse(row) as { readonly realm_id: string; readonly seq: number };
+    const log = table === ACT ? NIL_UUID : entry.realm_id;
+    const { anchor_entries, anchor_seq } = ours.get(log) ?? {};
+    const removed = anchor_entries ? (anchor_seq ?? 0) : 0;
+    return entry.seq <= removed && (theirs.get(log)?.seq ?? 0) > removed;
+  };
+}
+
+interface Clock {
+  readonly realm_id: string;
+  readonly seq: number;
+  readonly anchor_seq: number | null;
+  readonly anchor_entries: number | null;
+}
+
+async function clocksOf(side: Side): Promise<ReadonlyMap<string, Clock>> {
+  const clocks = (await side.rows(CLOCK, WHOLE)).map((row) => JSON.parse(row) as Clock);
+  return new Map(clocks.map((clock) => [clock.realm_id, clock]));
 }
 
 /** Marks a copy that may be served by now. Throws Refusal, and leaves it as it was, where it was written to meanwhile. */
@@ -110,10 +144,12 @@ async function takeOutOfService(
   }
 }
 
-/** Throws Refusal where somebody else has written to the target. Each write of a service leaves a change. */
+/** Throws Refusal where somebody else has written to the target. Each write of a service leaves a change or an act. */
 async function proveAlone(pages: readonly Page[], target: Target): Promise<void> {
-  const rows = pages.reduce((sum, page) => sum + (page.table === CHANGE ? page.target.rows : 0), 0);
-  if ((await target.count(CHANGE)) !== rows) throw writtenMeanwhile();
+  for (const table of [CHANGE, ACT]) {
+    const rows = pages.reduce((sum, page) => sum + (page.table === table ? page.target.rows : 0), 0);
+    if ((await target.count(table)) !== rows) throw writtenMeanwhile();
+  }
 }
 
 function writtenMeanwhile(): Refusal {
@@ -156,8 +192,8 @@ async function clear(pages: readonly Page[], { source, target, mark, watch, coun
   for (const table of TABLES.toReversed()) {
     await inParallel(byTable.get(table) ?? [], watch.signal, async (page) => {
       const [ours, theirs] = await Promise.all([source.rows(table, page.range), comparedRows(page, target)]);
-      const kept = table.isReferredTo ? new Set(ours.map(keyOf(table))) : new Set(ours);
-      const told = table.isReferredTo ? keyOf(table) : (row: string) => row;
+      const kept = table.isReferredTo ? new Set(ours.map(sayerOf(table.key))) : new Set(ours);
+      const told = table.isReferredTo ? sayerOf(table.key) : (row: string) => row;
       const gone = theirs.filter((row) => !kept.has(told(row)));
       if (gone.length === 0) return;
       await target.remove({ table, rows: gone, mark });
@@ -187,10 +223,11 @@ async function fill(pages: readonly Page[], { source, target, mark, watch, count
   }
 }
 
-function keyOf({ key }: Table): (row: string) => string {
+/** Says what stands in some columns of a row. */
+function sayerOf(columns: readonly string[]): (row: string) => string {
   return (row) => {
     const said = JSON.parse(row) as Record<string, unknown>;
-    return JSON.stringify(key.map((column) => said[column]));
+    return JSON.stringify(columns.map((column) => said[column]));
   };
 }
 
