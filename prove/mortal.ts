@@ -18,7 +18,8 @@ export interface Mortal {
   end(): Promise<void>;
 }
 
-const PATIENCE_MS = 30_000;
+/** A machine that has much else to do takes its time to start a process. */
+const PATIENCE_MS = 120_000;
 const ANSWER_MS_MAX = 6_000;
 
 interface Place {

@@ -37,7 +37,7 @@ export interface Caller {
 }
 
 const ANSWER_MS_MAX = 10_000;
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 300_000;
 const PAUSE_MS = 10;
 const TOKENS_MAX = 20;
 

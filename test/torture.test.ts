@@ -24,7 +24,7 @@ test('nothing acknowledged is lost and nothing is invented, whatever goes wrong'
     expect(acknowledged).toBeGreaterThan(30);
   }
   expect(await scene.service.stop()).toBe(0);
-}, 180_000);
+}, 300_000);
 
 test('the same seed draws the same', () => {
   const drawn = () => {

@@ -116,7 +116,7 @@ async function gather(scene: Scene, clients: number, chance: () => number): Prom
   return Object.assign(company, { senders, players });
 }
 
-const GRANT_MS_MAX = 60_000;
+const GRANT_MS_MAX = 300_000;
 
 async function grantedBy(service: Mortal, secret: Parameters<typeof tokenOf>[1]): Promise<string> {
   const deadline = performance.now() + GRANT_MS_MAX;
