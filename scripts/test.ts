@@ -28,6 +28,7 @@ const ALONE = [
   'test/list*.test.ts',
   'test/log.test.ts',
   'test/matrix.test.ts',
+  'test/metrics.test.ts',
   'test/model.test.ts',
   'test/paging.test.ts',
   'test/passwords.test.ts',
@@ -94,6 +95,7 @@ const WITHOUT = [
   'test/plain_filter.test.ts',
   'test/query.test.ts',
   'test/scale.test.ts',
+  'test/supply_chain.test.ts',
   'test/texts.test.ts',
   'test/tidy.test.ts',
 ] as const;
