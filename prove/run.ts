@@ -31,6 +31,7 @@ const CHECKS: readonly Check[] = [
     needs: ['cc'],
     minutesMax: 60,
   },
+  { name: 'backups', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },

@@ -14,6 +14,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
  */
 const ALONE = [
   'test/api/**',
+  'test/backups_under_load.test.ts',
   'test/children.test.ts',
   'test/client*.test.ts',
   'test/concurrent_writes.test.ts',
