@@ -18,6 +18,7 @@ import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
+import { openTokenDesk } from './access/token_desk.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
 import { obtainLogKeys } from './audit/root.ts';
@@ -349,7 +350,8 @@ export async function serve(
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
-    const rooms = { store, access, tokens, grant, limits, directory, once, ambient };
+    const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
+    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient };
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   };

@@ -37,12 +37,14 @@ export async function openWorld({ document, operations, caller, credentials }: G
   let count = 0;
 
   /** From the token endpoint that the document names, with what the document says to send there. */
-  async function grant(scope: string): Promise<string> {
+  const grant = async (scope: string): Promise<string> => grantBy(await form(scope));
+
+  async function grantBy(sent: string): Promise<string> {
     const at = operations.find(
       ({ path, body }) => body?.type.endsWith('form-urlencoded') && tokenUrl() === path,
     );
     if (!at) throw new Error('no token endpoint is documented');
-    const { body } = await caller.send(at, { body: await form(scope) });
+    const { body } = await caller.send(at, { body: sent });
     return (body as { access_token: string }).access_token;
   }
 
@@ -58,6 +60,12 @@ export async function openWorld({ document, operations, caller, credentials }: G
     const { clientId, secret } = await credentials(scope);
     const sent = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     return new URLSearchParams(sent).toString();
+  }
+
+  /** The credentials of a client and a token of its own, for whoever asks for one. */
+  async function formOfToken(scope: string): Promise<string> {
+    const sent = await form(scope);
+    return `${sent}&token=${await grantBy(sent)}`;
   }
 
   function token(scopes: readonly string[]): Promise<string> {
@@ -164,7 +172,8 @@ export async function openWorld({ document, operations, caller, credentials }: G
 
   async function bodyOf({ body, method, answers }: Operation): Promise<Json> {
     const { schema, example = null } = body?.media ?? { schema: {} };
-    if (body?.type !== 'application/json') return form('oidc-profile-infos:read');
+    const isOfToken = schema.required?.includes('token') === true;
+    if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
     if ('201' in answers || method === 'put') return varied(schema, example);
     return JSON.parse(told(JSON.stringify(example)));
   }

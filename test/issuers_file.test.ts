@@ -290,6 +290,7 @@ describe('what claims come to', () => {
     ['one of a list', ['groups'], { groups: ['others', 'readers'] }],
     ['far inside', ['realm_access', 'roles'], { realm_access: { roles: ['readers'] } }],
     ['a word of scope', ['scope'], { scope: 'openid readers' }],
+    ['one of a list of scopes', ['scope'], { scope: ['openid', 'readers'] }],
     ['a word of scp', ['scp'], { scp: 'readers openid' }],
   ])('a claim says it as %s', (_form, claim, claims) => {
     const rights = [{ ...of('readers', 'users:read', here), claim }];
@@ -308,6 +309,7 @@ describe('what claims come to', () => {
     const rights = [{ ...of('readers', 'users:read', '*'), claim: ['groups', '0'] }];
     expect(rightsOf({ groups: ['readers'] }, rights).scopes.size).toBe(0);
     expect(rightsOf({ groups: { 0: 'readers' } }, rights).scopes.size).toBe(1);
+    for (const groups of [null, 'readers', 1]) expect(rightsOf({ groups }, rights).scopes.size).toBe(0);
   });
 
   test('members that every object has are no claims', () => {

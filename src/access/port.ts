@@ -32,12 +32,21 @@ export interface SigningKey {
   readonly withdrawnAt: number | undefined;
 }
 
+/** A token that was taken back before it ended. */
+export interface RevokedToken {
+  readonly jti: string;
+  readonly clientId: string;
+  readonly expiresAt: number;
+}
+
 /** All that decides about access, as of one moment. */
 export interface AccessTable {
-  /** Moves with every write to clients, signing keys or the keyring's proofs. */
+  /** Moves with every write to clients, signing keys, revoked tokens or the keyring's proofs. */
   readonly version: number;
   readonly clients: readonly Client[];
   readonly signingKeys: readonly SigningKey[];
+  /** The identifiers of tokens that were taken back. */
+  readonly revoked: ReadonlySet<string>;
   /** The master keys whose proof is stored, the newest last: one, or two while it is being changed. */
   readonly keyIds: readonly string[];
 }
@@ -66,6 +75,11 @@ export interface AccessStore {
    * false when there is no such key in use.
    */
   withdrawSigningKey(kid: string, replacement: SigningKey | undefined, act: Act): Promise<boolean>;
+  /**
+   * Keeps a token from being accepted until it has ended, and forgets those that have. Answers false where its client has
+   * as many of them as the limit; a token that is known already is no other one, and no act.
+   */
+  revokeToken(token: RevokedToken, act: Act): Promise<boolean>;
   /** Empties the private halves of keys that never sign again. */
   forgetPrivateHalves(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;

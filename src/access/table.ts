@@ -8,6 +8,8 @@ import { type KeySet, keySetAt } from './signing.ts';
 export interface AccessView {
   client(clientId: string): Client | undefined;
   readonly keys: KeySet;
+  /** Whether the token of this identifier was taken back. */
+  isRevoked(jti: string): boolean;
   /** Another one for every reading: what was concluded from one view holds as long as it is the same. */
   readonly serial: number;
 }
@@ -32,7 +34,7 @@ export function openAccessCache(
   onTable: (table: AccessTable) => void = () => undefined,
 ): WatchedAccessCache {
   let version: number | undefined;
-  let table: AccessTable = { version: 0, clients: [], signingKeys: [], keyIds: [] };
+  let table: AccessTable = { version: 0, clients: [], signingKeys: [], revoked: new Set(), keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
   let view: AccessView | undefined;
   let serial = 0;
@@ -48,10 +50,12 @@ export function openAccessCache(
       onTable(found);
     }
     const current = clients;
+    const { revoked } = table;
     serial += 1;
     view = {
       client: (clientId) => current.get(clientId),
       keys: keySetAt(table.signingKeys, ambient.now()),
+      isRevoked: (jti) => revoked.has(jti),
       serial,
     };
     readAt = askedAt;

@@ -15,7 +15,7 @@ import type { Keyring } from './keyring.ts';
 import type { Client, SigningKey } from './port.ts';
 import { ALGORITHM, importPrivateKey, importPublicKey } from './signing.ts';
 import type { AccessCache, AccessView } from './table.ts';
-import { openVerified, principalOf, REFUSED_HEADERS, type Verified } from './verified.ts';
+import { type OwnClaims, openVerified, principalOf, REFUSED_HEADERS, type Verified } from './verified.ts';
 
 /** Claims and `typ` of RFC 9068. */
 const TYPE = 'at+jwt';
@@ -34,12 +34,20 @@ export interface MintedToken {
   readonly expires: number;
 }
 
+/** A token of our own that is accepted now, and what it is worth. */
+export interface OwnToken extends OwnClaims {
+  readonly clientId: string;
+  readonly scopes: Scopes;
+}
+
 export interface Tokens {
   mint(client: Client, scopes: Scopes): Promise<MintedToken>;
   /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
   recall(token: string): MaybePromise<Principal | undefined>;
   /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
   verify(token: string): MaybePromise<Principal | undefined>;
+  /** What a token of our own says, where it is accepted and has not ended. Rejects as `verify` does. */
+  inspect(token: string): Promise<OwnToken | undefined>;
   /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
   prepare(keys: readonly SigningKey[]): void;
 }
@@ -105,7 +113,7 @@ function openVerify(
   cache: AccessCache,
   { issuer, external }: TokenSettings,
   ambient: Ambient,
-): Pick<Tokens, 'recall' | 'verify'> {
+): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
   const verified = openVerified();
   const publicKeys = memoise(importPublicKey);
 
@@ -154,18 +162,26 @@ function openVerify(
     return verified.recall(token) ? recallWith(token, view) : verifyUnknown(token, view);
   }
 
+  function verify(token: string): MaybePromise<Principal | undefined> {
+    const view = cache.fresh();
+    return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
+  }
+
   return {
+    verify,
+    async inspect(token) {
+      const principal = await verify(token);
+      // Whatever is accepted and has not ended was remembered when it was.
+      const own = verified.recall(token)?.own;
+      return principal && own
+        ? { ...own, clientId: principal.clientId, scopes: principal.scopes }
+        : undefined;
+    },
     recall(token) {
       const view = cache.fresh();
       return view instanceof Promise
         ? view.then((later) => recallWith(token, later))
         : recallWith(token, view);
-    },
-    verify(token) {
-      const view = cache.fresh();
-      return view instanceof Promise
-        ? view.then((later) => verifyWith(token, later))
-        : verifyWith(token, view);
     },
   };
 }
@@ -201,28 +217,30 @@ function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
 }
 
 function readClaims(payload: JWTPayload, kid: string): Verified | undefined {
-  const { client_id, sub, scope, realms, exp, nbf } = payload;
+  const { client_id, sub, scope, realms, iss = '', jti = '', iat = 0, exp, nbf = 0 } = payload;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
   const rights = { scopes: new Set(scope.split(' ')), realms: claimed };
   return {
-    notBefore: (nbf ?? 0) * 1000,
+    notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    principalIn: openStanding({ kid, clientId: client_id }, rights),
+    principalIn: openStanding({ kid, jti, clientId: client_id }, rights),
+    own: { issuer: iss, jti, issuedAt: iat, notBefore: nbf, expires: exp },
   };
 }
 
 /** What the token says, no more than its client holds now: computed again where the client is another one. */
 function openStanding(
-  { kid, clientId }: { readonly kid: string; readonly clientId: string },
+  { kid, jti, clientId }: { readonly kid: string; readonly jti: string; readonly clientId: string },
   { scopes, realms }: Pick<Principal, 'scopes' | 'realms'>,
 ): Verified['principalIn'] {
   let known: Client | undefined;
   let principal: Principal | undefined;
   return (view) => {
     const client = view.client(clientId);
-    if (!client || client.disabledAt !== undefined || !view.keys.accepted.has(kid)) return undefined;
+    if (!client || client.disabledAt !== undefined) return undefined;
+    if (!view.keys.accepted.has(kid) || view.isRevoked(jti)) return undefined;
     if (known !== client) {
       known = client;
       principal = {

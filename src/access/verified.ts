@@ -5,12 +5,23 @@ import type { AccessView } from './table.ts';
 /** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
 export const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 
+/** What else a token of our own says. Instants are seconds since the epoch, as they stand there. */
+export interface OwnClaims {
+  readonly issuer: string;
+  readonly jti: string;
+  readonly issuedAt: number;
+  readonly notBefore: number;
+  readonly expires: number;
+}
+
 /** What a checked signature vouches for. Instants are milliseconds since the epoch. */
 export interface Verified {
   readonly notBefore: number;
   readonly expiresAt: number;
   /** Who it is, by what is known as of a view; undefined where key or client no longer count. */
   readonly principalIn: (view: AccessView) => Principal | undefined;
+  /** What else a token of our own says. */
+  readonly own?: OwnClaims;
   /** The view that was asked last, and what it said. */
   serial?: number;
   principal?: Principal | undefined;

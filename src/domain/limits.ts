@@ -56,6 +56,8 @@ export const LIMITS = Object.freeze({
   /** A token names at most this many realms; with more, the client table decides alone. */
   tokenRealmsMax: 32,
   tokenLifetimeSecondsMax: 86_400,
+  /** Tokens of one client that were taken back and have not ended. */
+  revokedTokensPerClientMax: 1_000,
   /** How far the clocks of two machines may be apart. */
   clockLeewayMs: 30_000,
   /** How long the key set may be cached, and so how long a new key stands in it before it signs. */

@@ -107,7 +107,7 @@ function openSheds(log: Log) {
 }
 
 /** Work that waits in vain; a process that died or could not start is a fault like any other. */
-const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE']);
+const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE', 'REVOCATIONS_FULL']);
 
 function isShed(cause: unknown): cause is { readonly code: string } {
   return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);

@@ -1,46 +1,13 @@
 import { z } from 'zod';
-import type {
-  ZodOpenApiOperationObject,
-  ZodOpenApiPathsObject,
-  ZodOpenApiResponseObject,
-  ZodOpenApiResponsesObject,
-} from 'zod-openapi';
-import { Fault, GRANT_FAULTS } from '../domain/fault.ts';
+import type { ZodOpenApiPathsObject, ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { faultExample } from './openapi_examples.ts';
-import { ALWAYS, type Faults, fixedHeader, HEADERS, header, OURS } from './openapi_responses.ts';
+import { oauthPaths } from './openapi_oauth.ts';
+import { ALWAYS, type Faults, fixedHeader, HEADERS, OURS } from './openapi_responses.ts';
 import { errorsShape, link } from './openapi_schemas.ts';
 import { DEPENDENCIES, STATES } from './readiness.ts';
 import { replyOf } from './reply.ts';
-
-const granted = z
-  .strictObject({
-    access_token: z.string(),
-    token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds.' }),
-    expires: z.int().meta({ description: 'Seconds since the epoch.' }),
-    identifier: z.literal('client_credentials'),
-    scope: z.string(),
-  })
-  .meta({ id: 'Token' });
-
-const refused = z
-  .strictObject({
-    error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
-    error_description: z.string(),
-    ...errorsShape,
-  })
-  .meta({
-    id: 'TokenRefusal',
-    description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
-  });
-
-const asked = z.object({
-  grant_type: z.literal('client_credentials'),
-  client_id: z.string().optional(),
-  client_secret: z.string().optional(),
-  scope: z.string().optional().meta({ description: 'Fewer scopes than the client holds.' }),
-});
 
 const key = z.strictObject({
   kid: z.string(),
@@ -56,19 +23,24 @@ function dependencies(state: z.ZodType) {
   return z.strictObject(Object.fromEntries(DEPENDENCIES.map((name) => [name, state])));
 }
 
+const methods = z.array(z.enum(['client_secret_basic', 'client_secret_post']));
+
 const metadata = z.strictObject({
   issuer: link,
   token_endpoint: link,
+  revocation_endpoint: link,
+  introspection_endpoint: link,
   jwks_uri: link,
   scopes_supported: z.array(z.string()),
   response_types_supported: z.array(z.string()),
   grant_types_supported: z.array(z.literal('client_credentials')),
-  token_endpoint_auth_methods_supported: z.array(z.enum(['client_secret_basic', 'client_secret_post'])),
+  token_endpoint_auth_methods_supported: methods,
+  revocation_endpoint_auth_methods_supported: methods,
+  introspection_endpoint_auth_methods_supported: methods,
 });
 
 /** What the service says about itself, and how a token is got. */
 export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsObject {
-  const grant = grantOperation(faults);
   const isWell = { status: z.literal('ok') };
   const status = { schema: z.strictObject(isWell), example: { status: 'ok' } };
   const open = (operationId: string, summary: string, answer: Answer) => ({
@@ -95,11 +67,8 @@ export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsOb
       },
     },
   });
-  const tokenUrl = `${baseUrl}/oauth/access_token`;
-  const keysUrl = `${baseUrl}/.well-known/jwks.json`;
   return {
-    '/oauth/access_token': { post: { ...grant, operationId: 'get-access-token' } },
-    '/oauth/token': { post: { ...OURS, ...grant, operationId: 'get-token' } },
+    ...oauthPaths(baseUrl, faults),
     '/.well-known/jwks.json': open('get-key-set', 'The public keys of access tokens (RFC 7517).', {
       caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
       content: { schema: z.strictObject({ keys: z.array(key) }), example: { keys: [KEY] } },
@@ -110,7 +79,7 @@ export function servicePaths(baseUrl: string, faults: Faults): ZodOpenApiPathsOb
       {
         caching: 'no-cache',
         isFixed: true,
-        content: { schema: metadata, example: metadataExample(baseUrl, tokenUrl, keysUrl) },
+        content: { schema: metadata, example: metadataExample(baseUrl) },
       },
     ),
     '/openapi.json': open('get-openapi', 'This document.', {
@@ -184,72 +153,19 @@ const KEY = {
   use: 'sig',
 };
 
-function metadataExample(issuer: string, tokenUrl: string, keysUrl: string): object {
+function metadataExample(issuer: string): object {
+  const methods = ['client_secret_basic', 'client_secret_post'];
   return {
     issuer,
-    token_endpoint: tokenUrl,
-    jwks_uri: keysUrl,
+    token_endpoint: `${issuer}/oauth/access_token`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
+    introspection_endpoint: `${issuer}/oauth/introspect`,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
     scopes_supported: ['oidc-profile-infos:read'],
     response_types_supported: [],
     grant_types_supported: ['client_credentials'],
-    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
-  };
-}
-
-const TOKEN = {
-  access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
-  token_type: 'Bearer',
-  expires_in: 3600,
-  expires: 1769853600,
-  identifier: 'client_credentials',
-  scope: 'oidc-profile-infos:read',
-};
-
-function refusalExample(error: keyof typeof GRANT_FAULTS, title: string, detail: string): object {
-  const status = String(GRANT_FAULTS[error]);
-  return { error, error_description: detail, errors: [{ status, title, detail }] };
-}
-
-function grantOperation(faults: Faults): Omit<ZodOpenApiOperationObject, 'operationId'> {
-  const kept = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
-  const form = {
-    grant_type: 'client_credentials',
-    client_id: '019c1318-a400-7000-8000-000000000098',
-    client_secret: 'ars_3mZk9Q',
-    scope: 'oidc-profile-infos:read',
-  };
-  const answer = (
-    description: string,
-    content: { schema: z.ZodType; example: unknown },
-    more = {},
-  ): ZodOpenApiResponseObject => ({
-    description,
-    headers: z.object({ ...ALWAYS, ...kept, ...more }),
-    content: { 'application/json': content },
-  });
-  return {
-    summary: 'Get an access token for client credentials, in the body or by HTTP Basic.',
-    tags: ['service'],
-    security: [],
-    requestBody: {
-      required: true,
-      content: { 'application/x-www-form-urlencoded': { schema: asked, example: form } },
-    },
-    responses: {
-      '200': answer('The token.', { schema: granted, example: TOKEN }),
-      '400': answer('The request is not right.', {
-        schema: refused,
-        example: refusalExample('invalid_scope', 'Bad Request', 'the client does not hold that scope'),
-      }),
-      '401': answer(
-        'The credentials are not right.',
-        {
-          schema: refused,
-          example: refusalExample('invalid_client', 'Unauthorized', 'client or secret not right'),
-        },
-        { 'WWW-Authenticate': header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"') },
-      ),
-      ...faults('request_timeout', 'body_too_large', 'rate_limited', 'internal', 'overloaded', 'unavailable'),
-    },
+    token_endpoint_auth_methods_supported: methods,
+    revocation_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_methods_supported: methods,
   };
 }

@@ -1,11 +1,12 @@
 import type { GrantToken } from '../access/grant.ts';
 import { publicKeySet } from '../access/signing.ts';
 import type { AccessCache } from '../access/table.ts';
+import type { TokenDesk } from '../access/token_desk.ts';
 import type { Store } from '../directory/store.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
 import type { Answer } from './call.ts';
-import { tokenEndpoint } from './oauth.ts';
+import { introspectionEndpoint, revocationEndpoint, tokenEndpoint } from './oauth.ts';
 import { readiness } from './readiness.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
@@ -15,6 +16,7 @@ export interface House extends ResourceRooms {
   readonly store: Store;
   readonly access: AccessCache;
   readonly grant: GrantToken;
+  readonly desk: TokenDesk;
   readonly version: string;
 }
 
@@ -44,6 +46,8 @@ function ownRoutes(house: House): Route[] {
     ...resourceRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },
+    { pattern: '/oauth/revoke', answers: { POST: revocationEndpoint(house.desk, house.limits) } },
+    { pattern: '/oauth/introspect', answers: { POST: introspectionEndpoint(house.desk, house.limits) } },
     { pattern: '/.well-known/jwks.json', answers: { GET: keySet(house.access) } },
     { pattern: '/openapi.json', answers: { GET: once(document) } },
     { pattern: '/healthz', answers: { GET: () => STILL_ALIVE }, isUncounted: true },
@@ -72,15 +76,20 @@ function keySet(access: AccessCache): Answer {
 
 /** RFC 8414, with the spelling of its section 3.1 for an issuer that has a path. */
 function metadataRoutes(baseUrl: string, prefix: string): Route[] {
+  const methods = ['client_secret_basic', 'client_secret_post'];
   const document = documentReply(
     {
       issuer: baseUrl,
       token_endpoint: `${baseUrl}/oauth/access_token`,
+      revocation_endpoint: `${baseUrl}/oauth/revoke`,
+      introspection_endpoint: `${baseUrl}/oauth/introspect`,
       jwks_uri: `${baseUrl}/.well-known/jwks.json`,
       scopes_supported: SCOPES,
       response_types_supported: [],
       grant_types_supported: ['client_credentials'],
-      token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      token_endpoint_auth_methods_supported: methods,
+      revocation_endpoint_auth_methods_supported: methods,
+      introspection_endpoint_auth_methods_supported: methods,
     },
     REVALIDATED,
   );

@@ -4,6 +4,7 @@ import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms } from '../domain/principal.ts';
 import { proveServable } from './copying/mark.ts';
+import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
 import { all, first, type Long, run, type Work } from './work.ts';
@@ -75,6 +76,12 @@ export function openAccess({ read, write }: Transactions): AccessStore {
         if ((yield* run(WITHDRAW_KEY, act.at, FORGOTTEN, kid)) !== 1) return false;
         return !replacement || (yield* addKey(replacement));
       }, act),
+    revokeToken: (token, act) =>
+      write('instance', function* () {
+        const revoked = yield* revokeToken(token, act.at);
+        if (revoked === 'new') yield* run(TOUCH_ACCESS);
+        return { value: revoked !== 'too many', keep: true, ...(revoked === 'new' ? { acts: [act] } : {}) };
+      }),
     forgetPrivateHalves: async (kids) => {
       await change(function* () {
         let forgotten = 0;
@@ -123,7 +130,8 @@ function* wholeTable(known: number | undefined): Work<AccessTable | undefined> {
   });
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
   const signingKeys = (yield* all<KeyRow>(KEYS)).map(keyOf);
-  return { version, clients, signingKeys, keyIds };
+  const revoked = new Set((yield* all<{ readonly jti: string }>(ALL_REVOKED)).map(({ jti }) => jti));
+  return { version, clients, signingKeys, revoked, keyIds };
 }
 
 function* keepRealms({ clientId, realms }: Client): Work<void> {

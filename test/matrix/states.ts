@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { changeClient } from '../../src/access/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { actOf } from '../../src/domain/act.ts';
 import { SCOPES } from '../../src/domain/principal.ts';
 import { compact, encode, type Json, openForge, type Sign, signerOf, strangersKey } from '../forge.ts';
 import type { Service } from '../kit.ts';
@@ -14,6 +15,8 @@ interface Means {
   readonly clientId: string;
   readonly disabledId: string;
   readonly withdrawn: { readonly kid: string; readonly sign: Sign };
+  /** The identifier of tokens that were taken back. */
+  readonly revoked: string;
 }
 
 /** Every state that a token can be in, by its name. Each differs from a right token in this one thing. */
@@ -56,13 +59,14 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     ['other audience', forged(() => ({ aud: 'https://other.example' }))],
     ['expired', forged(() => ({ exp: now() - 31 }))],
     ['not yet valid', forged(() => ({ nbf: now() + 60 }))],
+    ['revoked', forged(() => ({ jti: means.revoked }))],
     ['client unknown', forged(named('nobody'))],
     ['client disabled', forged(named(means.disabledId))],
     ['scope unknown', forged(() => ({ scope: 'nonsense' }))],
   ]);
 }
 
-/** A client of every right, one that was disabled, and a key that was withdrawn. */
+/** A client of every right, one that was disabled, a key that was withdrawn, and a token that was revoked. */
 async function prepare(service: Service): Promise<Means> {
   const { vault, ambient } = service;
   const { access } = vault.engine;
@@ -72,8 +76,11 @@ async function prepare(service: Service): Promise<Means> {
   const key = await rotateSigningKey(access, vault.keyring, ambient);
   const withdrawn = { kid: key.kid, sign: await signerOf(key, vault) };
   await withdrawSigningKey(key.kid, access, vault.keyring, ambient);
+  const revoked = ambient.mintId();
+  const act = actOf('token.revoked', { object: revoked, detail: {} }, ambient);
+  await access.revokeToken({ jti: revoked, clientId, expiresAt: ambient.now() + 600_000 }, act);
   ambient.advance(1_000);
-  return { service, clientId, disabledId, withdrawn };
+  return { service, clientId, disabledId, withdrawn, revoked };
 }
 
 async function unsigned(header: Json, claims: Json): Promise<string> {
