@@ -49,14 +49,14 @@ describe('a user who is erased', () => {
     const planted = await withVault(database, async (vault) => {
       const found = await plant(vault);
       const { realm, user: id, passwordProfile } = found;
-      await Promise.all(
-        Array.from({ length: LIMITS.cascadeRecordsMax + 200 }, (_, index) =>
-          put(vault, passwordProfileInfo, [realm, id, systemAmbient.mintId()], {
-            username: `many-${index}`,
-            password_profile_id: passwordProfile,
-          }),
-        ),
-      );
+      const link = (name: string) =>
+        put(vault, passwordProfileInfo, [realm, id, systemAmbient.mintId()], {
+          username: name,
+          password_profile_id: passwordProfile,
+        });
+      for (let done = 0; done < LIMITS.cascadeRecordsMax + 200; done += 200) {
+        await Promise.all(Array.from({ length: 200 }, (_, index) => link(`many-${done + index}`)));
+      }
       return found;
     });
     const { code, stderr } = await erase(database, planted.realm, planted.user);

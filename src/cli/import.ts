@@ -7,6 +7,7 @@ import { masterKeySource, type Settings } from '../config.ts';
 import { importLines, type Report, type Tally } from '../directory/importing.ts';
 import { linesOf } from '../directory/lines.ts';
 import { lineReader } from '../directory/transfer.ts';
+import { actOf } from '../domain/act.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { addDatabaseSettings, type Desk, EXIT, written } from './cli.ts';
@@ -182,6 +183,7 @@ async function importInto(
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
     });
+    await engine.log.note([actOf('records.imported', { detail: { ...report.tally } }, systemAmbient)]);
     return { ...report, isInterrupted: signal.aborted };
   } finally {
     progress.stop();

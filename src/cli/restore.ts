@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { fileOf, isInMemory, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
-import type { Settings } from '../config.ts';
+import { checkpointFileOf, type Settings } from '../config.ts';
 import { erasuresIn } from '../directory/ledger.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -25,13 +25,17 @@ export function addRestore(program: Command, desk: Desk): void {
       'look a backup through and put it in the place of --database, without anybody who was erased',
     )
     .option('--replace', 'where a database is there: keep that one under another name')
-    .option('--ledger <FILE>', 'the ledger with the erasures since the backup')
+    .option(
+      '--ledger <FILE>',
+      'the ledger with the erasures since the backup; the checkpoint file of the database unless given',
+    )
     .option('--no-manifest', 'restore a file that authrealm backup did not make')
     .option('--json', 'write JSON')
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = desk.settingsOf(command);
       const database = databaseOf(settings);
-      const erasures = await erasuresOf(options.ledger);
+      const ledger = options.ledger ?? existing(checkpointFileOf(settings));
+      const erasures = await erasuresOf(ledger);
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
       const progress = openProgress(total, systemAmbient, process.stderr, 'bytes');
       const restored = await restore(
@@ -48,7 +52,7 @@ export function addRestore(program: Command, desk: Desk): void {
         (done) => progress.show(done, done),
       ).finally(progress.stop);
       if (options.json) console.log(JSON.stringify(asJson(database, restored), null, 2));
-      else tell(database, restored, options.ledger);
+      else tell(database, restored, ledger);
     });
 }
 
@@ -56,6 +60,10 @@ function databaseOf({ database }: Settings): string {
   if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
   if (isInMemory(database)) throw new Refusal('a database in memory ends with its process: name a file');
   return fileOf(database) as string;
+}
+
+function existing(path: string | undefined): string | undefined {
+  return path !== undefined && existsSync(path) ? path : undefined;
 }
 
 async function erasuresOf(ledger: string | undefined): Promise<readonly Erasure[]> {
