@@ -62,8 +62,9 @@ const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [
   ],
   [
     'a change of a record that was removed before',
-    `insert into change select realm_id, seq + 1000000, replace(event, 'deleted', 'updated'), user_id, record_id,
-       revision, members, actor, request_id, at from change where event like '%.deleted' limit 1`,
+    `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
+       select realm_id, seq + 1000000, replace(event, 'deleted', 'updated'), user_id, record_id, revision, members,
+       actor, request_id, at from change where event like '%.deleted' limit 1`,
     /is updated out of turn$/,
   ],
 ];
