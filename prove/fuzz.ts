@@ -42,7 +42,11 @@ const complaints: string[] = [];
 const figures: string[] = [];
 
 await attempt(parsers);
-const served = await startServed({ database, scope: SOCKET_SCOPE, flags: ['--offline'] });
+const served = await startServed({
+  database,
+  scope: SOCKET_SCOPE,
+  flags: ['--offline', '--bad-token-rate', 'off'],
+});
 await attempt(() => surface(served));
 if (minutes === undefined) await attempt(() => sockets(served));
 const code = await served.running.stop();

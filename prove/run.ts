@@ -35,6 +35,7 @@ const CHECKS: readonly Check[] = [
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
+  { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
 ];

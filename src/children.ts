@@ -130,6 +130,13 @@ export function openChildren(settings: ChildrenSettings): Children {
     return question;
   }
 
+  /** Where by all we know a question could not be answered in time, whoever asks had better know at once. */
+  function isFull(): boolean {
+    if (waiting.length >= waitingMax) return true;
+    const turns = Math.floor(waiting.length / atOnce);
+    return waiting.length > 0 && turns * pace.meanMs() + pace.neededMs() > waitMsMax;
+  }
+
   function start(): void {
     try {
       children.add(startChild(settings, { worked: pace.add, free: hasStarted, ended }));
@@ -166,7 +173,7 @@ export function openChildren(settings: ChildrenSettings): Children {
 
   return {
     ask<T>(asked: unknown): Promise<T> {
-      if (isClosed || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
+      if (isClosed || isFull()) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const dueAt = performance.now() + waitMsMax;
       const question: Question = { asked, dueAt, resolve, reject, deaths: 0 };
@@ -199,6 +206,7 @@ function isFree({ isReady, isEnding, question }: Child): boolean {
 interface Pace {
   add(ms: number): void;
   neededMs(): number;
+  meanMs(): number;
 }
 
 /**
@@ -215,6 +223,7 @@ function openPace(waitMsMax: number): Pace {
       mean = mean === undefined ? ms : mean + (ms - mean) / 8;
     },
     neededMs: () => Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
+    meanMs: () => mean ?? 0,
   };
 }
 

@@ -213,6 +213,23 @@ describe('bounds', () => {
     await working;
   });
 
+  test('what others leave no time for is refused when it comes', async () => {
+    const children = open({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
+    await children.ask(STATE);
+    for (let count = 0; count < 8; count += 1) await children.ask(work(200));
+    const began = performance.now();
+    const asked = Array.from({ length: 30 }, () =>
+      children.ask(work(200)).then(
+        () => 'answered',
+        (error: Fault) => `${(error.cause as { code?: string }).code} ${performance.now() - began < 200}`,
+      ),
+    );
+    const told = await Promise.all(asked);
+    const refused = told.filter((each) => each === 'QUEUE_FULL true');
+    expect(refused.length).toBeGreaterThanOrEqual(18);
+    expect(told.filter((each) => each === 'answered').length).toBeGreaterThanOrEqual(4);
+  }, 10_000);
+
   test('what is late at work is overloaded in time; its child is killed and replaced', async () => {
     const children = open({ waitMsMax: 1_000 });
     const { pid } = await children.ask<State>(STATE);

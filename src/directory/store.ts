@@ -157,6 +157,19 @@ export interface Listed {
 }
 
 /**
+ * Whether work would wait for longer than LIMITS.workWaitMsMax, by what the last of its kind took. The realm is the one it
+ * is about, in any letter case: one that has more than its part of what waits is crowded before the others are.
+ */
+export type IsCrowded = (realm: string | undefined) => boolean;
+
+export interface Crowds {
+  /** `commit` and `remove`. */
+  readonly write: IsCrowded;
+  readonly get?: IsCrowded;
+  readonly find?: IsCrowded;
+}
+
+/**
  * Where records rest. The directory owns this port; each engine implements it, and one contract suite holds them all
  * to the sentences below. No transaction, row, driver error or SQL crosses it. An engine that cannot answer in time
  * throws, or rejects with, Fault `unavailable`.
@@ -209,6 +222,9 @@ export interface Store {
 
   /** The changes of a realm after a place in its order, oldest first, at most `limit`. */
   changes(realm: Uuid, after: number, limit: number): MaybePromise<readonly SequencedChange[]>;
+
+  /** Whether work of a kind is better refused before it begins. Absent for kinds that wait for nothing. */
+  readonly crowds: Crowds;
 
   /** Settles when a read would succeed now; throws or rejects with Fault `unavailable` otherwise. */
   ready(): MaybePromise<void>;

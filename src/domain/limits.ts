@@ -45,6 +45,14 @@ export const LIMITS = Object.freeze({
   /** How long a start waits for another process that makes or migrates the database. */
   startWaitMsMax: 30_000,
   writesQueuedMax: 10_000,
+  /**
+   * Work that would wait for longer is refused when it comes; of each kind so many are let in whatever it takes, because
+   * what is done together takes less than what is done apart.
+   */
+  workWaitMsMax: 500,
+  workAdmittedMin: 100,
+  /** Pieces of one commit of an embedded database: beyond it the others wait for the next one. Nothing else runs meanwhile. */
+  commitWorkMsMax: 20,
   writesGroupedMax: 1_000,
   /** How long commits are apart while lookups are answered: what is written meanwhile shares the next one. */
   commitPauseMs: 10,

@@ -9,7 +9,7 @@ import { readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { answering, entrance, type ListingRooms, pageOf, pageReply } from './lists.ts';
 import { soleBody } from './paging.ts';
-import { locateScope } from './pipeline.ts';
+import { locateScope, unlessCrowded } from './pipeline.ts';
 import { itemPresenterOf } from './present.ts';
 import { NEWEST_FIRST, readQuery, soleFilter } from './query.ts';
 import type { Reply } from './reply.ts';
@@ -32,7 +32,8 @@ export function find(resource: Resource, rooms: ListingRooms): Answer {
     const sought = filter === undefined ? undefined : readPlain(filter, finding);
     return seek(call, url, sought, rooms.pageLength);
   };
-  return walk([...entrance(resource, rooms), locateRealm(resource), read]);
+  const uncrowded = unlessCrowded(rooms.store.crowds.find);
+  return walk([...uncrowded, ...entrance(resource, rooms), locateRealm(resource), read]);
 }
 
 /**
@@ -52,7 +53,8 @@ export function search(resource: Resource, rooms: ListingRooms): Answer {
     const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
     return seek(call, said, sought, limit ?? rooms.pageLength);
   };
-  return walk([...entrance(resource, rooms), locateRealm(resource), readBody, read]);
+  const uncrowded = unlessCrowded(rooms.store.crowds.find);
+  return walk([...uncrowded, ...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
 
 /** A reverse lookup as a list; `carried` is what links take along. */

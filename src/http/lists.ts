@@ -13,7 +13,7 @@ import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the paths of lists are built from. */
 export interface ListingRooms extends Rooms {
-  readonly store: Pick<Store, 'get' | 'list' | 'find'>;
+  readonly store: Pick<Store, 'get' | 'list' | 'find' | 'crowds'>;
   /** How many records a page holds unless the caller says. */
   readonly pageLength: number;
 }

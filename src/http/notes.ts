@@ -21,6 +21,8 @@ export interface Notes {
   readonly isTimed: boolean;
   failed(error: unknown, call: Call, operation: Operation): Reply;
   note(call: Call, operation: Operation, reply: Reply, start: number): void;
+  /** Counts what was refused for overload without a fault. */
+  shed(cause: string): void;
   /** Writes what is still to be told. */
   flush(): void;
 }
@@ -79,6 +81,10 @@ export function openNotes(requestLogging: RequestLogging, log: Log, meter: Meter
       const milliseconds = performance.now() - start;
       operation.meter?.count(reply.status, milliseconds, reply.fault);
       if (requestLogging !== 'off') noteRequest(call, operation, reply, milliseconds);
+    },
+    shed(cause) {
+      meter?.trouble(cause);
+      sheds.note(cause);
     },
     flush: sheds.flush,
   };

@@ -10,14 +10,14 @@ import { dataOf, readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { type Once, rememberBy } from './idempotency.ts';
 import { selfLinks } from './links.ts';
-import { locate, locateScope, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { locate, locateScope, permit, RECORD_CACHING, type Rooms, unlessCrowded } from './pipeline.ts';
 import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
 import { etags, isNamedBy, presenterOf } from './present.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** What the paths of the writing verbs are built from. */
 export interface WritingRooms extends Rooms {
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<Store, 'get' | 'crowds'>;
   readonly directory: Directory;
   readonly once: Once;
 }
@@ -58,7 +58,8 @@ export function update(resource: Resource, rooms: WritingRooms): Answer {
     return replyTo(200, key, record);
   };
   const { authenticated, permitted } = stagesOf(resource, rooms);
-  return walk([authenticated, permitted, noteAddress, locate(resource), readBody, answer]);
+  const uncrowded = unlessCrowded(rooms.store.crowds.write);
+  return walk([...uncrowded, authenticated, permitted, noteAddress, locate(resource), readBody, answer]);
 }
 
 /** The path of a DELETE. A body is not read: existing clients send one (contract 3.6). */
@@ -79,7 +80,7 @@ function stagesOf(resource: Resource, { tokens, limits }: Rooms) {
 /** Who may make and remove: for what hangs under nothing, only those who may touch every realm. */
 function entrance(resource: Resource, rooms: Rooms): readonly Stage[] {
   const { authenticated, permitted } = stagesOf(resource, rooms);
-  const stages = [authenticated, permitted, noteAddress];
+  const stages = [...unlessCrowded(rooms.store.crowds.write), authenticated, permitted, noteAddress];
   return resource.parent ? stages : [...stages, everyRealm(resource)];
 }
 

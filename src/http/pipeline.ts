@@ -1,5 +1,5 @@
 import type { Tokens } from '../access/token.ts';
-import type { Store } from '../directory/store.ts';
+import type { IsCrowded, Store } from '../directory/store.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { mayTouch, type Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
@@ -8,11 +8,11 @@ import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
 import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
 import type { RateLimits } from './rate_limits.ts';
-import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
+import { CROWDED, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the request paths are built from. */
 export interface Rooms {
-  readonly store: Pick<Store, 'get'>;
+  readonly store: Pick<Store, 'get' | 'crowds'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
@@ -31,6 +31,7 @@ export const RECORD_CACHING = 'private, no-cache';
  */
 export function lookup(resource: Resource, { store, tokens, limits, baseUrl, installation }: Rooms): Answer {
   return walk([
+    ...unlessCrowded(store.crowds.get),
     authenticate(tokens, limits),
     permit(`${resource.scope}:read`),
     locate(resource),
@@ -38,6 +39,14 @@ export function lookup(resource: Resource, { store, tokens, limits, baseUrl, ins
     compare(etags(baseUrl)),
     present(presenterOf(resource, baseUrl, installation)),
   ]);
+}
+
+/**
+ * Refuses what would wait for too long, before anything else: to ask who it is would cost a good part of the work, and
+ * there may be as much of this as of the rest.
+ */
+export function unlessCrowded(isCrowded: IsCrowded | undefined): readonly Stage[] {
+  return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? CROWDED : undefined)] : [];
 }
 
 /** Decided by token and operation alone, so that it tells nothing about what exists. */

@@ -72,6 +72,9 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
   return headers ? { ...reply, headers: { ...reply.headers, ...headers } } : reply;
 }
 
+/** What is answered where work would wait for too long. It costs next to nothing, because there is much of it. */
+export const CROWDED: Reply = faultReply('overloaded');
+
 /** The answer of a fault: one error for each complaint, with the member or parameter it is about. */
 export function replyOf({ code, complaints }: Fault): Reply {
   const about = TOLD[code];

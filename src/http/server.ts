@@ -8,7 +8,7 @@ import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import { type Notes, type Operation, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
-import { faultReply, REQUEST_ID, type Reply } from './reply.ts';
+import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
 export interface ServerSettings {
@@ -130,7 +130,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
-  const { failed, note, operationOf, isTimed } = notes;
+  const { failed, note, shed, operationOf, isTimed } = notes;
 
   let underWay = 0;
 
@@ -161,6 +161,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   }
 
   function finish(reply: Reply, call: Call, operation: Operation, start: number): Response {
+    if (reply === CROWDED) shed('QUEUE_FULL');
     if (isTimed) note(call, operation, reply, start);
     return write(call, reply);
   }

@@ -18,7 +18,7 @@ import type { Transactions } from './transactions.ts';
 import { all, type Long } from './work.ts';
 
 /** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
-type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'ready';
+type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'crowds' | 'ready';
 
 const CHANGES = `select realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at
   from change where realm_id = ? and seq > ? order by seq limit ?`;

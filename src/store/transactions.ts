@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../directory/store.ts';
+import type { IsCrowded, MaybePromise } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
 import type { Outcome, Work } from './work.ts';
 
@@ -18,6 +18,8 @@ export interface Transactions {
    * the commit is on disk.
    */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
+  /** Whether a write would wait for too long. */
+  readonly isCrowded: IsCrowded;
   /** For whoever writes again and again: lets others write. */
   giveWay(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import { LIMITS } from '../../domain/limits.ts';
+import type { Gate } from '../gate.ts';
 import { asFault } from './connection.ts';
 import { inTime, type Waiting } from './in_time.ts';
 
@@ -23,7 +24,10 @@ interface Batch<Q, A> {
  * Questions of one kind. Those that arrive in one turn of the event loop, about one realm, share a statement; so do those
  * that come while one is under way. One that is alone goes by itself, at once.
  */
-export function openBatches<Q, A>(ask: AskTogether<Q, A>): (realm: string, question: Q) => Promise<A> {
+export function openBatches<Q, A>(
+  gate: Gate,
+  ask: AskTogether<Q, A>,
+): (realm: string, question: Q) => Promise<A> {
   const batches = new Map<string, Batch<Q, A>>();
   const ready = new Set<Batch<Q, A>>();
 
@@ -34,7 +38,9 @@ export function openBatches<Q, A>(ask: AskTogether<Q, A>): (realm: string, quest
 
   function send(batch: Batch<Q, A>): void {
     while (isDue(batch)) {
-      const taken = inTime(batch.waiting.splice(0, LIMITS.lookupsTogetherMax));
+      const next = batch.waiting.splice(0, LIMITS.lookupsTogetherMax);
+      const taken = inTime(next);
+      if (taken.length < next.length) gate.giveUp(next.length - taken.length);
       if (taken.length === 0) continue;
       batch.underWay += 1;
       answer(batch.realm, taken).finally(() => {
@@ -49,8 +55,10 @@ export function openBatches<Q, A>(ask: AskTogether<Q, A>): (realm: string, quest
     try {
       const questions = taken.map(({ question }) => question);
       const answers = await ask(realm, questions);
+      gate.leave(taken.length);
       for (const [place, { resolve }] of taken.entries()) resolve(answers[place] as A);
     } catch (error) {
+      gate.giveUp(taken.length);
       const fault = asFault(error);
       for (const { reject } of taken) reject(fault);
     }
@@ -63,6 +71,7 @@ export function openBatches<Q, A>(ask: AskTogether<Q, A>): (realm: string, quest
         batch = { realm, waiting: [], underWay: 0 };
         batches.set(realm, batch);
       }
+      gate.enter();
       const deadline = performance.now() + LIMITS.storeWaitMsMax;
       batch.waiting.push({ question, resolve, reject, deadline });
       if (ready.size === 0) setImmediate(flush);

@@ -1,6 +1,7 @@
 import type { Placed, Store } from '../../directory/store.ts';
 import { keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { Gate } from '../gate.ts';
 import { comparedColumn } from '../statements.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
@@ -8,12 +9,19 @@ import type { Pool } from './pool.ts';
 
 type Values = Sought['values'];
 
+interface Gated {
+  readonly pool: Pool;
+  readonly gate: Gate;
+}
+
 /** The reverse lookup: those by one set of members in one realm travel together. */
-export function openFinds(pool: Pool): Store['find'] {
+export function openFinds(pool: Pool, gate: Gate): Store['find'] {
   const finders = new Map(
     RESOURCES.map((resource) => [
       resource,
-      new Map((resource.finding?.by ?? []).map((members) => [members, finderOf(resource, members, pool)])),
+      new Map(
+        (resource.finding?.by ?? []).map((members) => [members, finderOf(resource, members, { pool, gate })]),
+      ),
     ]),
   );
   return (resource, realm, { members, values }) => {
@@ -23,10 +31,10 @@ export function openFinds(pool: Pool): Store['find'] {
   };
 }
 
-function finderOf(resource: Resource, members: readonly string[], pool: Pool) {
+function finderOf(resource: Resource, members: readonly string[], { pool, gate }: Gated) {
   const { one, many } = textsOf(resource, members);
   const { decodePlaced } = statementsOf(resource);
-  return openBatches<Values, Placed | undefined>(async (realm, questions) => {
+  return openBatches<Values, Placed | undefined>(gate, async (realm, questions) => {
     if (questions.length === 1) {
       const { rows } = await pool.ask(one, [realm, ...(questions[0] as Values).map(String)]);
       const [row] = rows;

@@ -1,14 +1,15 @@
 import type { Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
+import type { Gate } from '../gate.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import { numbered } from './places.ts';
 import type { Pool } from './pool.ts';
 
 /** Lookups by ID: those of one resource in one realm travel together. */
-export function openLookups(pool: Pool): Store['get'] {
-  const lookups = new Map(RESOURCES.map((resource) => [resource, lookupOf(resource, pool)]));
+export function openLookups(pool: Pool, gate: Gate): Store['get'] {
+  const lookups = new Map(RESOURCES.map((resource) => [resource, lookupOf(resource, pool, gate)]));
   return <R extends Resource>(resource: R, key: Key) => {
     const lookup = lookups.get(resource);
     if (!lookup) throw new Error(`${resource.name} has no table`);
@@ -16,7 +17,7 @@ export function openLookups(pool: Pool): Store['get'] {
   };
 }
 
-function lookupOf(resource: Resource, pool: Pool) {
+function lookupOf(resource: Resource, pool: Pool, gate: Gate) {
   const { select, decode } = statementsOf(resource);
   const one = numbered(select).text;
   const many = textOfMany(resource);
@@ -26,7 +27,7 @@ function lookupOf(resource: Resource, pool: Pool) {
     return row && decode(row);
   }
 
-  return openBatches<Key, AnyRecord | undefined>(async (realm, keys) => {
+  return openBatches<Key, AnyRecord | undefined>(gate, async (realm, keys) => {
     const [key] = keys as readonly [Key];
     if (keys.length === 1) return [await askOne(key)];
     if (many === undefined) {

@@ -1,6 +1,7 @@
 import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
 import { openCounting } from '../counting.ts';
+import { openGate } from '../gate.ts';
 import { openProbe } from '../probe.ts';
 import { openRecords } from '../records.ts';
 import type { Transactions } from '../transactions.ts';
@@ -41,10 +42,12 @@ export function openPostgresRecords(
   { session: { perform, forget }, transactions, indexes, readLong }: Rooms,
 ): Store & Loader & Scanner & Eraser {
   const readShort = openReading(pools.lists, perform);
+  const gates = { lookups: openGate(), finds: openGate() };
   return {
     ...openRecords(statementsOf, POSTGRES, transactions),
-    get: openLookups(pools.lookups),
-    find: openFinds(pools.finds),
+    get: openLookups(pools.lookups, gates.lookups),
+    find: openFinds(pools.finds, gates.finds),
+    crowds: { write: transactions.isCrowded, get: gates.lookups.isFull, find: gates.finds.isFull },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCounting({ read: readLong }),
     ready: openProbe({ read: openReading(pools.access, perform) }),

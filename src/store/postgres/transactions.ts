@@ -20,10 +20,11 @@ export function openReading(pool: Pool, perform: Perform): Transactions['read'] 
 }
 
 /** The transactions of a database with many writers. */
-export function openTransactions(pool: Pool, perform: Perform, { write }: Writer): Transactions {
+export function openTransactions(pool: Pool, perform: Perform, { write, isCrowded }: Writer): Transactions {
   return {
     read: openReading(pool, perform),
     write,
+    isCrowded,
     // Nobody here waits for a lock longer than for the transaction that has it.
     giveWay: () => new Promise((resolve) => setImmediate(resolve)),
   };

@@ -1,6 +1,8 @@
+import type { IsCrowded } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WriterFigures } from '../engine.ts';
+import { type Gate, openGate } from '../gate.ts';
 import type { Log } from '../log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
@@ -13,23 +15,32 @@ export interface Writer {
   /** Runs `work` in a transaction that it may share with what else waits; resolves after the commit is on disk. */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
   figures(): WriterFigures;
+  readonly isCrowded: IsCrowded;
 }
 
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */
 export function openWriter(pool: Pool, perform: Perform, log: Pick<Log, 'write'>): Writer {
   const counts = { commits: 0, busy: 0 };
   const commit = openGroups(counting(pool, counts), perform, log);
-  const lanes = new Map<string, Job[]>();
+  const lanes = new Map<string, Lane>();
+  const gate = openGate();
   /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
   let queued = 0;
 
-  async function drain(name: string, scene: Scene, jobs: Job[]): Promise<void> {
-    while (jobs.length > 0) {
-      const taken = jobs.splice(0, LIMITS.writesGroupedMax);
+  async function drain(name: string, scene: Scene, lane: Lane): Promise<void> {
+    while (lane.jobs.length > 0) {
+      const taken = lane.jobs.splice(0, LIMITS.writesGroupedMax);
       await commit(scene, taken);
       queued -= taken.length;
+      lane.queued -= taken.length;
     }
     lanes.delete(name);
+  }
+
+  function isCrowded(realm: string | undefined): boolean {
+    if (!gate.isFull()) return false;
+    const own = lanes.get(realm?.toLowerCase() ?? '')?.queued ?? 0;
+    return realm === undefined || own * lanes.size >= queued;
   }
 
   return {
@@ -37,19 +48,23 @@ export function openWriter(pool: Pool, perform: Perform, log: Pick<Log, 'write'>
       return new Promise<T>((resolve, reject) => {
         if (queued >= LIMITS.writesQueuedMax) return reject(new Fault('unavailable'));
         queued += 1;
-        const job: Job = { work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax };
+        gate.enter();
+        const deadline = performance.now() + LIMITS.storeWaitMsMax;
+        const job: Job = { work, ...leaving({ resolve, reject }, gate), deadline };
         const name = nameOf(scene);
         const waiting = lanes.get(name);
         if (waiting) {
-          waiting.push(job);
+          waiting.jobs.push(job);
+          waiting.queued += 1;
           return;
         }
-        const lane = [job];
+        const lane = { jobs: [job], queued: 1 };
         lanes.set(name, lane);
         drain(name, scene, lane);
       });
     },
     figures: () => ({ writesWaiting: queued, ...counts }),
+    isCrowded,
   };
 }
 
@@ -71,6 +86,31 @@ function counting(pool: Pool, counts: { commits: number; busy: number }): Pool {
         if (isRetryable(error)) counts.busy += 1;
         throw error;
       }
+    },
+  };
+}
+
+/** What is written in one scene. */
+interface Lane {
+  /** What waits for the next commit. */
+  readonly jobs: Job[];
+  /** That, and what is being committed. */
+  queued: number;
+}
+
+/** Tells the gate what became of a piece before the piece hears. */
+function leaving(
+  { resolve, reject }: Pick<Job, 'resolve' | 'reject'>,
+  gate: Gate,
+): Pick<Job, 'resolve' | 'reject'> {
+  return {
+    resolve(value) {
+      gate.leave(1);
+      resolve(value);
+    },
+    reject(error) {
+      gate.giveUp(1);
+      reject(error);
     },
   };
 }

@@ -25,6 +25,7 @@ export function openTransactions(db: Database, snapshot: Snapshot, writer: Write
   return {
     ...openReading(db, snapshot, session),
     write: (_, work) => writer.write(() => session.perform(work())),
+    isCrowded: writer.isCrowded,
     giveWay,
   };
 }

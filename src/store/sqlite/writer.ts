@@ -1,9 +1,11 @@
 import type { Database } from 'bun:sqlite';
+import type { IsCrowded } from '../../directory/store.ts';
 import type { Act } from '../../domain/act.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WriterFigures } from '../engine.ts';
 import type { Entry } from '../entry.ts';
+import { openGate } from '../gate.ts';
 import type { Log } from '../log.ts';
 import type { Outcome } from '../work.ts';
 import { abandon, asFault, isBusy, pause } from './connection.ts';
@@ -15,6 +17,7 @@ export interface Writer {
   /** Runs `work` in a transaction shared with what else waits; resolves after the commit is on disk. */
   write<T>(work: () => Outcome<T>): Promise<T>;
   figures(): WriterFigures;
+  readonly isCrowded: IsCrowded;
 }
 
 interface Job {
@@ -38,6 +41,7 @@ export function openWriter(
   const begin = db.prepare('begin immediate');
   const perform = openGroups(db, place, log);
   const pauses = openPauses(snapshot);
+  const gate = openGate();
   let queue: Job[] = [];
   let commits = 0;
   let busy = 0;
@@ -49,7 +53,10 @@ export function openWriter(
         await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
         if (takeLock()) {
-          if (perform(queue)) commits += 1;
+          const before = queue.length;
+          const isCommitted = perform(queue);
+          if (isCommitted) commits += 1;
+          gate[isCommitted ? 'leave' : 'giveUp'](before - queue.length);
           pauses.begin();
         } else {
           await pause();
@@ -71,7 +78,7 @@ export function openWriter(
       if (isBusy(error)) {
         busy += 1;
         dismissLate(error);
-      } else rejectAll(queue.splice(0), asFault(error));
+      } else dismiss(queue.splice(0), asFault(error));
       return false;
     }
   }
@@ -81,13 +88,19 @@ export function openWriter(
     const late = queue.filter((job) => job.deadline <= now);
     if (late.length === 0) return;
     queue = queue.filter((job) => job.deadline > now);
-    rejectAll(late, new Fault('unavailable', [], cause));
+    dismiss(late, new Fault('unavailable', [], cause));
+  }
+
+  function dismiss(jobs: readonly Job[], error: unknown): void {
+    gate.giveUp(jobs.length);
+    rejectAll(jobs, error);
   }
 
   return {
     write<T>(work: () => Outcome<T>): Promise<T> {
       return new Promise<T>((resolve, reject) => {
         if (queue.length >= LIMITS.writesQueuedMax) return reject(new Fault('unavailable'));
+        gate.enter();
         queue.push({ work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax });
         if (isDraining) return;
         isDraining = true;
@@ -95,12 +108,14 @@ export function openWriter(
       });
     },
     figures: () => ({ writesWaiting: queue.length, commits, busy }),
+    isCrowded: gate.isFull,
   };
 }
 
 /**
  * Makes what runs the first pieces of a queue, in their order, ends the transaction that is open, and takes them off the
- * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows, the others stay for the next one.
+ * queue. Nothing else runs meanwhile: once they come to LIMITS.cascadeRecordsMax rows or have taken
+ * LIMITS.commitWorkMsMax, the others stay for the next one.
  * Answers whether they were committed.
  */
 function openGroups(
@@ -141,8 +156,10 @@ function openGroups(
     const settle: (() => void)[] = [];
     const load: Load = { entries: [], acts: [], rows: 0 };
     try {
+      const end = performance.now() + LIMITS.commitWorkMsMax;
       for (const job of queue) {
         if (taken.length >= LIMITS.writesGroupedMax || weight(load) >= LIMITS.cascadeRecordsMax) break;
+        if (taken.length > 0 && performance.now() > end) break;
         taken.push(job);
         settle.push(attempt(job, load));
       }
