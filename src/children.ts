@@ -130,13 +130,6 @@ export function openChildren(settings: ChildrenSettings): Children {
     return question;
   }
 
-  /** Where by all we know a question could not be answered in time, whoever asks had better know at once. */
-  function isFull(): boolean {
-    if (waiting.length >= waitingMax) return true;
-    const turns = Math.floor(waiting.length / atOnce);
-    return waiting.length > 0 && turns * pace.meanMs() + pace.neededMs() > waitMsMax;
-  }
-
   function start(): void {
     try {
       children.add(startChild(settings, { worked: pace.add, free: hasStarted, ended }));
@@ -173,10 +166,10 @@ export function openChildren(settings: ChildrenSettings): Children {
 
   return {
     ask<T>(asked: unknown): Promise<T> {
-      if (isClosed || isFull()) return Promise.reject(overloaded('QUEUE_FULL'));
+      const isLate = pace.neededMs(waiting.length / atOnce) > waitMsMax;
+      if (isClosed || isLate || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
-      const dueAt = performance.now() + waitMsMax;
-      const question: Question = { asked, dueAt, resolve, reject, deaths: 0 };
+      const question = { asked, dueAt: performance.now() + waitMsMax, resolve, reject, deaths: 0 };
       // This timer alone keeps the process alive until the answer is there.
       const timer = setTimeout(dismiss, waitMsMax, question);
       waiting.push(question);
@@ -205,8 +198,8 @@ function isFree({ isReady, isEnding, question }: Child): boolean {
 
 interface Pace {
   add(ms: number): void;
-  neededMs(): number;
-  meanMs(): number;
+  /** `before`: how many answers go before it. */
+  neededMs(before?: number): number;
 }
 
 /**
@@ -222,8 +215,7 @@ function openPace(waitMsMax: number): Pace {
       deviation = mean === undefined ? ms / 2 : deviation + (Math.abs(ms - mean) - deviation) / 4;
       mean = mean === undefined ? ms : mean + (ms - mean) / 8;
     },
-    neededMs: () => Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
-    meanMs: () => mean ?? 0,
+    neededMs: (before = 0) => before * (mean ?? 0) + Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
   };
 }
 

@@ -52,19 +52,23 @@ export function openWriter(
       while (queue.length > 0) {
         await (queue.length < LIMITS.writesGroupedMax ? pauses.next() : nextTurn());
         // Nothing may run between taking the lock and the work: a read would find itself inside the transaction.
-        if (takeLock()) {
-          const before = queue.length;
-          const isCommitted = perform(queue);
-          if (isCommitted) commits += 1;
-          gate[isCommitted ? 'leave' : 'giveUp'](before - queue.length);
-          pauses.begin();
-        } else {
-          await pause();
-        }
+        if (takeLock()) commitNext();
+        else await pause();
       }
     } finally {
       isDraining = false;
     }
+  }
+
+  function commitNext(): void {
+    const before = queue.length;
+    const isCommitted = perform(queue);
+    const ended = before - queue.length;
+    if (isCommitted) {
+      commits += 1;
+      gate.leave(ended);
+    } else gate.giveUp(ended);
+    pauses.begin();
   }
 
   /** Answers false where somebody else has the lock, or the database cannot be written; the latter ends every wait. */
