@@ -54,6 +54,7 @@ test('it has every route of the route table, and no other', () => {
   const house = {
     ...({} as Parameters<typeof routesOf>[0]),
     limits: UNLIMITED,
+    store: service.vault.engine.records,
     baseUrl: service.url,
     version: '0',
   };
