@@ -336,6 +336,7 @@ export async function serve(
   const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
+  const administered = { accessStore: engine.access, keyring, logStore: engine.log };
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
@@ -351,7 +352,7 @@ export async function serve(
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient);
     const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
-    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient };
+    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...administered };
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   };

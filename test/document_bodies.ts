@@ -51,7 +51,7 @@ export function misfits(schema: Schema): readonly Json[] {
 export function withMember(body: Json, [name, ...below]: readonly string[], value: Json | undefined): Json {
   if (!isObject(body) || name === undefined) return body;
   const { [name]: member = null, ...others } = body;
-  if (below.length > 0) return { ...others, [name]: withMember(member, below, value) };
+  if (below.length > 0) return { ...body, [name]: withMember(member, below, value) };
   return value === undefined ? others : { ...others, [name]: value };
 }
 

@@ -93,7 +93,10 @@ export async function openWorld({ document, operations, caller, credentials }: G
     };
   }
 
-  /** The parameters of a path: read from an address that was handed out, else from the records above. */
+  /**
+   * The parameters of a path: read from an address that was handed out, else from the records above, or what the document
+   * says they read.
+   */
   function parametersOf(path: string, from: Iterable<Made>): Record<string, string> | undefined {
     for (const made of from) {
       for (const address of made.addresses) {
@@ -104,11 +107,18 @@ export async function openWorld({ document, operations, caller, credentials }: G
     const names = [...path.matchAll(/\/\{(\w+)\}/g)];
     const ids = names.map(({ index, 1: name = '' }) => {
       const above = [...base.values()].find(({ creator }) => creator.path === path.slice(0, index));
-      return [name, above?.id] as const;
+      return [name, above?.id ?? readAs(path, name)] as const;
     });
     return ids.every(([, id]) => id !== undefined)
       ? Object.fromEntries(ids as [string, string][])
       : undefined;
+  }
+
+  /** The record that a parameter says it reads. */
+  function readAs(path: string, name: string): string | undefined {
+    const own = operations.find((each) => each.path === path)?.parameters;
+    const schema = own?.find((each) => each.in === 'path' && each.name === name)?.schema;
+    return schema?.['x-authrealm-reads'] === undefined ? undefined : referred(schema);
   }
 
   /** The record whose own address has this form. */

@@ -28,6 +28,7 @@ export interface Schema {
   readonly description?: string;
   readonly examples?: readonly Json[];
   readonly 'x-authrealm-reads'?: string;
+  readonly 'x-authrealm-shown-once'?: boolean;
 }
 
 type Rule = (expected: never, value: Json, at: string, judge: Judge) => readonly string[];
@@ -124,6 +125,7 @@ const NOTES: ReadonlySet<string> = new Set([
   'examples',
   'additionalProperties',
   'x-authrealm-reads',
+  'x-authrealm-shown-once',
 ]);
 
 function known<T>(table: Readonly<Record<string, T>>, name: string): T {

@@ -180,8 +180,28 @@ function membersNamed(schema: unknown, into = new Set<string>()): Set<string> {
   return into;
 }
 
-test('no secret and nothing hidden has a place in an answer', () => {
-  const shown = operations.flatMap(answersOf).flatMap(mediaOf);
+/** The names of members that an answer shows once, where what they say was made. */
+const shownOnce = ({ answers }: Operation): readonly string[] =>
+  Object.values(answers)
+    .flatMap(mediaOf)
+    .flatMap(({ schema }) =>
+      [...JSON.stringify(resolved(schema)).matchAll(/"(\w+)":\{[^{}]*"x-authrealm-shown-once":true/g)].map(
+        ([, name]) => name ?? '',
+      ),
+    );
+
+/** A schema without references at its top. */
+const resolved = (schema: Schema): Schema =>
+  schema.$ref ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] as Schema) : schema;
+
+test('no secret and nothing hidden has a place in an answer, but where it was made', () => {
+  const making = operations.filter((operation) => shownOnce(operation).length > 0);
+  expect(making.map(({ id }) => id).sort()).toEqual(['create-client', 'rotate-client']);
+  for (const operation of making) expect(shownOnce(operation)).toEqual(['client_secret']);
+  const shown = operations
+    .filter((each) => !making.includes(each))
+    .flatMap(answersOf)
+    .flatMap(mediaOf);
   const names = new Set(shown.flatMap(({ schema }) => [...membersNamed(schema)]));
   expect(names).toContain('username');
   const secrets = RESOURCES.flatMap((resource) => [

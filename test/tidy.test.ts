@@ -35,7 +35,7 @@ const DOORS: Readonly<
   passwords: { any: ['domain', 'children'] },
   outbound: { any: ['domain'] },
   observe: { any: [] },
-  http: { any: ['domain', 'access', 'observe'], types: ['directory'] },
+  http: { any: ['domain', 'access', 'observe'], types: ['directory', 'audit'] },
   client: { any: ['domain'] },
   cli: {
     any: [

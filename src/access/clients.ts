@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Ambient, Revision } from '../domain/id.ts';
 import { areGrantable, type Realms, type Scopes } from '../domain/principal.ts';
 import { text } from '../domain/text.ts';
 import type { AccessStore, Client } from './port.ts';
@@ -48,13 +48,17 @@ function assertNamed(name: string): void {
   if (issue) throw new Refusal(`the name of a client ${issue.message}`);
 }
 
-function assertGrantable({ scopes, realms }: Grant): void {
-  if (scopes.size === 0) throw new Refusal('a client needs at least one scope');
-  if (!areGrantable(scopes, realms)) {
-    throw new Refusal(
-      'the scope admin reaches every realm: a client that holds it cannot be limited to some realms',
-    );
-  }
+/** Why these rights do not stand on one client; undefined where they do. */
+export function ruleAgainst({ scopes, realms }: Grant): string | undefined {
+  if (scopes.size === 0) return 'a client needs at least one scope';
+  return areGrantable(scopes, realms)
+    ? undefined
+    : 'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
+}
+
+function assertGrantable(grant: Grant): void {
+  const rule = ruleAgainst(grant);
+  if (rule !== undefined) throw new Refusal(rule);
 }
 
 /** A client of this name and these rights, not stored yet. Throws Refusal where the rights do not go together. */
@@ -128,27 +132,94 @@ export type ClientPatch = Partial<
   Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>
 >;
 
+/** A change, perhaps made from the very client that it replaces; undefined where there is nothing to change. */
+export type Patch = ClientPatch | ((found: Client) => ClientPatch | undefined);
+
+/** What came of asking for a change to a client, or for its end. */
+export type Edited =
+  | { readonly kind: 'done'; readonly client: Client }
+  | { readonly kind: 'absent' }
+  /** It is no longer the one that was seen. */
+  | { readonly kind: 'moved' }
+  /** Its rights would not go together. */
+  | { readonly kind: 'refused'; readonly rule: string };
+
+/** Changes what is named and nothing else; with `seen`, only the client that still carries this revision. */
+export async function editClient(
+  store: AccessStore,
+  clientId: string,
+  { patch, seen }: { readonly patch: Patch; readonly seen?: Revision | undefined },
+  ambient: Occasion,
+): Promise<Edited> {
+  for (;;) {
+    const found = await findClient(store, clientId);
+    if (!found) return { kind: 'absent' };
+    if (seen !== undefined && found.revision !== seen) return { kind: 'moved' };
+    const wanted = typeof patch === 'function' ? patch(found) : patch;
+    if (!wanted) return { kind: 'done', client: found };
+    if (wanted.name !== undefined) assertNamed(wanted.name);
+    const updatedAt = Math.max(found.updatedAt, ambient.now());
+    const client = { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
+    const rule = ruleAgainst(client);
+    if (rule !== undefined) return { kind: 'refused', rule };
+    const act = clientAct(actionOf(wanted), found, client, ambient);
+    if (await store.updateClient(client, found.revision, act)) return { kind: 'done', client };
+  }
+}
+
 /**
- * Changes what is named and nothing else; a patch that depends on the client is made from the very client that it
- * replaces. Answers the client as it now is. Throws Refusal for an unknown client.
+ * Deletes a client: its secret gets no token, and those it has are refused within a second. What it did stays in the log.
  */
+export async function deleteClient(
+  store: AccessStore,
+  clientId: string,
+  seen: Revision | undefined,
+  ambient: Occasion,
+): Promise<Edited> {
+  for (;;) {
+    const client = await findClient(store, clientId);
+    if (!client) return { kind: 'absent' };
+    if (seen !== undefined && client.revision !== seen) return { kind: 'moved' };
+    const act = actOf('client.deleted', { object: clientId, detail: { before: toldOf(client) } }, ambient);
+    if (await store.removeClient(clientId, client.revision, act)) return { kind: 'done', client };
+  }
+}
+
+export async function findClient(store: AccessStore, clientId: string): Promise<Client | undefined> {
+  return (await listClients(store)).find((client) => client.clientId === clientId);
+}
+
+/** The client that an edit without `seen` came to. Throws Refusal for an unknown one, or rights that do not go together. */
+export function edited(clientId: string, outcome: Edited): Client {
+  if (outcome.kind === 'done') return outcome.client;
+  if (outcome.kind === 'refused') throw new Refusal(outcome.rule);
+  throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
+}
+
+/** Changes a client for someone at the machine. Answers it as it now is. Throws Refusal as `edited` does. */
 export async function changeClient(
   store: AccessStore,
   clientId: string,
-  patch: ClientPatch | ((found: Client) => ClientPatch),
+  patch: Patch,
   ambient: Occasion,
 ): Promise<Client> {
-  for (;;) {
-    const found = (await listClients(store)).find((client) => client.clientId === clientId);
-    if (!found) throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
-    const wanted = typeof patch === 'function' ? patch(found) : patch;
-    if (wanted.name !== undefined) assertNamed(wanted.name);
-    const updatedAt = Math.max(found.updatedAt, ambient.now());
-    const changed = { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
-    assertGrantable(changed);
-    const act = clientAct(actionOf(wanted), found, changed, ambient);
-    if (await store.updateClient(changed, found.revision, act)) return changed;
-  }
+  return edited(clientId, await editClient(store, clientId, { patch }, ambient));
+}
+
+/** A new secret, and the change that gives it to a client; the old one lives on for the overlap. */
+export function renewal(
+  overlapMs: number,
+  ambient: Ambient,
+): { readonly secret: string; readonly patch: Patch } {
+  const secret = mintSecret(ambient);
+  const expiresAt = ambient.now() + overlapMs;
+  return {
+    secret,
+    patch: ({ secretDigest }) => ({
+      secretDigest: digestSecret(secret),
+      previous: overlapMs > 0 ? { digest: secretDigest, expiresAt } : undefined,
+    }),
+  };
 }
 
 /** A new secret; the old one lives on for the overlap, so that callers can be moved one by one. */
@@ -158,14 +229,8 @@ export async function rotateSecret(
   overlapMs: number,
   ambient: Occasion,
 ): Promise<Issued> {
-  const secret = mintSecret(ambient);
-  const expiresAt = ambient.now() + overlapMs;
-  const renewed = ({ secretDigest }: Client): ClientPatch => ({
-    secretDigest: digestSecret(secret),
-    previous: overlapMs > 0 ? { digest: secretDigest, expiresAt } : undefined,
-  });
-  const client = await changeClient(store, clientId, renewed, ambient);
-  return { client, secret };
+  const { secret, patch } = renewal(overlapMs, ambient);
+  return { client: await changeClient(store, clientId, patch, ambient), secret };
 }
 
 /** Makes a described client exist exactly as described; one that was disabled stays disabled. */
@@ -176,7 +241,7 @@ export async function ensureClient(
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;
   const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
-  const found = (await listClients(store)).find((each) => each.clientId === clientId);
+  const found = await findClient(store, clientId);
   // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
   if (!found) {

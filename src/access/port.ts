@@ -65,6 +65,12 @@ export interface AccessStore {
   insertClient(client: Client, act: Act): Promise<boolean>;
   /** Replaces a client; answers false unless the stored one still carries `seen`. */
   updateClient(client: Client, seen: Revision, act: Act): Promise<boolean>;
+  /** Removes a client; answers false unless it is there and carries `seen`. What the log tells of it stays. */
+  removeClient(clientId: string, seen: Revision, act: Act): Promise<boolean>;
+  /** When each client last asked for a token or used one, to the minute; those that never did are missing. */
+  uses(): MaybePromise<ReadonlyMap<string, number>>;
+  /** Keeps that these clients were at work; a later instant stays. The version of the table stays as well. */
+  noteUses(clientIds: readonly string[], at: number): Promise<void>;
   /**
    * Adds a signing key; with `onlyFirst`, only where there is none. Answers whether it was added; false as well where
    * it was sealed by a master key that has no proof any more.

@@ -3,6 +3,8 @@ import {
   CLIENT_NAME,
   changeClient,
   createClient,
+  deleteClient,
+  edited,
   type Issued,
   listClients,
   rotateSecret,
@@ -75,7 +77,11 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .description('list the clients, without secrets')
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
-      showAll((await withStore(command, listClients)).map(describe), options.json);
+      const described = await withStore(command, async (store) => {
+        const uses = await store.uses();
+        return (await listClients(store)).map((each) => ({ ...describe(each), ...lastUse(each, uses) }));
+      });
+      showAll(described, options.json);
     });
 
   changing('update', 'change name, scopes or realms; felt within a second', (options) => {
@@ -93,6 +99,16 @@ export function addClientCommands(program: Command, desk: Desk): void {
     disabledAt: systemAmbient.now(),
   }));
   changing('enable', 'accept a disabled client again', () => ({ disabledAt: undefined }));
+
+  addDatabaseSettings(client.command('delete').argument('<client-id>'))
+    .description('remove the client for good; its tokens are refused within a second')
+    .action(async (clientId: string, _options, command: Command) => {
+      const outcome = await withStore(command, (store) =>
+        deleteClient(store, clientId, undefined, systemAmbient),
+      );
+      edited(clientId, outcome);
+      console.log(`${clientId} is deleted`);
+    });
 
   addDatabaseSettings(client.command('rotate').argument('<client-id>'))
     .description('give a client a new secret and show it, once')
@@ -130,8 +146,9 @@ function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
 }
 
 function hours(raw: string): number {
+  const most = LIMITS.secretOverlapHoursMax;
   const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
-  if (Number.isNaN(value)) throw new InvalidArgumentError('Hours are a number from 0 to 9999.');
+  if (!(value <= most)) throw new InvalidArgumentError(`Hours are a number from 0 to ${most}.`);
   return value * 3_600_000;
 }
 
@@ -154,6 +171,12 @@ function describe(client: Client): Description {
     created_at: new Date(client.createdAt).toISOString(),
     updated_at: new Date(client.updatedAt).toISOString(),
   };
+}
+
+/** To the minute: processes tell what they saw once in one. */
+function lastUse({ clientId }: Client, uses: ReadonlyMap<string, number>): Description {
+  const at = uses.get(clientId);
+  return { last_used_at: at === undefined ? 'never' : new Date(at).toISOString() };
 }
 
 function describeIssued({ client, secret }: Issued): Description {

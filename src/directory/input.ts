@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { type Complaint, Fault } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';
+import { ruleOf } from '../domain/rule.ts';
 import { type InputVerb, type Sayable, sayableOf } from '../domain/sayable.ts';
 
 export type { InputVerb } from '../domain/sayable.ts';
@@ -99,28 +100,6 @@ function openComplaints(): Complaints {
       if (impossible.length > 0) throw new Fault('conflict', impossible);
     },
   };
-}
-
-/** What JSON calls the types that a schema expects. */
-const TYPES: Readonly<Record<string, string>> = {
-  string: 'a string',
-  boolean: 'true or false',
-  array: 'an array',
-  object: 'an object',
-};
-
-/** The rule that a value broke: in our words where the schema has none of its own. */
-function ruleOf(issue: z.core.$ZodIssue): string {
-  switch (issue.code) {
-    case 'invalid_type':
-      return `must be ${TYPES[issue.expected] ?? issue.expected}`;
-    case 'invalid_value':
-      return `must be one of ${issue.values.join(', ')}`;
-    case 'too_big':
-      return `must have at most ${issue.maximum} entries`;
-    default:
-      return issue.message;
-  }
 }
 
 function isImpossible(issue: z.core.$ZodIssue): boolean {

@@ -72,6 +72,8 @@ export const LIMITS = Object.freeze({
   keySetAgeMsMax: 300_000,
   /** How long the old secret of a client lives after a rotation, unless told otherwise. */
   secretOverlapMs: 86_400_000,
+  /** How long it can be told to live. */
+  secretOverlapHoursMax: 9_999,
   /** OpenID providers whose tokens are accepted, and the rights of each. */
   issuersMax: 32,
   issuerRightsMax: 100,

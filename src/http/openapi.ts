@@ -1,6 +1,7 @@
 import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
+import { ADMIN_TAG, adminPaths } from './openapi_admin.ts';
 import { openExamples } from './openapi_examples.ts';
 import { resourcePaths, type Writing } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
@@ -40,6 +41,7 @@ export function openApiDocument(baseUrl: string, version: string): object {
       tags: [
         ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
         { name: 'service', description: 'The service itself.' },
+        { name: ADMIN_TAG, description: 'Who may do what, with which keys, and what was done.' },
       ],
       components: {
         securitySchemes: {
@@ -55,7 +57,7 @@ export function openApiDocument(baseUrl: string, version: string): object {
         },
         responses: strayResponses(),
       },
-      paths: { ...resourcePaths(writing), ...servicePaths(baseUrl, faults) },
+      paths: { ...resourcePaths(writing), ...servicePaths(baseUrl, faults), ...adminPaths(writing) },
     },
     { override: narrow },
   );

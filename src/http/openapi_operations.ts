@@ -58,7 +58,7 @@ interface Verb {
   faults(resource: Resource): readonly FaultCode[];
 }
 
-const ASKED: readonly FaultCode[] = [
+export const ASKED: readonly FaultCode[] = [
   'unauthenticated',
   'insufficient_scope',
   'rate_limited',
@@ -67,7 +67,7 @@ const ASKED: readonly FaultCode[] = [
   'unavailable',
 ];
 /** What may be wrong with a body before anything is done with what it says. */
-const SENT: readonly FaultCode[] = [
+export const SENT: readonly FaultCode[] = [
   'malformed',
   'invalid',
   'request_timeout',

@@ -7,7 +7,7 @@ type Shape = Record<string, z.ZodType>;
 
 export const identifier = z.string().meta({ format: 'uuid' });
 export const link = z.string().meta({ format: 'uri' });
-const moment = z.iso
+export const instant = z.iso
   .datetime({ precision: 3 })
   .meta({ id: 'Instant', description: 'UTC, with milliseconds and `Z`.' });
 
@@ -33,7 +33,7 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
     type: z.literal(resource.type),
     ...within(undefined),
     ...(Object.keys(relationships).length > 0 ? { relationships: z.strictObject(relationships) } : {}),
-    meta: z.strictObject({ ...within('meta'), created_at: moment, updated_at: moment }),
+    meta: z.strictObject({ ...within('meta'), created_at: instant, updated_at: instant }),
   };
 }
 
@@ -100,12 +100,11 @@ const counted = {
     .strictObject({ current: link, first: link, last: link, next: perhaps, prev: perhaps })
     .meta({ id: 'PageLinks', description: 'Null where there is no such page.' }),
 };
-const followed = {
-  meta: z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' }),
-  links: z
-    .strictObject({ current: link, first: link, last: z.null(), next: perhaps, prev: z.null() })
-    .meta({ id: 'PageFollowedLinks', description: 'Such pages lead onwards only.' }),
-};
+export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
+export const followedLinks = z
+  .strictObject({ current: link, first: link, last: z.null(), next: perhaps, prev: z.null() })
+  .meta({ id: 'PageFollowedLinks', description: 'Such pages lead onwards only.' });
+const followed = { meta: followedMeta, links: followedLinks };
 const nowhere = z.null();
 const unlinked = {
   links: z

@@ -90,7 +90,7 @@ function everyRealm({ scope }: Resource): Stage {
 }
 
 /** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */
-const noteAddress: Stage = (call) => {
+export const noteAddress: Stage = (call) => {
   call.address();
   return undefined;
 };

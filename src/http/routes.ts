@@ -5,6 +5,7 @@ import type { TokenDesk } from '../access/token_desk.ts';
 import type { Store } from '../directory/store.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
+import { type AdminHouse, adminRoutes } from './admin/routes.ts';
 import type { Answer } from './call.ts';
 import { introspectionEndpoint, revocationEndpoint, tokenEndpoint } from './oauth.ts';
 import { readiness } from './readiness.ts';
@@ -12,7 +13,7 @@ import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
 
-export interface House extends ResourceRooms {
+export interface House extends ResourceRooms, AdminHouse {
   readonly store: Store;
   readonly access: AccessCache;
   readonly grant: GrantToken;
@@ -44,6 +45,7 @@ function ownRoutes(house: House): Route[] {
   };
   return [
     ...resourceRoutes(house),
+    ...adminRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },
     { pattern: '/oauth/revoke', answers: { POST: revocationEndpoint(house.desk, house.limits) } },

@@ -7,7 +7,7 @@ import { proveServable } from './copying/mark.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, type Long, run, type Work } from './work.ts';
+import { all, first, type Long, run, runAll, type Work } from './work.ts';
 
 const INSTANCE = 'select store_id, access_version from instance';
 /** Every write moves the version of the table. */
@@ -24,6 +24,12 @@ const UPDATE_CLIENT = `update client set name = ?, scopes = ?, all_realms = ?, d
   previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
   where client_id = ? and revision = ?`;
 const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
+const REMOVE_USE = 'delete from client_use where client_id = ?';
+const REMOVE_CLIENT = 'delete from client where client_id = ? and revision = ?';
+const USES = 'select client_id, at from client_use';
+/** A client that was deleted meanwhile leaves nothing. */
+const NOTE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
+  on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
 const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
 const ANY_KEY = 'select 1 from signing_key limit 1';
 const INSERT_KEY =
@@ -67,6 +73,22 @@ export function openAccess({ read, write }: Transactions): AccessStore {
         if (isKept) yield* keepRealms(client);
         return isKept;
       }, act),
+    removeClient: (clientId, seen, act) =>
+      change(function* () {
+        yield* run(CLEAR_REALMS, clientId);
+        yield* run(REMOVE_USE, clientId);
+        return (yield* run(REMOVE_CLIENT, clientId, seen)) === 1;
+      }, act),
+    uses: () =>
+      read(function* () {
+        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
+        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
+      }),
+    noteUses: (clientIds, at) =>
+      write('instance', function* () {
+        yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
+        return { value: undefined, keep: true, rows: clientIds.length };
+      }),
     insertSigningKey: (key, onlyFirst, act) =>
       change(function* () {
         return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);

@@ -1,0 +1,169 @@
+import { z } from 'zod';
+import type { SigningKey } from '../../access/port.ts';
+import { keySetAt, rotateSigningKey, withdrawSigningKey } from '../../access/signing.ts';
+import { Fault, Refusal } from '../../domain/fault.ts';
+import { instant, link } from '../openapi_schemas.ts';
+import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
+import { pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+
+const KID = '019c1318-a400-7000-8000-000000000099';
+const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
+
+/** What a key does now. */
+const STATES = ['signs', 'next', 'accepted', 'retired', 'withdrawn'] as const;
+
+const shown = {
+  id: z.string(),
+  type: z.literal('signing_key'),
+  state: z.enum(STATES).meta({
+    description:
+      'It signs; is published and signs next; no longer signs, and its tokens are accepted; its tokens have all ended; or ' +
+      'it was withdrawn, and they are refused.',
+  }),
+  signs_from: instant,
+  withdrawn_at: instant.nullable(),
+  meta: z.strictObject({ created_at: instant }),
+};
+const links = z.strictObject({ self: link });
+const one = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'signing_key' });
+const item = z.strictObject({ ...shown, links }).meta({ id: 'signing_key.item' });
+
+const EXAMPLE = {
+  id: KID,
+  type: 'signing_key',
+  state: 'signs',
+  signs_from: '2026-01-31T09:00:00.000Z',
+  withdrawn_at: null,
+  meta: { created_at: '2026-01-31T09:00:00.000Z' },
+};
+const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
+const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
+
+async function storedKeys({ accessStore }: AdminRooms): Promise<readonly SigningKey[]> {
+  return (await accessStore.table(undefined))?.signingKeys ?? [];
+}
+
+/** What each of these keys does at this moment. */
+function describing(keys: readonly SigningKey[], now: number) {
+  const { signer, accepted } = keySetAt(keys, now);
+  const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
+    if (withdrawnAt !== undefined) return 'withdrawn';
+    if (kid === signer?.kid) return 'signs';
+    if (!accepted.has(kid)) return 'retired';
+    return signsFrom > (signer?.signsFrom ?? 0) ? 'next' : 'accepted';
+  };
+  return (key: SigningKey) => ({
+    id: key.kid,
+    type: 'signing_key',
+    state: stateOf(key),
+    signs_from: new Date(key.signsFrom).toISOString(),
+    withdrawn_at: key.withdrawnAt === undefined ? null : new Date(key.withdrawnAt).toISOString(),
+    meta: { created_at: new Date(key.createdAt).toISOString() },
+  });
+}
+
+async function present(
+  kid: string,
+  { url }: Asked<unknown, unknown>,
+  rooms: AdminRooms,
+): Promise<Answered & { readonly self: string }> {
+  const keys = await storedKeys(rooms);
+  const key = keys.find((each) => each.kid === kid);
+  if (!key) throw new Fault('not_found');
+  const self = url(`/signing-keys/${kid}`);
+  return { body: { data: describing(keys, rooms.ambient.now())(key), links: { self } }, self };
+}
+
+/** Nothing is sealed by a master key that ends at this very moment. */
+const MASTER_KEY_CHANGED = new Error('the master key was changed');
+
+async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, keyring }: AdminRooms) {
+  try {
+    return await rotateSigningKey(accessStore, keyring, occasion);
+  } catch (error) {
+    throw error instanceof Refusal ? new Fault('unavailable', [], MASTER_KEY_CHANGED) : error;
+  }
+}
+
+/** The keys that sign access tokens. The master key that seals them is changed at the command line alone. */
+export const SIGNING_KEY_OPERATIONS = [
+  operation({
+    name: 'list-signing-keys',
+    method: 'GET',
+    path: '/signing-keys',
+    summary: 'List the keys that sign access tokens, and what each one does.',
+    query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: KID })),
+    success: {
+      status: 200,
+      description: 'The keys, without their private halves.',
+      schema: pageSchema(item, 'signing_key.page'),
+      example: {
+        data: [{ ...EXAMPLE, links: SELF }],
+        meta: { page: { limit: 25 } },
+        links: {
+          current: 'https://idp.example/admin/v1/signing-keys?page%5Blimit%5D=25&page%5Bafter%5D=',
+          first: 'https://idp.example/admin/v1/signing-keys?page%5Blimit%5D=25&page%5Bafter%5D=',
+          last: null,
+          next: null,
+          prev: null,
+        },
+      },
+    },
+    async act({ query, url }, rooms) {
+      const keys = await storedKeys(rooms);
+      const describe = describing(keys, rooms.ambient.now());
+      const wanted = wantedOf(query, rooms.pageLength);
+      const items = sliceOf(keys, ({ kid }) => kid, wanted).map((key) => ({
+        ...describe(key),
+        links: { self: url(`/signing-keys/${key.kid}`) },
+      }));
+      return { body: pageBody(items, wanted, url('/signing-keys')) };
+    },
+  }),
+  operation({
+    name: 'create-signing-key',
+    method: 'POST',
+    path: '/signing-keys',
+    summary: 'Add a key that takes over once every cached key set has seen it.',
+    success: {
+      ...SHOWN,
+      status: 201,
+      description: 'The key, which signs later on.',
+      location: `/signing-keys/${KID}`,
+    },
+    faults: ['outcome_unknown'],
+    async act(asked, rooms) {
+      const { kid } = await rotated(asked, rooms);
+      const { body, self } = await present(kid, asked, rooms);
+      return { body, location: self };
+    },
+  }),
+  operation({
+    name: 'get-signing-key',
+    method: 'GET',
+    path: '/signing-keys/:kid',
+    summary: 'Get one key, and what it does.',
+    params: NAMED,
+    success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
+    faults: ['not_found'],
+    act: (asked, rooms) => present(asked.params.kid ?? '', asked, rooms),
+  }),
+  operation({
+    name: 'withdraw-signing-key',
+    method: 'POST',
+    path: '/signing-keys/:kid/withdraw',
+    summary: 'Refuse every token that this key signed, within a second; one that signs is replaced at once.',
+    description:
+      'Of the key that signs this ends the token that asks as well. A key that was withdrawn stays so.',
+    params: NAMED,
+    success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
+    faults: ['not_found', 'outcome_unknown'],
+    async act(asked, rooms) {
+      const { kid = '' } = asked.params;
+      await withdrawSigningKey(kid, rooms.accessStore, rooms.keyring, asked.occasion);
+      const key = (await storedKeys(rooms)).find((each) => each.kid === kid);
+      if (key && key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
+      return present(kid, asked, rooms);
+    },
+  }),
+] as const;
