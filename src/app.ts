@@ -19,8 +19,11 @@ import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
 import { openTokenDesk } from './access/token_desk.ts';
+import { openUses } from './access/uses.ts';
+import { openGrantNotes } from './audit/grants.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
+import { openRefusals } from './audit/refusals.ts';
 import { obtainLogKeys } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
@@ -37,6 +40,7 @@ import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
+import { openListener } from './http/listener.ts';
 import { accessMeasure, measuresOf } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
@@ -336,6 +340,11 @@ export async function serve(
   const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
+  const uses = openUses(engine.access, ambient);
+  const refusals = openRefusals(engine.log, ambient);
+  const grants = openGrantNotes(engine.log, ambient, ({ waiting, dropped }) =>
+    log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
+  );
   const administered = { accessStore: engine.access, keyring, logStore: engine.log };
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
@@ -350,14 +359,18 @@ export async function serve(
     metrics.add(accessMeasure(access.ageMs));
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
-    const grant = openGrants(access, tokens, ambient);
+    const grant = openGrants(access, tokens, ambient, (granted) => {
+      if (granted.object !== undefined) uses.note(granted.object);
+      return grants.note(granted);
+    });
     const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
     const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...administered };
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   };
   const { meter } = metrics;
-  const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter });
+  const listener = openListener({ used: uses.note, refused: refusals.count });
+  const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter, listener });
   metrics.add(
     ...measuresOf({
       version: VERSION,
@@ -379,6 +392,7 @@ export async function serve(
     async stop() {
       metrics.close();
       await server.stop();
+      await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);
       await Promise.all([hasher.close(), readings.close(), sweeping.stop(), checkpoints.stop()]);
     },
   };

@@ -157,14 +157,18 @@ export async function editClient(
     if (seen !== undefined && found.revision !== seen) return { kind: 'moved' };
     const wanted = typeof patch === 'function' ? patch(found) : patch;
     if (!wanted) return { kind: 'done', client: found };
-    if (wanted.name !== undefined) assertNamed(wanted.name);
-    const updatedAt = Math.max(found.updatedAt, ambient.now());
-    const client = { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
+    const client = changed(found, wanted, ambient);
     const rule = ruleAgainst(client);
     if (rule !== undefined) return { kind: 'refused', rule };
     const act = clientAct(actionOf(wanted), found, client, ambient);
     if (await store.updateClient(client, found.revision, act)) return { kind: 'done', client };
   }
+}
+
+function changed(found: Client, wanted: ClientPatch, ambient: Ambient): Client {
+  if (wanted.name !== undefined) assertNamed(wanted.name);
+  const updatedAt = Math.max(found.updatedAt, ambient.now());
+  return { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
 }
 
 /**

@@ -1,8 +1,11 @@
+import { type Act, actOf, type Occasion } from '../domain/act.ts';
 import type { Ambient } from '../domain/id.ts';
 import { parseScopes, type Scopes } from '../domain/principal.ts';
 import { authenticateClient, type Credentials, type GrantRefusal, refuse } from './client_credentials.ts';
+import type { Client } from './port.ts';
 import type { AccessCache } from './table.ts';
 import type { MintedToken, Tokens } from './token.ts';
+import type { Whence } from './token_desk.ts';
 
 /** What a caller of the token endpoint sent, as it sent it. */
 export interface GrantRequest extends Credentials {
@@ -14,13 +17,19 @@ export type GrantAnswer =
   | { readonly kind: 'granted'; readonly minted: MintedToken; readonly scopes: Scopes }
   | GrantRefusal;
 
-export type GrantToken = (request: GrantRequest) => Promise<GrantAnswer>;
+export type GrantToken = (request: GrantRequest, from: Whence) => Promise<GrantAnswer>;
 
 /**
- * The client credentials grant (RFC 6749, 4.4), the only one offered: RFC 9700, 2.1.2 closes the implicit one.
+ * The client credentials grant (RFC 6749, 4.4), the only one offered: RFC 9700, 2.1.2 closes the implicit one. A token is
+ * given out once `note` has taken down that it is.
  */
-export function openGrants(cache: AccessCache, tokens: Tokens, ambient: Ambient): GrantToken {
-  return async ({ grantType, scope, ...credentials }) => {
+export function openGrants(
+  cache: AccessCache,
+  tokens: Tokens,
+  ambient: Ambient,
+  note: (granted: Act) => Promise<void>,
+): GrantToken {
+  return async ({ grantType, scope, ...credentials }, from) => {
     if (grantType === undefined) return refuse('invalid_request', 'grant_type is missing');
     if (grantType !== 'client_credentials') {
       return refuse('unsupported_grant_type', 'the only grant_type is client_credentials');
@@ -29,8 +38,26 @@ export function openGrants(cache: AccessCache, tokens: Tokens, ambient: Ambient)
     if ('kind' in client) return client;
     const scopes = narrowed(client.scopes, scope);
     if (!scopes) return refuse('invalid_scope', 'scope asks for more than the client holds');
-    return { kind: 'granted', minted: await tokens.mint(client, scopes), scopes };
+    const minted = await tokens.mint(client, scopes);
+    const asker = { ...from, actor: client.clientId };
+    await note(actOfGrant(client, scopes, minted, { now: ambient.now, asker }));
+    return { kind: 'granted', minted, scopes };
   };
+}
+
+function actOfGrant(
+  { clientId, realms }: Client,
+  scopes: Scopes,
+  { jti, expires }: MintedToken,
+  occasion: Pick<Occasion, 'now' | 'asker'>,
+): Act {
+  const detail = {
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? realms : [...realms],
+    jti,
+    expires_at: new Date(expires * 1_000).toISOString(),
+  };
+  return actOf('token.granted', { object: clientId, detail }, occasion);
 }
 
 /** What was asked for, all that is held where nothing was; undefined where it is more than that. */

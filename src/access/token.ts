@@ -32,6 +32,8 @@ export interface MintedToken {
   readonly expiresIn: number;
   /** Seconds since the epoch. */
   readonly expires: number;
+  /** What tells it from every other token. */
+  readonly jti: string;
 }
 
 /** A token of our own that is accepted now, and what it is worth. */
@@ -91,6 +93,7 @@ function openMint(
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
     const issuedAt = Math.floor(ambient.now() / 1000);
     const expires = issuedAt + lifetimeSeconds;
+    const jti = ambient.mintId();
     const token = await new SignJWT({
       client_id: client.clientId,
       scope: [...scopes].join(' '),
@@ -103,9 +106,9 @@ function openMint(
       .setIssuedAt(issuedAt)
       .setNotBefore(issuedAt)
       .setExpirationTime(expires)
-      .setJti(ambient.mintId())
+      .setJti(jti)
       .sign(await privateKeys(keys.signer));
-    return { token, expiresIn: lifetimeSeconds, expires };
+    return { token, expiresIn: lifetimeSeconds, expires, jti };
   };
 }
 

@@ -28,18 +28,22 @@ interface ClientOptions {
   readonly overlap?: number;
 }
 
+async function withStore<T>(
+  desk: Desk,
+  command: Command,
+  work: (store: AccessStore) => Promise<T>,
+): Promise<T> {
+  const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
+  try {
+    return await work(engine.access);
+  } finally {
+    await engine.close();
+  }
+}
+
 /** `client`: who may ask for tokens, and what they may do. */
 export function addClientCommands(program: Command, desk: Desk): void {
   const client = program.command('client').description('who may ask for tokens');
-
-  async function withStore<T>(command: Command, work: (store: AccessStore) => Promise<T>): Promise<T> {
-    const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
-    try {
-      return await work(engine.access);
-    } finally {
-      await engine.close();
-    }
-  }
 
   /** The command that makes one change to one client and shows the client as it then is. */
   function changing(
@@ -52,7 +56,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
       .option('--json', 'write JSON')
       .action(async (clientId: string, options: ClientOptions, command: Command) => {
         const wanted = patch(options);
-        const changed = await withStore(command, (store) =>
+        const changed = await withStore(desk, command, (store) =>
           changeClient(store, clientId, wanted, systemAmbient),
         );
         show(describe(changed), options.json);
@@ -67,7 +71,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
       const grant = { scopes: options.scope ?? new Set<string>(), realms: realmsOf(options) ?? '*' };
-      const issued = await withStore(command, (store) =>
+      const issued = await withStore(desk, command, (store) =>
         createClient(store, options.name ?? '', grant, systemAmbient),
       );
       show(describeIssued(issued), options.json);
@@ -77,7 +81,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .description('list the clients, without secrets')
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
-      const described = await withStore(command, async (store) => {
+      const described = await withStore(desk, command, async (store) => {
         const uses = await store.uses();
         return (await listClients(store)).map((each) => ({ ...describe(each), ...lastUse(each, uses) }));
       });
@@ -99,11 +103,15 @@ export function addClientCommands(program: Command, desk: Desk): void {
     disabledAt: systemAmbient.now(),
   }));
   changing('enable', 'accept a disabled client again', () => ({ disabledAt: undefined }));
+  addEnding(client, desk);
+}
 
+/** What ends a secret, or the whole client. */
+function addEnding(client: Command, desk: Desk): void {
   addDatabaseSettings(client.command('delete').argument('<client-id>'))
     .description('remove the client for good; its tokens are refused within a second')
     .action(async (clientId: string, _options, command: Command) => {
-      const outcome = await withStore(command, (store) =>
+      const outcome = await withStore(desk, command, (store) =>
         deleteClient(store, clientId, undefined, systemAmbient),
       );
       edited(clientId, outcome);
@@ -116,7 +124,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .option('--json', 'write JSON')
     .action(async (clientId: string, options: ClientOptions, command: Command) => {
       const overlap = options.overlap ?? LIMITS.secretOverlapMs;
-      const issued = await withStore(command, (store) =>
+      const issued = await withStore(desk, command, (store) =>
         rotateSecret(store, clientId, overlap, systemAmbient),
       );
       show(describeIssued(issued), options.json);

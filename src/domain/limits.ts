@@ -86,6 +86,14 @@ export const LIMITS = Object.freeze({
   /** How long a request waits for the keys of its issuer, less than `answerMsMax`; and how many may. */
   issuerKeysWaitMsMax: 4_000,
   issuerWaitersMax: 64,
+  /** How often a process keeps which clients it has seen at work. */
+  usesKeptEachMs: 60_000,
+  /** Grants of tokens whose entries wait in memory because nothing can be written, and how often that is tried. */
+  grantsWaitingMax: 1_000,
+  grantsRetriedEachMs: 1_000,
+  /** How often refused access that was counted is logged, and how many counters a process has for that time. */
+  refusalsLoggedEachMs: 60_000,
+  refusalsCountedMax: 1_000,
   processesMax: 64,
   importLineBytesMax: 65_536,
   importCommitLines: 10_000,

@@ -67,6 +67,11 @@ export interface Principal {
   readonly realms: Realms;
 }
 
+/** Whether this is the actor of a token that an external issuer gave out: no client of ours has a colon in its name. */
+export function isExternal(clientId: string): boolean {
+  return clientId.includes(':');
+}
+
 export function mayTouch(principal: Principal, realm: Uuid): boolean {
   return principal.realms === '*' || principal.realms.has(realm);
 }

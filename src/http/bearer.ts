@@ -29,6 +29,7 @@ export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): S
   function judge(call: Call, principal: Principal | undefined): Reply | undefined {
     if (principal) return enter(call, principal);
     guesses?.note(call);
+    call.refused = 'bad token';
     return BAD_TOKEN;
   }
 
@@ -44,9 +45,11 @@ export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): S
 
   return (call) => {
     const header = call.request.headers.get('authorization');
-    if (header === null) return NO_TOKEN;
-    const token = bearerToken(header);
-    if (token === undefined) return NO_TOKEN;
+    const token = header === null ? undefined : bearerToken(header);
+    if (token === undefined) {
+      call.refused = 'no token';
+      return NO_TOKEN;
+    }
     const known = tokens.recall(token);
     if (known instanceof Promise) {
       return known.then((later) => (later ? enter(call, later) : check(call, token)));

@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { IpAddress } from '../domain/ip_address.ts';
 import type { Principal } from '../domain/principal.ts';
+import type { RefusedAccess } from '../domain/refused_access.ts';
 import type { AnyRecord, Key, Scope } from '../domain/resource.ts';
 import type { Reply } from './reply.ts';
 
@@ -23,6 +24,8 @@ export interface Call {
   body: string | undefined;
   record: AnyRecord | undefined;
   etag: string | undefined;
+  /** Why its caller was let in nowhere. */
+  refused: RefusedAccess | undefined;
   /** What is told about rates that the call was counted by; undefined where it was by none. */
   rateHeaders: RateHeaders | undefined;
 }
@@ -54,6 +57,7 @@ export function openCall(
     body: undefined,
     record: undefined,
     etag: undefined,
+    refused: undefined,
     rateHeaders: undefined,
   };
 }

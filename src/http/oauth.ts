@@ -8,10 +8,12 @@ import type { Reply } from './reply.ts';
 
 /** The token endpoint (RFC 6749, 3.2). */
 export function tokenEndpoint(grant: GrantToken, limits: RateLimits): Answer {
-  return formEndpoint(['grant_type', 'scope'], limits, async (form) => {
+  return formEndpoint(['grant_type', 'scope'], limits, async (form, call) => {
     const { clientId, clientSecret } = form;
+    const from = { address: call.address(), requestId: call.requestId };
     const grantType = form.value('grant_type');
-    const answer = await grant({ grantType, clientId, clientSecret, scope: form.value('scope') });
+    const asked = { grantType, clientId, clientSecret, scope: form.value('scope') };
+    const answer = await grant(asked, from);
     if (answer.kind === 'refused') return answer;
     const { minted, scopes } = answer;
     return told({

@@ -36,13 +36,18 @@ export function formEndpoint<P extends string>(
   answer: (form: Form<P>, call: Call) => Promise<Reply | Refusal>,
 ): Answer {
   return async (call) => {
+    // Who leaves early is to be known as well.
+    call.address();
     const refused = guesses?.admit(call);
     if (refused) return refused;
     const form = await readForm(call.request, parameters);
     if ('kind' in form) return refusalReply(form);
     const answered = await answer(form, call);
     if (!('kind' in answered)) return client?.(call, form.clientId ?? '') ?? answered;
-    if (answered.code === 'invalid_client') guesses?.note(call);
+    if (answered.code === 'invalid_client') {
+      call.refused = 'bad credentials';
+      guesses?.note(call);
+    }
     return refusalReply(answered);
   };
 }

@@ -86,7 +86,11 @@ function entrance(resource: Resource, rooms: Rooms): readonly Stage[] {
 
 function everyRealm({ scope }: Resource): Stage {
   const refusal = insufficientScope(`${scope}:write`);
-  return ({ principal }) => ((principal as Principal).realms === '*' ? undefined : refusal);
+  return (call) => {
+    if ((call.principal as Principal).realms === '*') return undefined;
+    call.refused = 'insufficient scope';
+    return refusal;
+  };
 }
 
 /** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */

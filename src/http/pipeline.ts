@@ -52,7 +52,11 @@ export function unlessCrowded(isCrowded: IsCrowded | undefined): readonly Stage[
 /** Decided by token and operation alone, so that it tells nothing about what exists. */
 export function permit(scope: string): Stage {
   const refusal = insufficientScope(scope);
-  return (call) => ((call.principal as Principal).scopes.has(scope) ? undefined : refusal);
+  return (call) => {
+    if ((call.principal as Principal).scopes.has(scope)) return undefined;
+    call.refused = 'insufficient scope';
+    return refusal;
+  };
 }
 
 /** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
@@ -77,7 +81,8 @@ export function locateScope(resource: Resource): Stage {
   };
 }
 
-function idsOf({ params, principal }: Call, names: readonly string[]): Uuid[] | undefined {
+function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
+  const { params, principal } = call;
   const ids: Uuid[] = [];
   for (const name of names) {
     const id = parseUuid(params[name] ?? '');
@@ -85,7 +90,9 @@ function idsOf({ params, principal }: Call, names: readonly string[]): Uuid[] | 
     ids.push(id);
   }
   const [realm] = ids;
-  return realm === undefined || mayTouch(principal as Principal, realm) ? ids : undefined;
+  if (realm === undefined || mayTouch(principal as Principal, realm)) return ids;
+  call.refused = 'realm outside the list';
+  return undefined;
 }
 
 function read(resource: Resource, store: Pick<Store, 'get'>): Stage {

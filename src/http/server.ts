@@ -6,6 +6,7 @@ import type { Meter } from '../observe/meter.ts';
 import { type Answer, type Call, openCall } from './call.ts';
 import { openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
+import type { Listener } from './listener.ts';
 import { type Notes, type Operation, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
@@ -41,6 +42,7 @@ interface Door {
   addressOf(request: Request): IpAddress | undefined;
   /** Counts the call by its address. */
   readonly count: Count | undefined;
+  readonly listener: Listener | undefined;
 }
 
 const DRAIN_POLL_MS = 5;
@@ -52,6 +54,7 @@ const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMa
 interface Watch {
   readonly limits?: RateLimits;
   readonly meter?: Meter | undefined;
+  readonly listener?: Listener;
 }
 
 /**
@@ -62,7 +65,7 @@ export async function startServer(
   settings: ServerSettings,
   log: Log,
   makeRoutes: (url: string) => Promise<readonly Route[]>,
-  { limits = UNLIMITED, meter }: Watch = {},
+  { limits = UNLIMITED, meter, listener }: Watch = {},
 ): Promise<Server> {
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
@@ -71,6 +74,7 @@ export async function startServer(
   const door: Door = {
     addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
     count: limits.address,
+    listener,
   };
   const notes = openNotes(settings.requestLogging, log, meter);
   const { routes, fetch } = handlersOf(await makeRoutes(url), settings, notes, door);
@@ -163,6 +167,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   function finish(reply: Reply, call: Call, operation: Operation, start: number): Response {
     if (reply === CROWDED) shed('QUEUE_FULL');
     if (isTimed) note(call, operation, reply, start);
+    door.listener?.(call);
     return write(call, reply);
   }
 

@@ -38,6 +38,8 @@ export type LogRecord =
   | { readonly event: 'checkpoint_failed'; readonly cause: string }
   /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
+  /** Entries of the log of the installation that wait because nothing can be written, and those that are lost. */
+  | { readonly event: 'entries_waiting'; readonly count: number; readonly lost: number }
   | {
       readonly event: 'fault';
       readonly request_id: string;
@@ -58,6 +60,7 @@ const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   fault: 'error',
   process_ended: 'warn',
   overloaded: 'warn',
+  entries_waiting: 'warn',
   checkpoint_failed: 'error',
 };
 

@@ -79,16 +79,7 @@ export function openAccess({ read, write }: Transactions): AccessStore {
         yield* run(REMOVE_USE, clientId);
         return (yield* run(REMOVE_CLIENT, clientId, seen)) === 1;
       }, act),
-    uses: () =>
-      read(function* () {
-        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
-        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
-      }),
-    noteUses: (clientIds, at) =>
-      write('instance', function* () {
-        yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
-        return { value: undefined, keep: true, rows: clientIds.length };
-      }),
+    ...openUses({ read, write }),
     insertSigningKey: (key, onlyFirst, act) =>
       change(function* () {
         return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);
@@ -136,6 +127,24 @@ export function openAccess({ read, write }: Transactions): AccessStore {
     storeId: () =>
       read(function* () {
         return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
+      }),
+  };
+}
+
+function openUses({
+  read,
+  write,
+}: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, 'uses' | 'noteUses'> {
+  return {
+    uses: () =>
+      read(function* () {
+        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
+        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
+      }),
+    noteUses: (clientIds, at) =>
+      write('instance', function* () {
+        yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
+        return { value: undefined, keep: true, rows: clientIds.length };
       }),
   };
 }

@@ -74,11 +74,9 @@ const issued = z
     links,
   })
   .meta({ id: 'client.issued' });
-const lastUse = instant
-  .nullable()
-  .meta({
-    description: 'When it last asked for a token or used one, to the minute; null where it never did.',
-  });
+const lastUse = instant.nullable().meta({
+  description: 'When it last asked for a token or used one, to the minute; null where it never did.',
+});
 const item = z.strictObject({ ...shown, last_used_at: lastUse, links }).meta({ id: 'client.item' });
 const use = z
   .strictObject({

@@ -37,11 +37,14 @@ export function readParameters<S extends z.ZodObject>(schema: S, url: string): z
   const values: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(schema.shape as Record<string, z.ZodType>)) {
     const [text, ...more] = given.getAll(name);
-    if (more.length > 0) complaints.push({ field: name, rule: 'is given more than once' });
     if (text === undefined) continue;
     const parsed = each.safeParse(isNumber(each) && NUMBER.test(text) ? Number(text) : text);
-    if (parsed.success) values[name] = parsed.data;
-    else for (const issue of parsed.error.issues) complaints.push({ field: name, rule: ruleOf(issue) });
+    const rules = [
+      ...(more.length > 0 ? ['is given more than once'] : []),
+      ...(parsed.error?.issues ?? []).map(ruleOf),
+    ];
+    complaints.push(...rules.map((rule) => ({ field: name, rule })));
+    values[name] = parsed.data;
   }
   if (complaints.length > 0) throw new Fault('query_invalid', complaints);
   return values as z.output<S>;

@@ -1,0 +1,89 @@
+import { type Act, actOf } from '../domain/act.ts';
+import { Fault } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { LogStore } from './port.ts';
+
+/** Entries that wait in memory, and those that found no room there. */
+export interface Waiting {
+  readonly waiting: number;
+  readonly dropped: number;
+}
+
+export interface GrantNotes {
+  /** Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be written. */
+  note(act: Act): Promise<void>;
+  /** Tries for the last time, and tells what is lost. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Logs grants of tokens. Each waits for its entry. Where the database takes no writes the token is given all the same,
+ * because lookups must go on: the entry follows as soon as there is room. `told`: when the first one begins to wait, when
+ * the last one is written, and what is lost where the process ends first.
+ */
+export function openGrantNotes(
+  store: Pick<LogStore, 'note'>,
+  { now }: Pick<Ambient, 'now'>,
+  told: (waiting: Waiting) => void,
+): GrantNotes {
+  const waiting: Act[] = [];
+  let dropped = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let writing: Promise<void> = Promise.resolve();
+
+  function keep(act: Act): void {
+    if (waiting.length < LIMITS.grantsWaitingMax) waiting.push(act);
+    else dropped += 1;
+    if (waiting.length === 1 && dropped === 0) told({ waiting: 1, dropped });
+    begin();
+  }
+
+  function begin(): void {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      writing = write();
+    }, LIMITS.grantsRetriedEachMs).unref();
+  }
+
+  /** Nobody is asked to wait behind an entry that waits: those that come meanwhile go along. */
+  async function write(): Promise<void> {
+    const count = waiting.length;
+    if (count === 0) return;
+    const without = dropped;
+    try {
+      await store.note([...waiting, ...(without > 0 ? [uncounted(without, now)] : [])]);
+      waiting.splice(0, count);
+      dropped -= without;
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+    }
+    if (waiting.length > 0 || dropped > 0) begin();
+    else told({ waiting: 0, dropped: 0 });
+  }
+
+  return {
+    async note(act) {
+      if (waiting.length > 0) return keep(act);
+      try {
+        await store.note([act]);
+      } catch (error) {
+        if (!(error instanceof Fault)) throw error;
+        keep(act);
+      }
+    },
+    async stop() {
+      await writing;
+      clearTimeout(timer);
+      await write();
+      clearTimeout(timer);
+      if (waiting.length > 0) told({ waiting: 0, dropped: waiting.length + dropped });
+    },
+  };
+}
+
+/** The entry of grants whose own found no room: that there were so many. */
+function uncounted(count: number, now: () => number): Act {
+  const asker = { actor: 'authrealm', address: undefined, requestId: undefined };
+  return actOf('token.granted', { detail: { without_entry: count } }, { now, asker });
+}
