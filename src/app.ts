@@ -23,6 +23,7 @@ import { openUses } from './access/uses.ts';
 import { openGrantNotes } from './audit/grants.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
+import { openLogReading } from './audit/reading.ts';
 import { openRefusals } from './audit/refusals.ts';
 import { obtainLogKeys } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
@@ -345,7 +346,8 @@ export async function serve(
   const grants = openGrantNotes(engine.log, ambient, ({ waiting, dropped }) =>
     log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
   );
-  const administered = { accessStore: engine.access, keyring, logStore: engine.log };
+  const logReading = openLogReading(engine.log, logKeys);
+  const administered = { accessStore: engine.access, keyring, logStore: engine.log, logReading };
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);

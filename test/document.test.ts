@@ -226,7 +226,9 @@ describe.each(asking.map(row))('%s %s', (_, __, operation) => {
   test('every link of a page leads to a page; both ways of paging see the same records', async () => {
     const counted = await pagesFrom(await ask(operation, { 'page[limit]': '2' }));
     const followed = await pagesFrom(await ask(operation, { 'page[limit]': '2', 'page[after]': '' }));
-    expect(counted).toEqual(followed);
+    // A log may grow meanwhile, at its end.
+    const seen = operation.path.endsWith('/log') ? followed.slice(0, counted.length) : followed;
+    expect(seen).toEqual([...counted]);
     expect(counted.length).toBeGreaterThan(0);
     expect(new Set(counted).size).toBe(counted.length);
   });

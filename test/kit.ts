@@ -173,6 +173,7 @@ function textsIn(value: unknown): string[] {
 /** The names that an error may say. */
 const NAMES: ReadonlySet<string> = new Set([
   ...['data', 'id', 'type', 'relationships'],
+  ...['scopes', 'realms', 'overlap_seconds', 'realm_id', 'user_id'],
   ...RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
 ]);
 

@@ -21,7 +21,7 @@ import { parseScopes, type Realms, SCOPE_WORDS, SCOPES, type Scopes } from '../.
 import { realm } from '../../domain/resources.ts';
 import { identifier, instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
-import { pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
 const NAMED = { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } };
@@ -230,13 +230,7 @@ export const CLIENT_OPERATIONS = [
       example: {
         data: [{ ...EXAMPLE, last_used_at: AT, links: SELF }],
         meta: { page: { limit: 25 } },
-        links: {
-          current: 'https://idp.example/admin/v1/clients?page%5Blimit%5D=25&page%5Bafter%5D=',
-          first: 'https://idp.example/admin/v1/clients?page%5Blimit%5D=25&page%5Bafter%5D=',
-          last: null,
-          next: null,
-          prev: null,
-        },
+        links: linksExample('/clients'),
       },
     },
     async act({ query, url }, { accessStore, ambient, pageLength }) {
@@ -313,7 +307,8 @@ export const CLIENT_OPERATIONS = [
         ...(held ? { scopes: held } : {}),
         ...(where === undefined ? {} : { realms: await realmsOf(where, rooms) }),
       };
-      return present(await edit(asked, rooms, patch), asked, rooms);
+      const isSaid = Object.keys(patch).length > 0;
+      return present(await edit(asked, rooms, isSaid ? patch : () => undefined), asked, rooms);
     },
   }),
   operation({

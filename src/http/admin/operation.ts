@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { Keyring } from '../../access/keyring.ts';
 import type { AccessStore } from '../../access/port.ts';
 import type { LogStore } from '../../audit/port.ts';
+import type { LogReading } from '../../audit/reading.ts';
 import type { MaybePromise, Store } from '../../directory/store.ts';
 import type { Occasion } from '../../domain/act.ts';
 import type { FaultCode } from '../../domain/fault.ts';
@@ -13,7 +14,8 @@ export interface AdminRooms {
   readonly store: Pick<Store, 'get'>;
   readonly accessStore: AccessStore;
   readonly keyring: Keyring;
-  readonly logStore: Pick<LogStore, 'heads'>;
+  readonly logStore: Pick<LogStore, 'heads' | 'head'>;
+  readonly logReading: LogReading;
   readonly ambient: Ambient;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */

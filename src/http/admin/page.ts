@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { LIMITS } from '../../domain/limits.ts';
 import { PAGE_PARAMETERS } from '../openapi_parameters.ts';
 import { followedLinks, followedMeta } from '../openapi_schemas.ts';
+import { ADMIN_PATH } from './operation.ts';
 
 /** How the identifiers of a list look that a page can begin behind; the empty text begins the list. */
 export interface Cursor {
@@ -74,6 +75,12 @@ export function pageBody(
     meta: { page: { limit: length } },
     links: { current: at(after ?? ''), first: at(''), last: null, next, prev: null },
   };
+}
+
+/** The links of a page in the examples: the first and only one. */
+export function linksExample(path: string): object {
+  const first = `https://idp.example${ADMIN_PATH}${path}?page%5Blimit%5D=25&page%5Bafter%5D=`;
+  return { current: first, first, last: null, next: null, prev: null };
 }
 
 /** The schema of such a page. */

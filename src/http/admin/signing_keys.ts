@@ -4,7 +4,7 @@ import { keySetAt, rotateSigningKey, withdrawSigningKey } from '../../access/sig
 import { Fault, Refusal } from '../../domain/fault.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
-import { pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
@@ -100,13 +100,7 @@ export const SIGNING_KEY_OPERATIONS = [
       example: {
         data: [{ ...EXAMPLE, links: SELF }],
         meta: { page: { limit: 25 } },
-        links: {
-          current: 'https://idp.example/admin/v1/signing-keys?page%5Blimit%5D=25&page%5Bafter%5D=',
-          first: 'https://idp.example/admin/v1/signing-keys?page%5Blimit%5D=25&page%5Bafter%5D=',
-          last: null,
-          next: null,
-          prev: null,
-        },
+        links: linksExample('/signing-keys'),
       },
     },
     async act({ query, url }, rooms) {

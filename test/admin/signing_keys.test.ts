@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { oidcPath, plant } from '../kit.ts';
+import { type Item, type Office, openOffice, tokenOf } from './office.ts';
+
+let office: Office;
+
+beforeAll(async () => {
+  office = await openOffice();
+});
+afterAll(() => office.service.stop());
+
+const states = async () =>
+  Object.fromEntries((await office.all('/signing-keys')).map(({ id, state }) => [id, state]));
+
+test('a new key is published first, and read at its address', async () => {
+  const [first] = await office.all('/signing-keys');
+  const made = await office.ask('POST', '/signing-keys');
+  const { id } = made.body.data;
+  expect([made.status, made.body.data]).toEqual([
+    201,
+    {
+      id,
+      type: 'signing_key',
+      state: 'next',
+      signs_from: expect.any(String),
+      withdrawn_at: null,
+      meta: { created_at: expect.any(String) },
+    },
+  ]);
+  const read = await office.ask('GET', made.headers.get('location') ?? '');
+  expect([read.status, read.text]).toEqual([200, made.text]);
+  expect(await states()).toEqual({ [first?.id ?? '']: 'signs', [id]: 'next' });
+  office.service.ambient.advance(1_000);
+  const published = (await (await office.service.get('/.well-known/jwks.json')).json()) as {
+    keys: readonly { kid: string }[];
+  };
+  expect(published.keys.map(({ kid }) => kid)).toContain(id);
+  expect(await office.actsOn(id)).toMatchObject([
+    { what: 'signing-key.created', actor: office.admin.clientId, address: '127.0.0.1' },
+  ]);
+});
+
+test('a withdrawn key ends what it signed within a second, also for who withdrew it; another one signs at once', async () => {
+  const { service } = office;
+  const planted = await plant(service.vault);
+  const { clientId, secret } = await service.client('oidc-profile-infos:read');
+  const token = await tokenOf(service, clientId, secret);
+  const [signer] = Object.entries(await states()).find(([, state]) => state === 'signs') ?? [];
+  const withdrawn = await office.ask('POST', `/signing-keys/${signer}/withdraw`, {
+    headers: { 'X-Request-Id': 'desk-2' },
+  });
+  expect([withdrawn.status, withdrawn.body.data.state]).toEqual([200, 'withdrawn']);
+  service.ambient.advance(1_000);
+  expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+  expect((await office.ask('GET', '/signing-keys')).status).toBe(401);
+  expect((await service.get(oidcPath(planted), await tokenOf(service, clientId, secret))).status).toBe(200);
+
+  const anew = await tokenOf(service, ...(await adminCredentials()));
+  const again = await office.ask('POST', `/signing-keys/${signer}/withdraw`, { token: anew });
+  expect([again.status, again.text]).toEqual([200, withdrawn.text]);
+  const nobody = await office.ask('POST', `/signing-keys/${crypto.randomUUID()}/withdraw`, { token: anew });
+  expect(nobody.status).toBe(404);
+  const log = await office.ask('GET', '/log?page%5Blimit%5D=100', { token: anew });
+  const acts = (log.body.data as unknown as readonly Item[]).filter(({ object }) => object === signer);
+  expect(acts.map(({ what, request_id }) => [what, request_id])).toEqual([
+    ['signing-key.created', null],
+    ['signing-key.withdrawn', 'desk-2'],
+  ]);
+});
+
+async function adminCredentials(): Promise<[string, string]> {
+  const { clientId, secret } = await office.service.client('admin');
+  return [clientId, secret];
+}
