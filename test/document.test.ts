@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { linksOf, membersOf, misfits, withMember } from './document_bodies.ts';
+import { linksOf, membersOf, misfits, withMember, withoutShownOnce } from './document_bodies.ts';
 import {
   type Operation,
   openCaller,
@@ -9,7 +9,7 @@ import {
   successOf,
 } from './document_caller.ts';
 import { matched, openWorld } from './document_world.ts';
-import { follow, type Json, type JsonObject, type Schema } from './json_schema.ts';
+import type { JsonObject } from './json_schema.ts';
 import { startService } from './kit.ts';
 
 /**
@@ -126,7 +126,7 @@ describe.each(creating.map(row))('%s %s', (_, __, operation) => {
   test('Location leads to the same body', async () => {
     const made = await send(operation);
     const received = await visit(made.headers.get('location') ?? '');
-    const told = JSON.stringify(withoutShownOnce(operation, made.body ?? null));
+    const told = JSON.stringify(withoutShownOnce(document, operation, made.body ?? null));
     expect([received.text, received.headers.get('etag')]).toEqual([told, made.headers.get('etag')]);
   });
 
@@ -137,20 +137,6 @@ describe.each(creating.map(row))('%s %s', (_, __, operation) => {
     expect([201, 422]).toContain(statuses[1]?.status as number);
   });
 });
-
-/** What was made without what is shown that once alone. */
-function withoutShownOnce({ answers }: Operation, body: Json): Json {
-  const [answer] = Object.values(answers);
-  const schema = resolve(answer?.content?.['application/json']?.schema ?? {});
-  return membersOf(schema)
-    .filter((member) => member.schema['x-authrealm-shown-once'] === true)
-    .reduce((left, { at }) => withMember(left, at, undefined), body);
-}
-
-/** A schema without a reference at its top. */
-function resolve(schema: Schema): Schema {
-  return schema.$ref === undefined ? schema : follow<Schema>(document, schema.$ref);
-}
 
 const keyed = operations.filter(reads('Idempotency-Key'));
 
@@ -227,8 +213,8 @@ describe.each(asking.map(row))('%s %s', (_, __, operation) => {
     const counted = await pagesFrom(await ask(operation, { 'page[limit]': '2' }));
     const followed = await pagesFrom(await ask(operation, { 'page[limit]': '2', 'page[after]': '' }));
     // A log may grow meanwhile, at its end.
-    const seen = operation.path.endsWith('/log') ? followed.slice(0, counted.length) : followed;
-    expect(seen).toEqual([...counted]);
+    if (operation.path.endsWith('/log')) expect(followed).toEqual(expect.arrayContaining([...counted]));
+    else expect(followed).toEqual([...counted]);
     expect(counted.length).toBeGreaterThan(0);
     expect(new Set(counted).size).toBe(counted.length);
   });

@@ -1,4 +1,5 @@
-import { isObject, type Json, type Schema } from './json_schema.ts';
+import type { Operation } from './document_caller.ts';
+import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
 
 /** What bodies can hold, and what they must not. */
 
@@ -61,4 +62,13 @@ export function linksOf(value: Json, isLink = false): readonly string[] {
   if (Array.isArray(value)) return value.flatMap((each: Json) => linksOf(each));
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([name, each]) => linksOf(each, isLink || name === 'links'));
+}
+
+/** What was made without what is shown that once alone. */
+export function withoutShownOnce(document: JsonObject, { answers }: Operation, body: Json): Json {
+  const [answer] = Object.values(answers);
+  const { $ref, ...own } = answer?.content?.['application/json']?.schema ?? {};
+  return membersOf($ref === undefined ? own : follow<Schema>(document, $ref))
+    .filter(({ schema }) => schema['x-authrealm-shown-once'] === true)
+    .reduce((left, { at }) => withMember(left, at, undefined), body);
 }

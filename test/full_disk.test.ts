@@ -143,7 +143,12 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   if (folder === undefined) return;
   const service = await startService({ database: `sqlite:${join(folder, 'full.db')}` });
   const bounded = boundedByDisk(service, folder);
+  const credentials = await service.client('oidc-profile-infos:read');
   await judge(service, bounded);
+  // Lookups need tokens: they are given, and their entries follow.
+  const form = { grant_type: 'client_credentials', client_id: credentials.clientId };
+  const granted = await service.grant({ ...form, client_secret: credentials.secret });
+  expect([granted.status, await grantsOf(service, credentials.clientId)]).toEqual([200, 0]);
   const client = await clientCreate(sqliteAt(join(folder, 'full.db')), 'admin');
   expect([client.code, client.stderr]).toEqual([
     1,
@@ -154,7 +159,16 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   expect([fresh.code, fresh.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*make room.*\n$/)]);
   await judgeFreed(service, bounded);
   await service.stop();
+  expect(await grantsOf(service, credentials.clientId)).toBe(1);
 }, 30_000);
+
+async function grantsOf({ database }: Service, clientId: string): Promise<number> {
+  const rows = await database.ask(
+    `select 1 from act where action = 'token.granted' and object = ?`,
+    clientId,
+  );
+  return rows.length;
+}
 
 test('a file that may not grow does the same', async () => {
   const service = await startService();
