@@ -32,16 +32,17 @@ import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
 import type { Store } from './directory/store.ts';
 import { startSweeping } from './directory/sweeping.ts';
+import type { Act } from './domain/act.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import { beginTrace, traceHeaders } from './domain/trace_context.ts';
 import { openOnce } from './http/idempotency.ts';
+import { openListener } from './http/listener.ts';
 import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
-import { openListener } from './http/listener.ts';
 import { accessMeasure, measuresOf } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
@@ -316,6 +317,25 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
   return issuers;
 }
 
+/** What is kept of those who ask, whatever they ask: who got a token or used one, and who was refused. */
+function openCounting({ access, log: entries }: Engine, log: Log, ambient: Ambient) {
+  const uses = openUses(access, ambient);
+  const refusals = openRefusals(entries, ambient);
+  const grants = openGrantNotes(entries, ambient, ({ waiting, dropped }) =>
+    log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
+  );
+  return {
+    granted(act: Act): Promise<void> {
+      if (act.object !== undefined) uses.note(act.object);
+      return grants.note(act);
+    },
+    listener: openListener({ used: uses.note, refused: refusals.count }),
+    async stop() {
+      await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);
+    },
+  };
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
@@ -341,11 +361,7 @@ export async function serve(
   const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
-  const uses = openUses(engine.access, ambient);
-  const refusals = openRefusals(engine.log, ambient);
-  const grants = openGrantNotes(engine.log, ambient, ({ waiting, dropped }) =>
-    log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
-  );
+  const { granted, listener, ...counting } = openCounting(engine, log, ambient);
   const logReading = openLogReading(engine.log, logKeys);
   const administered = { accessStore: engine.access, keyring, logStore: engine.log, logReading };
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
@@ -361,17 +377,13 @@ export async function serve(
     metrics.add(accessMeasure(access.ageMs));
     const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
     const tokens = openTokens(access, keyring, issuing, ambient);
-    const grant = openGrants(access, tokens, ambient, (granted) => {
-      if (granted.object !== undefined) uses.note(granted.object);
-      return grants.note(granted);
-    });
+    const grant = openGrants(access, tokens, ambient, granted);
     const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
     const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...administered };
     const { pageLength } = settings;
     return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
   };
   const { meter } = metrics;
-  const listener = openListener({ used: uses.note, refused: refusals.count });
   const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter, listener });
   metrics.add(
     ...measuresOf({
@@ -394,7 +406,7 @@ export async function serve(
     async stop() {
       metrics.close();
       await server.stop();
-      await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);
+      await counting.stop();
       await Promise.all([hasher.close(), readings.close(), sweeping.stop(), checkpoints.stop()]);
     },
   };
