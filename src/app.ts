@@ -317,6 +317,12 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
   return issuers;
 }
 
+/** What administration over HTTP works on. */
+function administeredOf({ engine, keyring, logKeys }: Served) {
+  const logReading = openLogReading(engine.log, logKeys);
+  return { accessStore: engine.access, keyring, logStore: engine.log, logReading };
+}
+
 /** What is kept of those who ask, whatever they ask: who got a token or used one, and who was refused. */
 function openCounting({ access, log: entries }: Engine, log: Log, ambient: Ambient) {
   const uses = openUses(access, ambient);
@@ -362,8 +368,7 @@ export async function serve(
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
-  const logReading = openLogReading(engine.log, logKeys);
-  const administered = { accessStore: engine.access, keyring, logStore: engine.log, logReading };
+  const administered = administeredOf({ engine, keyring, logKeys });
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
@@ -379,9 +384,9 @@ export async function serve(
     const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient, granted);
     const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
-    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...administered };
+    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient };
     const { pageLength } = settings;
-    return routesOf({ ...rooms, installation, pageLength, baseUrl, version: VERSION });
+    return routesOf({ ...rooms, ...administered, installation, pageLength, baseUrl, version: VERSION });
   };
   const { meter } = metrics;
   const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter, listener });
