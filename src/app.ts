@@ -19,26 +19,22 @@ import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
 import { openTokenDesk } from './access/token_desk.ts';
-import { openUses } from './access/uses.ts';
-import { openGrantNotes } from './audit/grants.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
 import { openLogReading } from './audit/reading.ts';
-import { openRefusals } from './audit/refusals.ts';
 import { obtainLogKeys } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
+import { openCounting } from './counting.ts';
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
 import type { Store } from './directory/store.ts';
 import { startSweeping } from './directory/sweeping.ts';
-import type { Act } from './domain/act.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import { beginTrace, traceHeaders } from './domain/trace_context.ts';
 import { openOnce } from './http/idempotency.ts';
-import { openListener } from './http/listener.ts';
 import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
@@ -321,25 +317,6 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
 function administeredOf({ engine, keyring, logKeys }: Served) {
   const logReading = openLogReading(engine.log, logKeys);
   return { accessStore: engine.access, keyring, logStore: engine.log, logReading };
-}
-
-/** What is kept of those who ask, whatever they ask: who got a token or used one, and who was refused. */
-function openCounting({ access, log: entries }: Engine, log: Log, ambient: Ambient) {
-  const uses = openUses(access, ambient);
-  const refusals = openRefusals(entries, ambient);
-  const grants = openGrantNotes(entries, ambient, ({ waiting, dropped }) =>
-    log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
-  );
-  return {
-    granted(act: Act): Promise<void> {
-      if (act.object !== undefined) uses.note(act.object);
-      return grants.note(act);
-    },
-    listener: openListener({ used: uses.note, refused: refusals.count }),
-    async stop() {
-      await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);
-    },
-  };
 }
 
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
