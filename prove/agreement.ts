@@ -83,7 +83,7 @@ function missing(resource: Resource): Look {
   const id = idColumn(resource);
   const text = `${NEWEST} select newest.record_id as id from newest
      left join ${table} as r on r.realm_id = newest.realm_id and r.${id} = newest.record_id
-     where newest.event <> ?1 || '.deleted' and r.realm_id is null`;
+     where newest.event not in (?1 || '.deleted', ?1 || '.erased') and r.realm_id is null`;
   return { text, values: [name], tell: (found) => `${name} ${found} was announced and is not there` };
 }
 

@@ -12,12 +12,13 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { type Archiver, openVault, VERSION } from '../src/app.ts';
+import { type Archiver, openVault, openVaultAt, VERSION } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { runErrand } from '../src/store/backups/archiver.ts';
 import { backUp } from '../src/store/backups/backup.ts';
+import type { OpenKept } from '../src/store/backups/erasures.ts';
 import type { Examined } from '../src/store/backups/examination.ts';
 import { type Restored, type RestoreOrder, restore } from '../src/store/backups/restoration.ts';
 import { freshFolder, type Planted, plant } from './kit.ts';
@@ -119,10 +120,18 @@ export function flip(path: string, at: number): void {
   closeSync(file);
 }
 
+/** Opens files by the master key of a database, as the command does. */
+export const openKeptOf =
+  (database: string): OpenKept =>
+  async (path) =>
+    (await openVaultAt(readSettings({ database: `sqlite:${database}` }, {}), path, systemAmbient)).engine;
+
 /** Restores over a database in this process. */
 export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>) {
+  const { database } = order;
+  const openKept = openKeptOf(database);
   const whole = { replaces: true, hasManifest: true, erasures: [], proveKeys: async () => undefined };
-  return restore({ ...whole, ...order }, program, archiver, () => undefined);
+  return restore({ ...whole, openKept, ...order }, program, archiver, () => undefined);
 }
 
 /** Why a restore is refused. Throws where it is not, and where it left anything else in the folder than was there. */

@@ -8,7 +8,16 @@ import type { Erasure } from '../src/domain/erasure.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { applyErasures } from '../src/store/backups/erasures.ts';
-import { archiver, contentOf, program, recordsIn, rowsOf, runOn, storedDatabase } from './archive.ts';
+import {
+  archiver,
+  contentOf,
+  openKeptOf,
+  program,
+  recordsIn,
+  rowsOf,
+  runOn,
+  storedDatabase,
+} from './archive.ts';
 import { freshFolder, type Planted } from './kit.ts';
 
 setDefaultTimeout(120_000);
@@ -23,6 +32,20 @@ async function backedUp(users: number) {
   const backup = join(freshFolder(), 'taken.db');
   await backUp(path, { file: backup }, program, archiver);
   return { path, planted, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
+}
+
+/** Somebody new under the identifier of a user who is not there any more. */
+async function plantAgain(path: string, { realm, user }: Planted): Promise<void> {
+  const line = {
+    type: 'user_authentication_info',
+    realm_id: realm,
+    id: user,
+    name: 'New',
+    email: 'new@example.com',
+  };
+  const file = join(freshFolder(), 'again.jsonl');
+  writeFileSync(file, JSON.stringify(line));
+  expect((await runOn(path, 'import', file)).code).toBe(EXIT.done);
 }
 
 describe('who was erased after the backup', () => {
@@ -49,18 +72,44 @@ describe('who was erased after the backup', () => {
     for (const { user, oidcLink, passwordLink } of gone)
       for (const id of [user, oidcLink, passwordLink]) expect(there.has(id)).toBe(false);
     expect(disagreements(path)).toEqual([]);
+    expect((await runOn(path, 'audit', 'verify')).code).toBe(EXIT.done);
     expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
   });
 
-  test('is applied once: what the backup knows of leaves whoever has the identifier now', async () => {
+  test('is applied once: what the database knows of leaves whoever has the identifier now', async () => {
     const { path, planted } = await storedDatabase(3);
-    const [first, second] = planted as [Planted, Planted];
+    const [first] = planted as [Planted, Planted];
+    const { realm, user } = first;
     const at = program.ambient.now();
-    const erasures: Erasure[] = [{ realm: first.realm, user: first.user, at }];
-    expect(await applyErasures(path, erasures, program)).toEqual({ applied: 1, users: 1 });
-    expect(recordsIn(path).has(second.user)).toBe(true);
-    const again = await applyErasures(path, erasures, program);
-    expect(again.users).toBe(0);
+    const erase = (when: number) =>
+      applyErasures(path, [{ realm, user, at: when }], openKeptOf(path), program.ambient);
+    expect(await erase(at)).toEqual({ applied: 1, users: 1 });
+    await plantAgain(path, first);
+    expect(await erase(at)).toEqual({ applied: 0, users: 0 });
+    expect(recordsIn(path).has(user)).toBe(true);
+    expect(await erase(at + 1)).toEqual({ applied: 1, users: 1 });
+    expect(recordsIn(path).has(user)).toBe(false);
+  });
+
+  test('is known of by the database that is replaced, without a ledger, and by the one that took its place', async () => {
+    const { path, planted, backup } = await backedUp(3);
+    const [first, second, third] = planted as [Planted, Planted, Planted];
+    for (const { realm, user } of [first, second])
+      expect((await runOn(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
+    const known = contentOf(path).erasure?.length;
+    for (let times = 0; times < 2; times += 1) {
+      // The backup does not know; each time the one that is replaced does.
+      const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+      expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 2, users_erased: 2 }]);
+      const bytes = readFileSync(path);
+      for (const { subject, username } of [first, second])
+        for (const text of [subject, username]) expect(bytes.includes(text)).toBe(false);
+      expect(bytes.includes(third.subject)).toBe(true);
+      expect(contentOf(path).erasure).toHaveLength(known ?? 0);
+    }
+    expect(contentOf(path).user_salt?.filter((row) => row.includes(first.user))).toEqual([]);
+    const verified = await runOn(path, 'audit', 'verify');
+    expect([verified.code, verified.stdout + verified.stderr]).toEqual([EXIT.done, expect.anything()]);
   });
 
   test('goes with all there is below, however much, and with what is remembered of it', async () => {
@@ -83,7 +132,12 @@ describe('who was erased after the backup', () => {
     rowsOf(path, [
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
-    await applyErasures(path, [{ realm, user, at: program.ambient.now() }], program);
+    await applyErasures(
+      path,
+      [{ realm, user, at: program.ambient.now() }],
+      openKeptOf(path),
+      program.ambient,
+    );
     const content = contentOf(path);
     for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
       expect([table, content[table]]).toEqual([table, []]);

@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { Act } from '../domain/act.ts';
 import type { ChangeOrigin } from '../domain/change.ts';
+import type { Erasure } from '../domain/erasure.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { LogKeys, Person } from './keys.ts';
 
@@ -43,13 +44,7 @@ export interface LogHead {
   readonly chain: { readonly end: Link; readonly anchor: Anchor } | undefined;
 }
 
-/** A user who was erased. */
-export interface Erasure {
-  readonly realm: Uuid;
-  readonly user: Uuid;
-  /** Milliseconds since the epoch. */
-  readonly at: number;
-}
+export type { Erasure };
 
 /** A user who is to be erased. */
 export interface EraseRequest {

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
+import { fileOf, isInMemory, openVaultAt, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
 import { checkpointFileOf, type Settings } from '../config.ts';
 import { erasuresIn } from '../directory/ledger.ts';
 import type { Erasure } from '../domain/erasure.ts';
@@ -46,6 +46,7 @@ export function addRestore(program: Command, desk: Desk): void {
           replaces: options.replace === true,
           hasManifest: options.manifest,
           proveKeys: (path) => proveKeysOf(settings, path, systemAmbient),
+          openKept: async (path) => (await openVaultAt(settings, path, systemAmbient)).engine,
         },
         { version: VERSION, ambient: systemAmbient },
         openArchiver(() => undefined),

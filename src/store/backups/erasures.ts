@@ -1,57 +1,60 @@
 import { Database } from 'bun:sqlite';
+import { actOf, COMMAND_LINE } from '../../domain/act.ts';
 import type { Erasure } from '../../domain/erasure.ts';
+import type { Ambient } from '../../domain/id.ts';
 import { user } from '../../domain/resources.ts';
-import type { Program } from '../migrations.ts';
+import type { Engine } from '../engine.ts';
 import { rowsOnce } from '../sqlite/connection.ts';
-import { openSqlite } from '../sqlite/open.ts';
 
 /** Erasures that a database knows of; none where its schema is older than they are. */
 export function readErasures(db: Database): readonly Erasure[] {
-  if (!hasErasures(db)) return [];
+  const tables = rowsOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`);
+  if (tables.length === 0) return [];
   return rowsOnce<Erasure>(db, 'select realm_id as realm, user_id as user, at from erasure');
 }
 
+/** Opens a database that is about to be served, its schema brought up and its log kept. */
+export type OpenKept = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
+
 /**
- * Applies the erasures that a database does not know of: the user with everything below it and every answer that tells of
- * it, the salt of its values, and the row that says so. One that it knows of was applied there, and whoever came under
- * that identifier afterwards is another one. Nobody else may have the database open; its schema is brought up. Answers how
- * many erasures were new to it, and how many users were there.
+ * Erases in a database whom it does not know to be erased: the user with everything below it and every answer that tells
+ * of it, and what its log could tell of the person. An erasure that it knows of was applied there, and whoever came under
+ * that identifier afterwards is another one. Nobody else may have the database open. Answers how many erasures were new to
+ * it, and how many users were there.
  */
 export async function applyErasures(
   path: string,
   erasures: readonly Erasure[],
-  program: Program,
+  open: OpenKept,
+  ambient: Ambient,
 ): Promise<{ readonly applied: number; readonly users: number }> {
   const missing = missingIn(path, erasures);
   if (missing.length === 0) return { applied: 0, users: 0 };
-  const engine = await openSqlite(path, 'auto', program);
+  const { records, close } = await open(path);
   let users = 0;
   try {
-    for (const { realm, user: id } of missing) {
-      const wanted = {
-        resource: user,
-        key: [realm, id],
-        mintRevision: program.ambient.mintRevision,
-      } as const;
-      let isThere = false;
-      for (let isDone = false; !isDone; ) {
-        const origin = {
-          actor: 'restore',
-          requestId: undefined,
-          address: undefined,
-          at: program.ambient.now(),
-        };
-        const step = await engine.records.purge({ ...wanted, origin });
-        isThere ||= step.kind === 'purged';
-        isDone = step.kind !== 'purged' || step.isDone;
-      }
-      if (isThere) users += 1;
-    }
+    for (const erasure of missing) if (await eraseAgain(records, erasure, ambient)) users += 1;
   } finally {
-    await engine.close();
+    await close();
   }
-  noteErasures(path, missing);
+  noteErasures(path, missing, ambient.now());
   return { applied: missing.length, users };
+}
+
+/** Answers whether there was such a user. */
+async function eraseAgain(
+  records: Engine['records'],
+  { realm, user: id }: Erasure,
+  ambient: Ambient,
+): Promise<boolean> {
+  const key = [realm, id] as const;
+  const { mintRevision } = ambient;
+  const origin = { ...COMMAND_LINE, at: ambient.now() };
+  const act = actOf('user.erased', { realm, user: id, object: id, detail: {} }, ambient);
+  const isThere = (await records.get(user, key)) !== undefined;
+  while ((await records.erase({ key, origin, mintRevision, act })).kind === 'crowded')
+    await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
+  return isThere;
 }
 
 function missingIn(path: string, erasures: readonly Erasure[]): readonly Erasure[] {
@@ -64,26 +67,19 @@ function missingIn(path: string, erasures: readonly Erasure[]): readonly Erasure
   }
 }
 
-const FORGET_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
-const NOTE = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null`;
+/** As of when it happened first, so that the next restore knows of it as well; the file is written anew afterwards. */
+const NOTE = `insert into erasure (realm_id, user_id, at, scrubbed_at) values (?, ?, ?, ?)
+  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = excluded.scrubbed_at`;
 
-function noteErasures(path: string, erasures: readonly Erasure[]): void {
+function noteErasures(path: string, erasures: readonly Erasure[], now: number): void {
   const db = new Database(path, { readwrite: true });
   try {
-    if (!hasErasures(db)) return;
-    const [forgetSalt, note] = [db.prepare(FORGET_SALT), db.prepare(NOTE)];
+    const note = db.prepare(NOTE);
     db.transaction(() => {
-      for (const { realm, user: id, at } of erasures) {
-        forgetSalt.run(realm, id);
-        note.run(realm, id, at);
-      }
+      for (const { realm, user: id, at } of erasures) note.run(realm, id, at, now);
     })();
+    note.finalize();
   } finally {
     db.close(false);
   }
-}
-
-function hasErasures(db: Database): boolean {
-  return rowsOnce(db, `select 1 from sqlite_schema where type = 'table' and name = 'erasure'`).length > 0;
 }

@@ -8,7 +8,7 @@ import type { Program } from '../migrations.ts';
 import { writeCopy } from '../sqlite/copy.ts';
 import type { Archiver } from './archiver.ts';
 import { withDrafts } from './drafts.ts';
-import { applyErasures } from './erasures.ts';
+import { applyErasures, type OpenKept } from './erasures.ts';
 import type { Examined } from './examination.ts';
 import { copyHashing } from './hashing.ts';
 import { type Hold, holdDatabase, inUse } from './hold.ts';
@@ -27,6 +27,7 @@ export interface RestoreOrder {
   readonly erasures: readonly Erasure[];
   /** Throws Refusal unless the master keys of a database are given. */
   readonly proveKeys: (path: string) => Promise<void>;
+  readonly openKept: OpenKept;
 }
 
 export interface Restored {
@@ -68,8 +69,8 @@ export async function restore(
     });
     const hold = takeHold(path);
     try {
-      const erasures = known(order, hold);
-      const complete = await eraseAgain({ draft, folder, erasures }, program, archiver);
+      const erasing = { draft, folder, erasures: known(order, hold), open: order.openKept };
+      const complete = await eraseAgain(erasing, program, archiver);
       syncPath(complete.path);
       const aside = hold && replace(path, complete.path, program.ambient.now());
       if (!hold) putInto(path, complete.path);
@@ -178,6 +179,7 @@ interface Erasing {
   readonly draft: string;
   readonly folder: string;
   readonly erasures: readonly Erasure[];
+  readonly open: OpenKept;
 }
 
 interface Complete {
@@ -189,11 +191,11 @@ interface Complete {
 
 /** Where anybody was removed, what is served is written anew: pages keep nothing of them. */
 async function eraseAgain(
-  { draft, folder, erasures }: Erasing,
+  { draft, folder, erasures, open }: Erasing,
   program: Program,
   archiver: Archiver,
 ): Promise<Complete> {
-  const erased = await applyErasures(draft, erasures, program);
+  const erased = await applyErasures(draft, erasures, open, program.ambient);
   if (erased.applied === 0) return { path: draft, erased };
   const path = join(folder, 'complete.db');
   const db = new Database(draft, { readwrite: true });
