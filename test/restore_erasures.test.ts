@@ -1,5 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { disagreements } from '../prove/agreement.ts';
 import { EXIT } from '../src/cli/cli.ts';
@@ -96,6 +96,7 @@ describe('who was erased after the backup', () => {
     const [first, second, third] = planted as [Planted, Planted, Planted];
     for (const { realm, user } of [first, second])
       expect((await runOn(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
+    rmSync(`${path}.checkpoints`);
     const known = contentOf(path).erasure?.length;
     for (let times = 0; times < 2; times += 1) {
       // The backup does not know; each time the one that is replaced does.
