@@ -147,16 +147,6 @@ export async function proveKeysOf(settings: Settings, path: string, ambient: Amb
   }
 }
 
-/** The vault of another file than the one of these settings, under the same master key: its schema is brought up. */
-export function openVaultAt(settings: Settings, path: string, ambient: Ambient): Promise<Vault> {
-  const source = masterKeySource(settings);
-  const masterKeyFile = 'path' in source ? source.path : undefined;
-  return openVault(
-    { ...settings, database: { engine: 'sqlite', path }, masterKeyFile, migrate: 'auto' },
-    ambient,
-  );
-}
-
 /** The database of these settings, to be looked at and never written. */
 export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
   return inspectEngine(database);

@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { type Archiver, openVault, openVaultAt, VERSION } from '../src/app.ts';
+import { type Archiver, openVault, VERSION } from '../src/app.ts';
+import { openKept } from '../src/cli/restore.ts';
 import { readSettings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
@@ -121,10 +122,10 @@ export function flip(path: string, at: number): void {
 }
 
 /** Opens files by the master key of a database, as the command does. */
-export const openKeptOf =
-  (database: string): OpenKept =>
-  async (path) =>
-    (await openVaultAt(readSettings({ database: `sqlite:${database}` }, {}), path, systemAmbient)).engine;
+export function openKeptOf(database: string): OpenKept {
+  const settings = readSettings({ database: `sqlite:${database}` }, {});
+  return (path) => openKept(settings, path);
+}
 
 /** Restores over a database in this process. */
 export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>) {

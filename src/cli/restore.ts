@@ -1,11 +1,12 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openVaultAt, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
-import { checkpointFileOf, type Settings } from '../config.ts';
+import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
+import { checkpointFileOf, masterKeySource, type Settings } from '../config.ts';
 import { erasuresIn } from '../directory/ledger.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
+import type { Engine } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
@@ -46,7 +47,7 @@ export function addRestore(program: Command, desk: Desk): void {
           replaces: options.replace === true,
           hasManifest: options.manifest,
           proveKeys: (path) => proveKeysOf(settings, path, systemAmbient),
-          openKept: async (path) => (await openVaultAt(settings, path, systemAmbient)).engine,
+          openKept: (path) => openKept(settings, path),
         },
         { version: VERSION, ambient: systemAmbient },
         openArchiver(() => undefined),
@@ -61,6 +62,19 @@ function databaseOf({ database }: Settings): string {
   if (database.engine === 'postgres') throw new Refusal(POSTGRES_TOOLS);
   if (isInMemory(database)) throw new Refusal('a database in memory ends with its process: name a file');
   return fileOf(database) as string;
+}
+
+/** Opens another file than the one of these settings, under the same master key: its schema is brought up. */
+export async function openKept(settings: Settings, path: string): Promise<Engine> {
+  const source = masterKeySource(settings);
+  const masterKeyFile = 'path' in source ? source.path : undefined;
+  const other = {
+    ...settings,
+    database: { engine: 'sqlite', path },
+    masterKeyFile,
+    migrate: 'auto',
+  } as const;
+  return (await openVault(other, systemAmbient)).engine;
 }
 
 function existing(path: string | undefined): string | undefined {
