@@ -99,6 +99,11 @@ describe('a stranger who knows only the base URL', () => {
 });
 
 describe('the realms claim', () => {
+  test('says so where the client has all realms', async () => {
+    const { token } = await granted('profile-infos:read');
+    expect(JSON.parse(atob(token.split('.')[1] as string))).toMatchObject({ realms: ['*'] });
+  });
+
   test.each([
     [1, true],
     [LIMITS.tokenRealmsMax, true],

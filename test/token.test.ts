@@ -54,6 +54,18 @@ const RIGHT: [string, () => Promise<string>][] = [
   ],
   ['just under 8 KiB', () => forged({ padding: 'x'.repeat(5_500) })],
 ];
+test('200 for exactly as many characters as the limit, 401 for the next token that is longer', async () => {
+  const lengths = new Map<number, string>();
+  for (const header of [{}, { more: 'x' }, { more: 'xx' }])
+    for (let padding = 5_600; padding < 5_800; padding += 1) {
+      const token = await forged({ padding: 'x'.repeat(padding) }, header);
+      lengths.set(token.length, token);
+    }
+  const [longest, tooLong] = [LIMITS.tokenBytesMax, LIMITS.tokenBytesMax + 1].map((each) => lengths.get(each));
+  expect(await statusOf(longest as string)).toBe(200);
+  expect(await statusOf(tooLong as string)).toBe(401);
+});
+
 test.each(RIGHT)('200 %s', async (_name, make) => {
   expect(await statusOf(await make())).toBe(200);
 });
@@ -172,6 +184,8 @@ const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
     ['scope a list', () => forged({ scope: ['oidc-profile-infos:read'] })],
     ['realms a text', () => forged({ realms: '*' })],
     ['realms null', () => forged({ realms: null })],
+    ['realms of all and one', () => forged({ realms: ['*', planted.realm] })],
+    ['realms in a list of their own', () => forged({ realms: [[planted.realm]] })],
     ['realms with a stranger to IDs', () => forged({ realms: [planted.realm, '*'] })],
   ],
 };
