@@ -54,7 +54,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/token_desk.ts': ['revocation'],
   'src/access/verified.ts': [...OF_TOKENS, 'external_tokens'],
   'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'cli'],
-  'src/http/bearer.ts': ['token', 'matrix'],
+  'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits'],
   'src/http/finding.ts': ['matrix', 'find', 'document'],
   'src/http/lists.ts': ['matrix', 'paging', 'find', 'list'],
   'src/http/operations.ts': [
