@@ -61,7 +61,9 @@ test('200 for exactly as many characters as the limit, 401 for the next token th
       const token = await forged({ padding: 'x'.repeat(padding) }, header);
       lengths.set(token.length, token);
     }
-  const [longest, tooLong] = [LIMITS.tokenBytesMax, LIMITS.tokenBytesMax + 1].map((each) => lengths.get(each));
+  const [longest, tooLong] = [LIMITS.tokenBytesMax, LIMITS.tokenBytesMax + 1].map((each) =>
+    lengths.get(each),
+  );
   expect(await statusOf(longest as string)).toBe(200);
   expect(await statusOf(tooLong as string)).toBe(401);
 });
