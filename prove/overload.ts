@@ -157,7 +157,8 @@ async function onPostgres(): Promise<TestDatabase> {
 }
 
 async function make(served: Served, token: string, path: string, data: object): Promise<string> {
-  const answer = await served.post(path, token, { data });
+  const said = JSON.stringify({ data }).replaceAll('{n}', crypto.randomUUID());
+  const answer = await served.post(path, token, said);
   if (answer.status !== 201) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
   return ((await answer.json()) as { data: { id: string } }).data.id;
 }

@@ -42,10 +42,23 @@ test.each([1_000, 5_000, 40_000])('at %p a second it lets in what is done in wor
   expect(count).toBeLessThanOrEqual(EXPECTED(perSecond) + 2);
 });
 
-test('workAdmittedMin: so many are let in however slow it is', () => {
+test('workAdmittedMin: so many may wait for longer', () => {
+  const gate = gateAt();
+  gate.serve(100, 5_000);
+  expect(gate.fill()).toBe(LIMITS.workAdmittedMin);
+});
+
+test('workLateMsMax: not all of them where it takes too long', () => {
+  const gate = gateAt();
+  gate.serve(20, 5_000);
+  const most = (20 * LIMITS.workLateMsMax) / 1_000;
+  expect(gate.fill()).toBeWithin(most, most + 3);
+});
+
+test('workTriedMin: so many are let in however slow it is', () => {
   const gate = gateAt();
   gate.serve(1, 5_000);
-  expect(gate.fill()).toBe(LIMITS.workAdmittedMin);
+  expect(gate.fill()).toBe(LIMITS.workTriedMin);
 });
 
 test('of work of which nothing is known nothing is refused', () => {

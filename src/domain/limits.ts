@@ -46,13 +46,15 @@ export const LIMITS = Object.freeze({
   startWaitMsMax: 30_000,
   writesQueuedMax: 10_000,
   /**
-   * Work that would wait for longer is refused when it comes; of each kind so many are let in whatever it takes, because
-   * what is done together takes less than what is done apart.
+   * Work that would wait for longer is refused when it comes. What is done together takes less than what is done apart, so
+   * a hundred of each kind may wait for longer, and ten in any case.
    */
   workWaitMsMax: 500,
   workAdmittedMin: 100,
+  workLateMsMax: 2_000,
+  workTriedMin: 10,
   /** Pieces of one commit of an embedded database: beyond it the others wait for the next one. Nothing else runs meanwhile. */
-  commitWorkMsMax: 20,
+  commitWorkMsMax: 10,
   writesGroupedMax: 1_000,
   /** How long commits are apart while lookups are answered: what is written meanwhile shares the next one. */
   commitPauseMs: 10,

@@ -2,7 +2,10 @@ import { LIMITS } from '../domain/limits.ts';
 
 /** Watches over one kind of work that waits its turn (decision 0031). */
 export interface Gate {
-  /** Whether a piece that came now would wait for longer than LIMITS.workWaitMsMax, by what the last ones took. */
+  /**
+   * Whether a piece that came now would wait for longer than LIMITS.workWaitMsMax, by what the last ones took; where few
+   * are inside, whether it would for longer than LIMITS.workLateMsMax.
+   */
   isFull(): boolean;
   /** One more waits or is under way. */
   enter(): void;
@@ -37,8 +40,12 @@ export function openGate(now: () => number = () => performance.now()): Gate {
 
   return {
     isFull() {
-      if (inside < LIMITS.workAdmittedMin || done === 0) return false;
-      return inside * (busyMs + now() - since) > LIMITS.workWaitMsMax * done;
+      if (inside < LIMITS.workTriedMin || done === 0) return false;
+      // What is under way says nothing here: a pause of the engine is no pace.
+      if (inside * busyMs > LIMITS.workLateMsMax * done) return true;
+      return (
+        inside >= LIMITS.workAdmittedMin && inside * (busyMs + now() - since) > LIMITS.workWaitMsMax * done
+      );
     },
     enter() {
       if (inside === 0) since = now();
