@@ -6,6 +6,7 @@ import { fileOf, isInMemory, openVault, reopenVault, type Vault } from '../app.t
 import { masterKeySource, type Settings } from '../config.ts';
 import { importLines, type Report, type Tally } from '../directory/importing.ts';
 import { linesOf } from '../directory/lines.ts';
+import { isUnavailable, patiently } from '../directory/patience.ts';
 import { lineReader } from '../directory/transfer.ts';
 import { actOf } from '../domain/act.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
@@ -183,10 +184,20 @@ async function importInto(
       onProgress: ({ imported, unchanged, replaced, refused }, bytes) =>
         progress.show(imported + unchanged + replaced + refused, bytes),
     });
-    await engine.log.note([actOf('records.imported', { detail: { ...report.tally } }, systemAmbient)]);
+    await noteEnd(engine, report.tally, signal);
     return { ...report, isInterrupted: signal.aborted };
   } finally {
     progress.stop();
+  }
+}
+
+/** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
+async function noteEnd({ log }: Vault['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
+  const act = actOf('records.imported', { detail: { ...tally } }, systemAmbient);
+  try {
+    await patiently(signal, () => log.note([act]));
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
   }
 }
 
