@@ -102,7 +102,9 @@ describe.each(THERE_AND_BACK)('from %s to %s', (from, to) => {
     const { stdout, code } = await copy(source, target);
     expect(code).toBe(0);
     const [added = 0, removed] = movedIn(stdout);
-    expect([added < USERS * 6, removed]).toEqual([true, 0]);
+    const { instance: _, ...copied } = await everything(source);
+    const rows = Object.values(copied).reduce((sum, table) => sum + table.length, 0);
+    expect([added < rows, removed]).toEqual([true, 0]);
     expect(await digests(target)).toEqual(await digests(source));
   });
 });

@@ -3,6 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemAmbient } from '../src/ambient.ts';
+import { openVault } from '../src/app.ts';
+import { linkTo } from '../src/audit/chain.ts';
+import { obtainLogKeys } from '../src/audit/root.ts';
+import { readSettings } from '../src/config.ts';
 import type { Migration } from '../src/store/migrations.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
@@ -11,7 +15,7 @@ import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { family } from './bringing.ts';
 import { freshFolder } from './folder.ts';
 import { sendTo } from './kit.ts';
-import { runCommand, start } from './processes.ts';
+import { AUTHREALM, runCommand, start } from './processes.ts';
 import { RELEASES, unpack } from './release_tree.ts';
 
 /** Programs of a release on the schema of a later one: they serve what only expanded. */
@@ -94,12 +98,56 @@ describe.each(RELEASES)('release %s', (release) => {
   });
 });
 
+describe('release 0.1.0, which has no log,', () => {
+  test('writes beside this one: what it writes is in the chain with the next write of this one', async () => {
+    const old = await serving(join(await unpack('0.1.0'), 'bin', 'authrealm'));
+    let isOver = false;
+    const writing = (async () => {
+      const statuses: (readonly number[])[] = [];
+      while (!isOver) statuses.push(await old.write());
+      return statuses;
+    })();
+    const own = await serving(AUTHREALM, old.filled);
+    const landed: (readonly number[])[] = [];
+    for (let round = 0; round < SIDE_BY_SIDE; round += 1) landed.push(await own.write());
+    isOver = true;
+    landed.push(...(await writing), await own.write());
+    expect(new Set(landed.map(String))).toEqual(new Set(['201,201,200,204,404']));
+    expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
+
+    const vault = await openVault(readSettings({ database: old.database }, {}), systemAmbient);
+    const keys = await obtainLogKeys(vault.engine.access, vault.keyring, systemAmbient);
+    const { realm } = old.filled.ids;
+    const { chain, seq } = (await vault.engine.log.head(realm)) ?? {};
+    if (!chain) throw new Error('the log has no chain');
+    const { end, anchor } = chain;
+    expect(end.seq).toBe(seq ?? 0);
+    const entries = await vault.engine.log.entries(realm, anchor.seq, end.seq);
+    const again = linkTo(keys, anchor);
+    for (const { seq, columns, tag } of entries) {
+      expect([seq, tag && Buffer.from(tag).toString('hex')]).toEqual([
+        seq,
+        Buffer.from(again.next(seq, Object.values(columns))).toString('hex'),
+      ]);
+    }
+    expect([again.seq, again.entries, again.entries]).toEqual([end.seq, end.entries, end.seq - anchor.seq]);
+    const made = entries.filter(({ columns }) => String(columns.event).endsWith('.created'));
+    const isTold = Map.groupBy(made, ({ columns }) => columns.detail !== null);
+    expect([isTold.get(true)?.length, (isTold.get(false)?.length ?? 0) > SIDE_BY_SIDE]).toEqual([
+      2 * (SIDE_BY_SIDE + 1),
+      true,
+    ]);
+    await vault.engine.close();
+  });
+});
+
+const SIDE_BY_SIDE = 20;
 const USERS = 5_000;
 const LOOKERS = 4;
 const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
 
-/** A program that serves a database which it has made and filled itself. */
-async function serving(authrealm: string) {
+/** A database which a program has made and filled itself. */
+async function filledBy(authrealm: string) {
   const path = join(freshFolder(), 'served.db');
   const words = ['--database', `sqlite:${path}`];
   const run = async (...given: readonly string[]): Promise<string> => {
@@ -122,10 +170,17 @@ async function serving(authrealm: string) {
   writeFileSync(`${path}.lines`, all.map((line) => `${JSON.stringify(line)}\n`).join(''));
   await run('init');
   await run('import', `${path}.lines`);
-  const made = JSON.parse(await run('client', 'create', '--name', 'n', '--scope', SCOPE, '--json'));
+  const client = JSON.parse(await run('client', 'create', '--name', 'n', '--scope', SCOPE, '--json'));
+  return { words, users, client, ids, lines };
+}
+
+/** A program that serves a database: its own, unless another one is given. */
+async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof filledBy>>) {
+  const database = filled ?? (await filledBy(authrealm));
+  const { words, users, client, ids, lines } = database;
   const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  const { client_id, client_secret } = made;
+  const { client_id, client_secret } = client;
   const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
   const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
   const { access_token: token } = (await granted.json()) as { access_token: string };
@@ -137,7 +192,8 @@ async function serving(authrealm: string) {
     ((await answer.json()) as { data: { id: string } }).data.id;
 
   return {
-    database: `sqlite:${path}`,
+    filled: database,
+    database: words[1] ?? '',
     running,
     /** Looks links up without a pause, until it is told to end. Answers how often each status came. */
     lookUntilTold() {
@@ -166,7 +222,8 @@ async function serving(authrealm: string) {
       const user = await send('POST', collection, person);
       const links = linksOf(await idOf(user.clone()));
       const { type, issuer, oidc_profile_id } = lines.link;
-      const link = await send('POST', links, { type, issuer, oidc_profile_id, subject: 'later' });
+      const subject = `later-${systemAmbient.mintId()}`;
+      const link = await send('POST', links, { type, issuer, oidc_profile_id, subject });
       const one = `${links}/${await idOf(link.clone())}`;
       const answers = [user, link, await send('GET', one)];
       answers.push(await send('DELETE', `${collection}/${await idOf(user)}`), await send('GET', one));
