@@ -1,7 +1,6 @@
 import {
   createCipheriv,
   createDecipheriv,
-  createHmac,
   createPrivateKey,
   createPublicKey,
   hkdfSync,
@@ -71,12 +70,19 @@ export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Ambient, 'ra
       const body = decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES));
       return Buffer.concat([body, decipher.final()]).toString('utf8');
     },
-    tag: (previous, entry) => createHmac('sha256', chainKey).update(previous).update(entry).digest(),
-    anchor: (place) => createHmac('sha256', anchorKey).update(place).digest(),
+    tag: (previous, entry) => hmac(chainKey, previous, entry),
+    anchor: (place) => hmac(anchorKey, place),
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),
   };
+}
+
+/** HMAC-SHA-256 over these parts. What the runtime has of its own takes half as long as its `createHmac`. */
+function hmac(key: Uint8Array, ...parts: readonly (Uint8Array | string)[]): Buffer {
+  const hash = new Bun.CryptoHasher('sha256', key);
+  for (const part of parts) hash.update(part);
+  return hash.digest();
 }
 
 function nameOf({ realm, user }: Person): Buffer {
@@ -90,7 +96,7 @@ function openPersonKeys(key: Uint8Array): (salt: Uint8Array, person: Person) => 
     const name = nameOf(person);
     const said = name.toString();
     if (last && last.name === said && Buffer.compare(last.salt, salt) === 0) return last.key;
-    last = { salt, name: said, key: createHmac('sha256', key).update(salt).update(name).digest() };
+    last = { salt, name: said, key: hmac(key, salt, name) };
     return last.key;
   };
 }
