@@ -8,6 +8,7 @@ import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault, rewrap } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
+import { actOf } from '../src/domain/act.ts';
 import { type Key, lineage } from '../src/domain/resource.ts';
 import { oidcProfile, RESOURCES } from '../src/domain/resources.ts';
 import { migrationsIn } from '../src/store/migrations.ts';
@@ -148,6 +149,8 @@ async function useAccess(url: string): Promise<void> {
   const { kid } = await rotateSigningKey(access, vault.keyring, systemAmbient);
   await withdrawSigningKey(kid, access, vault.keyring, systemAmbient);
   await access.forgetPrivateHalves([kid]);
+  const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemAmbient.now() + 1_000 };
+  await access.revokeToken(ended, actOf('token.revoked', { detail: {} }, systemAmbient));
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.place, 1);
   await sealed.values(undefined, place, 1);

@@ -4,6 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { CASCADES } from '../src/store/cascade.ts';
+import { ERASING_TEXTS } from '../src/store/erasing.ts';
+import { LEASE_TEXTS } from '../src/store/leases.ts';
 import { listTable, type Plan, planOf, presenceText, type Reading } from '../src/store/list_plans.ts';
 import { LOG_TEXTS } from '../src/store/log.ts';
 import { LOG_READING_TEXTS } from '../src/store/log_reading.ts';
@@ -38,7 +40,7 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
-    ...[...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS],
+    ...[...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
     ...CLAIM_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));
@@ -100,9 +102,9 @@ export interface Fragment {
   readonly text: string;
 }
 
-/** Printed, or asked by `doctor` and `copy`, which read whole tables on connections of their own. */
+/** Printed, or asked by `doctor`, `copy`, `backup` and `erase`, which see whole tables or files on connections of their own. */
 const ASKED_BY_NO_SERVICE =
-  /^(sqlite|copying)\/|^questions\.ts$|^postgres\/(citus|inspection\w*|streaming)\.ts$/;
+  /^(sqlite|copying|backups)\/|^questions\.ts$|^postgres\/(citus|inspection\w*|scrub|streaming)\.ts$/;
 
 /** What is fixed of every text that a service can make for PostgreSQL. */
 export function fragmentsInSource(): readonly Fragment[] {

@@ -149,7 +149,24 @@ function openUses({
   };
 }
 
-function* wholeTable(known: number | undefined): Work<AccessTable | undefined> {
+/** The schema that brings tokens that were taken back. */
+const REVOCATION_SCHEMA = 2;
+
+/** What only reads, of a database that is looked at, which may have an older schema. */
+export function openAccessToLook(
+  transactions: Transactions,
+  schema: () => Promise<number>,
+): Pick<AccessStore, 'table' | 'keyChecks'> {
+  return {
+    ...openAccess(transactions),
+    async table(known) {
+      const hasRevoked = (await schema()) >= REVOCATION_SCHEMA;
+      return transactions.read(() => wholeTable(known, hasRevoked));
+    },
+  };
+}
+
+function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessTable | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   proveServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
@@ -161,8 +178,8 @@ function* wholeTable(known: number | undefined): Work<AccessTable | undefined> {
   });
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
   const signingKeys = (yield* all<KeyRow>(KEYS)).map(keyOf);
-  const revoked = new Set((yield* all<{ readonly jti: string }>(ALL_REVOKED)).map(({ jti }) => jti));
-  return { version, clients, signingKeys, revoked, keyIds };
+  const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
+  return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
 function* keepRealms({ clientId, realms }: Client): Work<void> {

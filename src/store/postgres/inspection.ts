@@ -1,6 +1,6 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openAccess } from '../access.ts';
+import { openAccessToLook } from '../access.ts';
 import type { EngineInspection } from '../engine.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
@@ -81,7 +81,7 @@ function inspectionOver(
     accessOf() {
       const transactions = readingOver(rows);
       const sealed = openSealedToLook(transactions, POSTGRES, questions.schema);
-      return { access: openAccess(transactions), sealed };
+      return { access: openAccessToLook(transactions, questions.schema), sealed };
     },
     close: () => stream.close(),
   };

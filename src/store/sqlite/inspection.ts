@@ -4,7 +4,7 @@ import type { WrongSum } from '../../directory/inspection.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { membersOf } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { openAccess } from '../access.ts';
+import { openAccessToLook } from '../access.ts';
 import { checksum } from '../checksum.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openLog } from '../log.ts';
@@ -52,7 +52,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
       const writer = openWriter(db, UNSHARED, openPlace(path), openLog());
       const transactions = openTransactions(db, UNSHARED, writer);
       const sealed = openSealedToLook(transactions, SQLITE, questions.schema);
-      return { access: openAccess(transactions), sealed };
+      return { access: openAccessToLook(transactions, questions.schema), sealed };
     },
     close: () => db.close(false),
   };
