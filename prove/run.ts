@@ -37,6 +37,7 @@ const CHECKS: readonly Check[] = [
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
+  { name: 'watched', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
 ];
 

@@ -78,18 +78,13 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'two releases',
-    fits: ({ startPrevious }) => startPrevious !== undefined,
-    async strike({ startPrevious, service }, draw, beside) {
-      const previous = await startPrevious?.();
+    fits: ({ previous }) => previous !== undefined,
+    async strike({ previous, service }, draw, beside) {
       beside(previous);
       await Bun.sleep(between(draw, 600, 1_500));
       if (draw.happens(0.5)) await service.kill('all');
-      if (draw.happens(0.5)) await previous?.kill('all');
       await Bun.sleep(between(draw, 100, 600));
       beside(undefined);
-      // What is under way there is answered, or never will be.
-      if (draw.happens(0.5)) await previous?.stop();
-      await previous?.end();
     },
   },
   {

@@ -23,8 +23,8 @@ export interface Scene {
   readonly disk: Disk | undefined;
   readonly engine: Pick<PostgresServer, 'kill' | 'start'> | undefined;
   readonly network: TcpProxy | undefined;
-  /** A program of a release before this one, beside the service. */
-  startPrevious: (() => Promise<Mortal>) | undefined;
+  /** A program of the release before this one, beside the service: it was there before the schema came that is served. */
+  readonly previous: Mortal | undefined;
   end(): Promise<void>;
 }
 
@@ -92,10 +92,11 @@ async function onSqlite(folder: string): Promise<Scene> {
   const database = sqliteAt(join(small ?? folder, 'torture.db'));
   const logFile = join(folder, 'torture.log');
   const place = { database, logFile, flags: FLAGS, environment, isSupervised: true };
+  const [release] = RELEASES.toReversed();
+  // One that starts later might know nothing of schemas that serve older programs.
+  const previous = release === undefined ? undefined : await startRelease(release, place);
   const service = await startMortal({ ...place, port: await freePort() }, PROCESSES);
   const ballast = join(small ?? folder, 'ballast');
-  const [previous] = RELEASES.toReversed();
-  const others: Mortal[] = [];
   return {
     database,
     service,
@@ -109,16 +110,9 @@ async function onSqlite(folder: string): Promise<Scene> {
     },
     engine: undefined,
     network: undefined,
-    startPrevious:
-      previous === undefined
-        ? undefined
-        : async () => {
-            const started = await startRelease(previous, place);
-            others.push(started);
-            return started;
-          },
+    previous,
     async end() {
-      await Promise.all([service, ...others].map((each) => each.end()));
+      await Promise.all([service, previous].map((each) => each?.end()));
       if (small !== undefined) await runCommand(['umount', '--lazy', small]);
     },
   };
@@ -157,7 +151,7 @@ async function onPostgres(folder: string): Promise<Scene> {
     disk: undefined,
     engine: server,
     network,
-    startPrevious: undefined,
+    previous: undefined,
     async end() {
       await service.end();
       network.stop();
