@@ -19,9 +19,9 @@ import { ensureSigningKey } from './access/signing.ts';
 import { openAccessCache } from './access/table.ts';
 import { openTokens } from './access/token.ts';
 import { openTokenDesk } from './access/token_desk.ts';
+import { openAdministration } from './administration.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
-import { openLogReading } from './audit/reading.ts';
 import { obtainLogKeys } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
@@ -33,7 +33,6 @@ import { startSweeping } from './directory/sweeping.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
-import { beginTrace, traceHeaders } from './domain/trace_context.ts';
 import { openOnce } from './http/idempotency.ts';
 import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
@@ -43,8 +42,8 @@ import { accessMeasure, measuresOf } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
-import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery, openPlaces } from './outbound/discovery.ts';
 import { openGuardedFetch } from './outbound/guarded_fetch.ts';
+import { openLearner } from './outbound/learner.ts';
 import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
 import {
   type CountQuestion,
@@ -56,7 +55,7 @@ import {
   refusalOf,
   reopenEngine,
 } from './store/open.ts';
-import { tellCheckpoints } from './witnesses.ts';
+import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
 export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
@@ -264,20 +263,6 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
   return { store: { ...engine.records, list, countBelow }, figures, close };
 }
 
-/** Who is asked for the issuer of a new OIDC profile: the provider, or nobody but its URL. */
-function openLearner({ offline, allowLoopbackDiscovery }: Settings, ambient: Ambient) {
-  const places = openPlaces();
-  const discover = offline
-    ? deriveIssuer
-    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), places);
-  const learn: Makers['learn'] = async (url, realm, trace = beginTrace(ambient)) => {
-    const found = await discover(url, realm, traceHeaders(trace, ambient));
-    if (found.kind === 'found') return found;
-    return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
-  };
-  return { learn, discoveries: places.taken };
-}
-
 /** What is served. */
 export interface Served extends Pick<Vault, 'engine' | 'keyring' | 'logKeys'> {
   /** Asks what all processes of the service measure together; not given: there is this one alone. */
@@ -313,10 +298,29 @@ export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly 
   return issuers;
 }
 
-/** What administration over HTTP works on. */
-function administeredOf({ engine, keyring, logKeys }: Served) {
-  const logReading = openLogReading(engine.log, logKeys);
-  return { accessStore: engine.access, keyring, logStore: engine.log, logReading };
+interface Issuing extends Pick<Vault, 'engine' | 'keyring'> {
+  readonly settings: Settings;
+  readonly issuers: readonly ExternalIssuer[];
+}
+
+/** Who is asking: by tokens of this service, and of issuers that the operator named. */
+function openAuthority(
+  { settings, issuers, engine, keyring }: Issuing,
+  issuer: string,
+  log: Log,
+  ambient: Ambient,
+) {
+  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
+  const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
+  const external = openExternalTokens({ issuers, fetchDocument, keyring, ambient, note });
+  const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
+    keyring.follow(keyIds);
+    tokens.prepare(signingKeys);
+  });
+  const issuing = { issuer, lifetimeSeconds: settings.tokenLifetime, external };
+  const tokens = openTokens(access, keyring, issuing, ambient);
+  const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
+  return { access, tokens, desk };
 }
 
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
@@ -326,7 +330,7 @@ export async function serve(
   log: Log,
   ambient: Ambient,
 ): Promise<Service> {
-  const issuers = readIssuers(settings);
+  const issuing = { settings, issuers: readIssuers(settings), engine, keyring };
   const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
   const isCounting = settings.metricsPort !== undefined;
   const metrics = openMetrics({ isCounting, readingMsMax, causesMax });
@@ -345,28 +349,22 @@ export async function serve(
   const directory = openDirectory(store, makers, rules, ambient);
   const once = openOnce({ store, keyring, ambient });
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
-  const administered = administeredOf({ engine, keyring, logKeys });
-  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
-  const noteKeys = (issuer: string, outcome: string) => log.write({ event: 'issuer_keys', issuer, outcome });
+  const together = askTogether ?? metrics.snapshot;
+  const searching = openSearch();
+  const told = { witnesses: witnessesOf(settings, log), metrics: together, search: searching.search };
+  const administered = openAdministration({ engine, keyring, logKeys, ...told });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
-    const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
-      keyring.follow(keyIds);
-      tokens.prepare(signingKeys);
-    });
-    const external = openExternalTokens({ issuers, fetchDocument, keyring, ambient, note: noteKeys });
+    const { access, tokens, desk } = openAuthority(issuing, baseUrl, log, ambient);
     metrics.add(accessMeasure(access.ageMs));
-    const issuing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external };
-    const tokens = openTokens(access, keyring, issuing, ambient);
     const grant = openGrants(access, tokens, ambient, granted);
-    const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
     const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient };
     const { pageLength } = settings;
     return routesOf({ ...rooms, ...administered, installation, pageLength, baseUrl, version: VERSION });
   };
-  const { meter } = metrics;
-  const server = await startServer(serverSettings(settings), log, makeRoutes, { limits, meter, listener });
+  const watch = { limits, meter: metrics.meter, listener };
+  const server = await startServer(serverSettings(settings), log, makeRoutes, watch);
   metrics.add(
     ...measuresOf({
       version: VERSION,
@@ -384,12 +382,13 @@ export async function serve(
   return {
     url: server.url,
     pending: server.pending,
-    metrics: { own: metrics.snapshot, together: askTogether ?? metrics.snapshot },
+    metrics: { own: metrics.snapshot, together },
     async stop() {
       metrics.close();
       await server.stop();
       await counting.stop();
-      await Promise.all([hasher.close(), readings.close(), sweeping.stop(), checkpoints.stop()]);
+      await Promise.all([hasher, readings, searching].map(({ close }) => close()));
+      await Promise.all([sweeping.stop(), checkpoints.stop()]);
     },
   };
 }

@@ -280,13 +280,16 @@ describe.each(searching.map(row))('%s %s', (_, __, operation) => {
   });
 });
 
+/** Headers of a call; figures are as long as they are. */
+const CHANGING = new Set(['x-request-id', 'date', 'content-length']);
+
 describe.each(reading.map(row))('%s %s', (_, __, operation) => {
   test('HEAD says what GET says, without the body', async () => {
     const right = await world.right(operation);
     const [got, headed] = [await caller.send(operation, right), await caller.head(operation, right)];
     const plain = ({ status, headers }: Received) => [
       status,
-      [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date').sort(),
+      [...headers].filter(([name]) => !CHANGING.has(name)).sort(),
     ];
     expect(plain(headed)).toEqual(plain(got));
   });

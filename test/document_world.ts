@@ -127,15 +127,28 @@ export async function openWorld({ document, operations, caller, credentials }: G
   const isAt = (path: string, { addresses }: Made): boolean =>
     addresses.some((address) => matched(path, address.slice(server?.url.length)));
 
+  /** Records that end with the request they are named in: made for it, by the operation that reads them. */
+  const ending = new Map<string, string>();
+
+  async function makeEnding(schema: Schema): Promise<void> {
+    for (const each of referencesOf(schema).filter((member) => member['x-authrealm-ends'])) {
+      const owner = at(operations.find(({ id }) => id === each['x-authrealm-reads'])?.path ?? '');
+      if (owner) ending.set(each['x-authrealm-reads'] ?? '', (await make(owner.creator)).id);
+    }
+  }
+
   /** The identifier that a member must be which names another record. */
   function referred(schema: Schema): string | undefined {
+    if (schema['x-authrealm-ends']) return ending.get(schema['x-authrealm-reads'] ?? '');
     const read = operations.find(({ id }) => id === schema['x-authrealm-reads']);
     return read && at(read.path)?.id;
   }
 
   const isMakeable = ({ path, body }: Operation): boolean =>
     parametersOf(path, []) !== undefined &&
-    referencesOf(body?.media.schema ?? {}).every((schema) => referred(schema) !== undefined);
+    referencesOf(body?.media.schema ?? {}).every(
+      ({ 'x-authrealm-ends': _, ...schema }) => referred(schema) !== undefined,
+    );
 
   /** The example with names of its own, so that nothing of it is there already. */
   function varied(schema: Schema, value: Json): Json {
@@ -184,7 +197,9 @@ export async function openWorld({ document, operations, caller, credentials }: G
     const { schema, example = null } = body?.media ?? { schema: {} };
     const isOfToken = schema.required?.includes('token') === true;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
-    if ('201' in answers || method === 'put') return varied(schema, example);
+    await makeEnding(schema);
+    const isNaming = referencesOf(schema).length > 0;
+    if ('201' in answers || method === 'put' || isNaming) return varied(schema, example);
     return JSON.parse(told(JSON.stringify(example)));
   }
 

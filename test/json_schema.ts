@@ -29,6 +29,7 @@ export interface Schema {
   readonly examples?: readonly Json[];
   readonly 'x-authrealm-reads'?: string;
   readonly 'x-authrealm-shown-once'?: boolean;
+  readonly 'x-authrealm-ends'?: boolean;
 }
 
 type Rule = (expected: never, value: Json, at: string, judge: Judge) => readonly string[];
@@ -126,6 +127,7 @@ const NOTES: ReadonlySet<string> = new Set([
   'additionalProperties',
   'x-authrealm-reads',
   'x-authrealm-shown-once',
+  'x-authrealm-ends',
 ]);
 
 function known<T>(table: Readonly<Record<string, T>>, name: string): T {

@@ -96,6 +96,10 @@ export const LIMITS = Object.freeze({
   /** How often refused access that was counted is logged, and how many counters a process has for that time. */
   refusalsLoggedEachMs: 60_000,
   refusalsCountedMax: 1_000,
+  /** How long the answer to an erasure waits to know what became of the files; less than `answerMsMax`. */
+  scrubWaitMsMax: 3_000,
+  /** Records and entries about one user that an answer tells. */
+  subjectAccessPiecesMax: 2_000,
   processesMax: 64,
   importLineBytesMax: 65_536,
   importCommitLines: 10_000,

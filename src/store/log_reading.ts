@@ -26,6 +26,7 @@ const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq <= ?';
 const REMOVE_ACTS = 'delete from act where seq <= ?';
 const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
   where realm_id = ?`;
+const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const ERASURES = `select realm_id, user_id, at from erasure where (realm_id, user_id) > (?, ?)
   order by realm_id, user_id limit ?`;
 
@@ -99,6 +100,11 @@ export function openLogStore({ read, write }: Transactions, log: Log): LogStore 
       }),
     salts: (realm, users) => read(() => findSalts(realm, users)),
     trim: (which, before) => write([which], () => trimLog(which, before)),
+    erasure: ({ realm, user }) =>
+      read(function* () {
+        const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
+        return row && { realm, user, at: Number(row.at) };
+      }),
     erasures: (after, limit) =>
       read(function* () {
         const rows = yield* all<{ realm_id: Uuid; user_id: Uuid; at: Long }>(
@@ -161,5 +167,5 @@ function entryFrom({ tag, ...row }: Row): StoredEntry {
 /** Every text that reads the log or keeps it short. */
 export const LOG_READING_TEXTS: readonly string[] = [
   ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, OLD_CHANGES, OLD_ACTS],
-  ...[REMOVE_CHANGES, REMOVE_ACTS, MOVE_ANCHOR, ERASURES],
+  ...[REMOVE_CHANGES, REMOVE_ACTS, MOVE_ANCHOR, ERASURE, ERASURES],
 ];

@@ -1,12 +1,15 @@
 import type { z } from 'zod';
 import type { Keyring } from '../../access/keyring.ts';
 import type { AccessStore } from '../../access/port.ts';
-import type { LogStore } from '../../audit/port.ts';
+import type { Person } from '../../audit/keys.ts';
+import type { Erasure, LogStore, Scrubbed } from '../../audit/port.ts';
 import type { LogReading } from '../../audit/reading.ts';
+import type { Held } from '../../audit/subject_access.ts';
 import type { MaybePromise, Store } from '../../directory/store.ts';
 import type { Occasion } from '../../domain/act.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Ambient, Revision } from '../../domain/id.ts';
+import type { Snapshot } from '../../observe/family.ts';
 import type { Method } from '../router.ts';
 
 /** What administrative operations work on. */
@@ -14,8 +17,17 @@ export interface AdminRooms {
   readonly store: Pick<Store, 'get'>;
   readonly accessStore: AccessStore;
   readonly keyring: Keyring;
-  readonly logStore: Pick<LogStore, 'heads' | 'head'>;
+  readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
+  /** What all processes of the service measure together. Rejects with Fault `unavailable` where nobody tells it in time. */
+  metrics(): Promise<Snapshot>;
+  /** Erases a user; undefined where nothing tells that there was one. The files follow, as far as that can be done here. */
+  erase(
+    person: Person,
+    occasion: Occasion,
+  ): Promise<{ readonly erasure: Erasure; readonly scrubbed: Promise<Scrubbed | undefined> } | undefined>;
+  /** Everything held about a user. */
+  tellHeld(person: Person, occasion: Occasion): AsyncIterable<Held>;
   readonly ambient: Ambient;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */

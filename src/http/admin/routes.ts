@@ -12,7 +12,9 @@ import { JSON_TYPE, type Reply } from '../reply.ts';
 import type { Route } from '../router.ts';
 import { CLIENT_OPERATIONS } from './clients.ts';
 import { LOG_OPERATIONS } from './log.ts';
+import { METRICS_OPERATIONS } from './metrics.ts';
 import { ADMIN_PATH, type AdminRooms, type Answered, type Asked, type Operation } from './operation.ts';
+import { PERSON_OPERATIONS } from './persons.ts';
 import { readData, readParameters } from './reading.ts';
 import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
 
@@ -21,6 +23,8 @@ export const ADMIN_OPERATIONS: readonly Operation[] = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
   ...LOG_OPERATIONS,
+  ...PERSON_OPERATIONS,
+  ...METRICS_OPERATIONS,
 ];
 
 /** The scope that all of them ask for. */

@@ -1,0 +1,62 @@
+import type { Keyring } from './access/keyring.ts';
+import { erasureLine } from './audit/checkpoint.ts';
+import type { Witness } from './audit/checkpoints.ts';
+import { eraseUser } from './audit/erasing.ts';
+import type { LogKeys } from './audit/keys.ts';
+import type { SearchFile } from './audit/port.ts';
+import { openLogReading } from './audit/reading.ts';
+import { subjectAccess } from './audit/subject_access.ts';
+import { Fault } from './domain/fault.ts';
+import type { AdminRooms } from './http/admin/operation.ts';
+import type { Snapshot } from './observe/family.ts';
+import type { Engine } from './store/open.ts';
+
+/** What administration over HTTP works with. */
+interface Means {
+  readonly engine: Engine;
+  readonly keyring: Keyring;
+  readonly logKeys: LogKeys;
+  readonly witnesses: readonly Witness[];
+  readonly search: SearchFile;
+  readonly metrics: () => Promise<Snapshot>;
+}
+
+type Offices = Pick<
+  AdminRooms,
+  'accessStore' | 'keyring' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'tellHeld'
+>;
+
+/** Makes what administration over HTTP does beyond clients and keys. */
+export function openAdministration(means: Means): Offices {
+  const { engine, keyring, logKeys, witnesses, search, metrics } = means;
+  const reading = openLogReading(engine.log, logKeys);
+  const rooms = { records: engine.records, log: engine.log, reading };
+  return {
+    accessStore: engine.access,
+    keyring,
+    logStore: engine.log,
+    logReading: reading,
+    metrics,
+    tellHeld: (person, occasion) => subjectAccess(rooms, person, occasion),
+    async erase(person, occasion) {
+      const erasing = await eraseUser(
+        {
+          ...rooms,
+          scrub: engine.scrub,
+          async tell(erasure) {
+            for (const witness of witnesses) await witness([erasureLine(erasure, logKeys)]);
+          },
+        },
+        person,
+        occasion,
+      );
+      if (!erasing) return undefined;
+      // What cannot be done now is the command line's to do; the user is erased all the same.
+      const scrubbed = erasing.scrub({ search, mayRewrite: false }).catch((error: unknown) => {
+        if (error instanceof Fault) return undefined;
+        throw error;
+      });
+      return { erasure: erasing.erasure, scrubbed };
+    },
+  };
+}
