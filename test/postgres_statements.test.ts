@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { SQL } from 'bun';
-import { changeClient, createClient } from '../src/access/clients.ts';
+import { changeClient, createClient, deleteClient } from '../src/access/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault, rewrap } from '../src/app.ts';
@@ -146,6 +146,9 @@ async function useAccess(url: string): Promise<void> {
   const rights = { scopes: new Set(['users:read'] as const), realms: new Set([realm]) };
   const { client } = await createClient(access, 'test', rights, systemAmbient);
   await changeClient(access, client.clientId, { name: 'renamed' }, systemAmbient);
+  await access.noteUses([client.clientId], systemAmbient.now());
+  await access.uses();
+  await deleteClient(access, client.clientId, undefined, systemAmbient);
   const { kid } = await rotateSigningKey(access, vault.keyring, systemAmbient);
   await withdrawSigningKey(kid, access, vault.keyring, systemAmbient);
   await access.forgetPrivateHalves([kid]);
