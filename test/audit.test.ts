@@ -156,6 +156,21 @@ describe('verifying', () => {
     expect(touched.size).toBeGreaterThan(30);
   }, 60_000);
 
+  test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
+    const own = await freshDatabase();
+    const spoilt = await openVault(own.settings(), systemAmbient);
+    const { realm: id } = await plant(spoilt);
+    const reading = openLogReading(spoilt.engine.log, spoilt.logKeys);
+    const before = await reading.entries(id, 0, 100);
+    const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
+    const bytes = own.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
+    await own.spoil(`update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`, id);
+    const after = await reading.entries(id, 0, 100);
+    expect(after.filter(({ personal }) => personal === 'unreadable').map(({ seq }) => seq)).toEqual([edited]);
+    expect(after).toHaveLength(before.length);
+    await spoilt.engine.close();
+  });
+
   test('an entry that was removed is found', async () => {
     const own = await freshDatabase();
     const spoilt = await openVault(own.settings(), systemAmbient);

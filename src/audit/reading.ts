@@ -26,14 +26,14 @@ export interface ReadableEntry {
   readonly members?: readonly string[];
   /** Members that say nothing about a person; of an act, whatever it tells. */
   readonly detail?: BeforeAndAfter | Readonly<Record<string, unknown>>;
-  /** Those that do: `erased` once nobody can read them any more. */
-  readonly personal?: BeforeAndAfter | 'erased';
+  /** Those that do: `erased` once nobody can read them any more, `unreadable` where somebody edited what is stored. */
+  readonly personal?: BeforeAndAfter | 'erased' | 'unreadable';
   /** Hexadecimal; absent behind the end of the chain. */
   readonly tag?: string;
 }
 
 export interface LogReading {
-  /** Entries of a log behind a place, oldest first. Throws where a personal value does not open. */
+  /** Entries of a log behind a place, oldest first. */
   entries(log: Uuid, after: number, limit: number): Promise<readonly ReadableEntry[]>;
   /** Those that concern a user, of the log of its realm or of the installation's. */
   entriesOf(
@@ -76,7 +76,11 @@ function personalOf(
   const user = columns.user_id as Uuid;
   const salt = salts.get(user);
   if (!salt) return { personal: 'erased' };
-  return { personal: JSON.parse(keys.decrypt(salt, { realm: log, user }, columns.personal)) };
+  try {
+    return { personal: JSON.parse(keys.decrypt(salt, { realm: log, user }, columns.personal)) };
+  } catch {
+    return { personal: 'unreadable' };
+  }
 }
 
 function actOf({ seq, at, columns }: StoredEntry): ReadableEntry {

@@ -32,7 +32,7 @@ const entry = z
     members: z.array(z.string()).nullable(),
     detail: told.meta({ description: 'Members before and after that say nothing about a person.' }),
     personal: z
-      .union([z.literal('erased'), z.looseObject({})])
+      .union([z.enum(['erased', 'unreadable']), z.looseObject({})])
       .nullable()
       .meta({ description: 'Those that do; `erased` where nobody can read them any more.' }),
     tag,
