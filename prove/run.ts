@@ -36,6 +36,7 @@ const CHECKS: readonly Check[] = [
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
+  { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
   { name: 'watched', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },

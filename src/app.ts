@@ -55,6 +55,7 @@ import {
   refusalOf,
   reopenEngine,
 } from './store/open.ts';
+import { startTelling, type Telling } from './telling.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
@@ -323,6 +324,10 @@ function openAuthority(
   return { access, tokens, desk };
 }
 
+function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
+  return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
@@ -332,17 +337,12 @@ export async function serve(
 ): Promise<Service> {
   const issuing = { settings, issuers: readIssuers(settings), engine, keyring };
   const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
-  const isCounting = settings.metricsPort !== undefined;
-  const metrics = openMetrics({ isCounting, readingMsMax, causesMax });
+  const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
   const startedAt = ambient.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings), besideCommand(HASHER_COMMAND));
   const learner = openLearner(settings, ambient);
-  const makers: Makers = {
-    seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
-    hash: hasher.hash,
-    learn: learner.learn,
-  };
+  const makers = { ...sealerOf(keyring), hash: hasher.hash, learn: learner.learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const readings = openReadings(settings, engine);
   const { store } = readings;
@@ -354,14 +354,16 @@ export async function serve(
   const told = { witnesses: witnessesOf(settings, log), metrics: together, search: searching.search };
   const administered = openAdministration({ engine, keyring, logKeys, ...told });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
+  let telling: Telling | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const { access, tokens, desk } = openAuthority(issuing, baseUrl, log, ambient);
     metrics.add(accessMeasure(access.ageMs));
     const grant = openGrants(access, tokens, ambient, granted);
-    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient };
-    const { pageLength } = settings;
-    return routesOf({ ...rooms, ...administered, installation, pageLength, baseUrl, version: VERSION });
+    telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
+    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...telling };
+    const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
+    return routesOf({ ...rooms, ...administered, ...said });
   };
   const watch = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, watch);
@@ -385,6 +387,7 @@ export async function serve(
     metrics: { own: metrics.snapshot, together },
     async stop() {
       metrics.close();
+      await telling?.stop();
       await server.stop();
       await counting.stop();
       await Promise.all([hasher, readings, searching].map(({ close }) => close()));

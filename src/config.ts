@@ -131,6 +131,12 @@ function exposures(settings: Partial<Settings>): string[] {
         'what listens on this machine alone be asked. Leave it out, or listen on loopback',
     );
   }
+  if (settings.allowLoopbackWebhooks) {
+    found.push(
+      `--host ${settings.host} is not loopback: with --allow-loopback-webhooks what listens on this machine alone could ` +
+        'be sent events. Leave it out, or listen on loopback',
+    );
+  }
   return found;
 }
 

@@ -266,6 +266,20 @@ export const SETTINGS = {
     flag: 'allow-loopback-discovery',
     doc: 'identity providers may be asked on this machine too, by http as well; for tests',
   }),
+  allowLoopbackWebhooks: toggle({
+    env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
+    flag: 'allow-loopback-webhooks',
+    doc: 'webhook targets may be on this machine too, by http as well; for tests',
+  }),
+  retentionDays: defaulted<number>({
+    env: 'AUTHREALM_RETENTION_DAYS',
+    flag: 'retention-days',
+    value: 'DAYS',
+    fallback: '90',
+    doc: 'how long changes, log entries, deliveries and dead letters are kept',
+    parse: integer(1, LIMITS.retentionDaysMax),
+    expects: `a number from 1 to ${LIMITS.retentionDaysMax}`,
+  }),
   strictIssuers: toggle({
     env: 'AUTHREALM_STRICT_ISSUERS',
     flag: 'strict-issuers',

@@ -31,6 +31,8 @@ test('nothing said: loopback, one process, a file beside', () => {
     pageLength: 25,
     offline: false,
     allowLoopbackDiscovery: false,
+    allowLoopbackWebhooks: false,
+    retentionDays: 90,
     strictIssuers: false,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',

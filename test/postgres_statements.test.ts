@@ -62,6 +62,9 @@ const UNNAMED: Readonly<Record<string, RegExp>> = {
   'answers under another master key': /^delete from idempotency .* where encode\(/,
   'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
+  'how far realms are': /^select k\.realm_id, c\.seq, /,
+  'what a webhook target was not told yet':
+    /^select k\.realm_id, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
   'everything there is':
     /^select count\(\*\) as n from \w+$|^select .* where \(?realm_id(, (id|user_id)\))? > /,
 };

@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { CASCADES } from '../src/store/cascade.ts';
+import { DELIVERY_TEXTS } from '../src/store/deliveries.ts';
 import { ERASING_TEXTS } from '../src/store/erasing.ts';
+import { FEED_TEXTS } from '../src/store/feed.ts';
 import { LEASE_TEXTS } from '../src/store/leases.ts';
 import { listTable, type Plan, planOf, presenceText, type Reading } from '../src/store/list_plans.ts';
 import { LOG_TEXTS } from '../src/store/log.ts';
@@ -15,6 +17,7 @@ import { POSTGRES, statementsOf } from '../src/store/postgres/dialect.ts';
 import type { Indexes } from '../src/store/postgres/indexes.ts';
 import { numbered } from '../src/store/postgres/places.ts';
 import { SALT_TEXTS } from '../src/store/salts.ts';
+import { WEBHOOK_TEXTS } from '../src/store/webhooks.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
 export const LOGGING = { log_statement: 'all', log_line_prefix: '@@%d ', log_parameter_max_length: '0' };
@@ -41,6 +44,7 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
     ...[...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
+    ...[...FEED_TEXTS, ...WEBHOOK_TEXTS, ...DELIVERY_TEXTS],
     ...CLAIM_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));

@@ -34,6 +34,7 @@ import { addSearcher } from './searcher.ts';
 import { addServe } from './serve.ts';
 import { addSubjectAccess } from './subject_access.ts';
 import { nameVariables, withVariables } from './variables.ts';
+import { addWebhookCommands } from './webhooks.ts';
 
 /** Exit codes, the same for every command. */
 export const EXIT = Object.freeze({
@@ -90,6 +91,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addInit(program, desk);
   addClientCommands(program, desk);
   addKeyCommands(program, desk);
+  addWebhookCommands(program, desk);
   addMigrate(program, desk);
   addImport(program, desk, end);
   addExport(program, desk);

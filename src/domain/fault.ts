@@ -30,6 +30,11 @@ export const FAULTS = {
     title: 'Conflict',
     detail: 'A request with this Idempotency-Key is being answered; try again',
   },
+  cursor_gone: {
+    status: 410,
+    title: 'Gone',
+    detail: 'The change that this cursor stands behind is not kept any more, or never was in this database',
+  },
   precondition_failed: {
     status: 412,
     title: 'Precondition Failed',

@@ -169,6 +169,45 @@ export const LIMITS = Object.freeze({
   passwordCharactersMin: 8,
   /** In UTF-8, before and after NFKC. */
   passwordBytesMax: 1_024,
+  /** How often the change feed is looked at for those who follow it. */
+  feedPollMs: 500,
+  /** How often the rights of who follows it are looked at again. */
+  streamCheckMs: 1_000,
+  /** How often a stream that has nothing to tell says so. */
+  streamKeepAliveMs: 15_000,
+  /** What waits in memory for the reader of a stream, and how long one that takes nothing is waited for. */
+  streamBytesMax: 262_144,
+  streamStallMsMax: 20_000,
+  streamsMax: 100,
+  streamsPerClientMax: 4,
+  webhooksMax: 50,
+  webhookUrlCharactersMax: 2_048,
+  /** Events of one message. */
+  webhookEventsMax: 100,
+  /** A message of several events is cut before it is longer. */
+  webhookBodyBytesMax: 262_144,
+  /** How long a receiver may take, from its name to the last byte of its answer that is read. */
+  webhookMsMax: 15_000,
+  webhookAnswerBytesMax: 65_536,
+  /** Realms of which one receiver is told at once. */
+  webhookRealmsAtOnceMax: 4,
+  /** How often receivers and what they were not told yet are looked at. */
+  webhookPollMs: 500,
+  /** What was sent is written down at most so often. */
+  webhookSettleMs: 300,
+  /** How long the process that tells a receiver may be silent until another one does. */
+  webhookLeaseMs: 10_000,
+  /** How long it takes until a message that was not received is sent again: doubled each time. */
+  webhookBackoffMsMin: 1_000,
+  webhookBackoffMsMax: 300_000,
+  /** Then it is given up: after about a day. */
+  webhookAttemptsMax: 296,
+  deliveriesKeptMax: 10_000,
+  retentionDaysMax: 3_650,
+  /** How often what is too old is removed. */
+  retentionEveryMs: 3_600_000,
+  /** Between two commits that remove it. */
+  retentionPauseMs: 50,
   /** Records that an export reads and writes at a time. */
   exportPageRecords: 1_000,
 });

@@ -3,6 +3,7 @@ import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG, adminPaths } from './openapi_admin.ts';
 import { openExamples } from './openapi_examples.ts';
+import { feedPaths } from './openapi_feed.ts';
 import { resourcePaths, type Writing } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
 import { itemSchema, narrow, recordSchema } from './openapi_schemas.ts';
@@ -40,6 +41,7 @@ export function openApiDocument(baseUrl: string, version: string): object {
       security: [{ client_credentials: [] }],
       tags: [
         ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
+        { name: 'changes', description: 'The change feed.' },
         { name: 'service', description: 'The service itself.' },
         { name: ADMIN_TAG, description: 'Who may do what, with which keys, and what was done.' },
       ],
@@ -57,7 +59,12 @@ export function openApiDocument(baseUrl: string, version: string): object {
         },
         responses: strayResponses(),
       },
-      paths: { ...resourcePaths(writing), ...servicePaths(baseUrl, faults), ...adminPaths(writing) },
+      paths: {
+        ...resourcePaths(writing),
+        ...feedPaths(baseUrl, writing),
+        ...servicePaths(baseUrl, faults),
+        ...adminPaths(writing),
+      },
     },
     { override: narrow },
   );

@@ -148,5 +148,5 @@ const COMPLAINTS: Readonly<Partial<Record<FaultCode, Complaint>>> = {
 /** The error body of a fault. */
 export function faultExample(code: FaultCode): unknown {
   const complaint = COMPLAINTS[code];
-  return JSON.parse(replyOf(new Fault(code, complaint ? [complaint] : [])).body ?? '{}');
+  return JSON.parse(replyOf(new Fault(code, complaint ? [complaint] : [])).body as string);
 }

@@ -9,7 +9,7 @@ import { faultReply, JSON_TYPE, REQUEST_ID } from './reply.ts';
 export const OURS = { 'x-authrealm-extension': true } as const;
 
 /** Statuses that no operation of the family answers (contract 3.5). */
-const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 412, 413, 415, 429, 501, 503]);
+const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 410, 412, 413, 415, 429, 501, 503]);
 
 /** A header of an answer; with a name, a component of it. */
 export function header(description: string, example: string, id?: string) {

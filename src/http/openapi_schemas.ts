@@ -202,6 +202,10 @@ export const errorsShape = {
         title: z.string().min(1),
         detail: z.string().min(1),
         source: source.optional(),
+        meta: z
+          .strictObject({ oldest_cursor: z.string() })
+          .optional()
+          .meta({ description: 'Of `cursor_gone`: where the feed may be read on.' }),
       }),
     )
     .min(1)

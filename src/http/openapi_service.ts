@@ -126,7 +126,7 @@ function readinessOperation(operation: { readonly get: { readonly responses: Zod
           .strictObject({ ...errorsShape, dependencies: dependencies(z.enum(STATES)).optional() })
           .meta({ id: 'Unready' }),
         examples: {
-          not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', states)).body ?? '') },
+          not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', states)).body as string) },
           unavailable: { value: faultExample('unavailable') },
         },
       },

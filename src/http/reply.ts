@@ -8,8 +8,8 @@ export const REQUEST_ID = 'X-Request-Id';
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON text, or null for an answer without a body. */
-  readonly body: string | null;
+  /** JSON text, null for an answer without a body, or a stream that goes on after the answer was begun. */
+  readonly body: string | null | ReadableStream<Uint8Array>;
   /** What is answered instead of success; for whoever counts. */
   readonly fault?: FaultCode | GrantFaultCode;
 }
@@ -23,6 +23,8 @@ interface ErrorEntry {
   readonly detail: string;
   /** What the error is about: a JSON pointer into the body, or a parameter of the query. */
   readonly source?: { readonly pointer: string } | { readonly parameter: string };
+  /** Where a reader whose place is gone may go on. */
+  readonly meta?: { readonly oldest_cursor: string };
 }
 
 /** The one function that knows the error body (contract 3.5). */
@@ -108,6 +110,19 @@ function detailOf(code: FaultCode, { field, rule }: Complaint): string {
 /** A pointer into the body (RFC 6901); the empty one is the whole of it. */
 function pointerTo(field: string): string {
   return field === 'body' ? '' : `/${field.replaceAll('.', '/')}`;
+}
+
+/** The answer to a cursor whose place is gone: it names the one before all that is kept. */
+export function cursorGoneReply(oldest: string): Reply {
+  const { status, title, detail } = FAULTS.cursor_gone;
+  const error: ErrorEntry = {
+    status: String(status),
+    title,
+    detail,
+    source: { parameter: 'after' },
+    meta: { oldest_cursor: oldest },
+  };
+  return { status, headers: headersOf('cursor_gone'), body: JSON.stringify({ errors: [error] }) };
 }
 
 /** A document of ours, the same for everyone. */

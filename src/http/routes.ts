@@ -7,13 +7,14 @@ import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
 import { type AdminHouse, adminRoutes } from './admin/routes.ts';
 import type { Answer } from './call.ts';
+import { type FeedRooms, feedRoutes } from './changes.ts';
 import { introspectionEndpoint, revocationEndpoint, tokenEndpoint } from './oauth.ts';
 import { readiness } from './readiness.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
 
-export interface House extends ResourceRooms, AdminHouse {
+export interface House extends ResourceRooms, AdminHouse, FeedRooms {
   readonly store: Store;
   readonly access: AccessCache;
   readonly grant: GrantToken;
@@ -45,6 +46,7 @@ function ownRoutes(house: House): Route[] {
   };
   return [
     ...resourceRoutes(house),
+    ...feedRoutes(house),
     ...adminRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },

@@ -36,6 +36,8 @@ export type LogRecord =
   | { readonly event: 'checkpoint'; readonly line: string }
   /** A place outside of the database could not be told how far the logs are. */
   | { readonly event: 'checkpoint_failed'; readonly cause: string }
+  /** A receiver said that it is gone; something could not be told to one for a day. */
+  | { readonly event: 'webhook_disabled' | 'webhook_given_up'; readonly webhook_id: string }
   /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /** Entries of the log of the installation that wait because nothing can be written, and those that are lost. */
@@ -59,6 +61,8 @@ export interface Log {
 const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   fault: 'error',
   process_ended: 'warn',
+  webhook_disabled: 'warn',
+  webhook_given_up: 'warn',
   overloaded: 'warn',
   entries_waiting: 'warn',
   checkpoint_failed: 'error',

@@ -17,30 +17,51 @@ export interface Answered {
 /** `unconnected`: nobody took the call, so another address may be tried. `broken`: everything else that went wrong. */
 export type Exchanged = Answered | { readonly kind: 'unconnected' } | { readonly kind: 'broken' };
 
+/** What is sent, and how much of the answer is read. */
+export interface Asking {
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly answerBytesMax: number;
+  /** A body that is longer, late, cut short or encoded is of no interest: its status counts. Else it is broken. */
+  readonly isStatusEnough: boolean;
+}
+
 export interface ExchangeOptions {
   /** Certificate authorities in PEM, in place of the runtime's own. */
   readonly ca?: string;
 }
 
 /**
- * One GET at one address. Ends with `signal` at the latest, and never rejects. An address that has not taken the call
- * after `connectMs` is `unconnected`.
+ * One request at one address. Ends with `signal` at the latest, and never rejects. An address that has not taken the call
+ * after `connectMs` is `unconnected`. It is a GET of JSON unless told otherwise.
  */
 export type Exchange = (
   target: Target & { readonly headers?: Readonly<Record<string, string>> },
   address: CheckedAddress,
   signal: AbortSignal,
-  connectMs?: number,
+  how?: How,
 ) => Promise<Exchanged>;
+
+export interface How {
+  readonly connectMs?: number | undefined;
+  readonly asking?: Asking | undefined;
+}
 
 const BROKEN = { kind: 'broken' } as const;
 const UNCONNECTED = { kind: 'unconnected' } as const;
 
 /** An answer that is encoded all the same is refused and never inflated: what it would grow to is not ours to find out. */
 const HEADERS = {
-  Accept: 'application/json',
   'Accept-Encoding': 'identity',
   'User-Agent': 'authrealm',
+};
+
+const GET_JSON: Asking = {
+  method: 'GET',
+  headers: { Accept: 'application/json' },
+  answerBytesMax: LIMITS.outboundBytesMax,
+  isStatusEnough: false,
 };
 
 /**
@@ -48,18 +69,21 @@ const HEADERS = {
  * each exchange and kept for none, so no session is resumed whose certificate was checked against another name.
  */
 export function openExchange({ ca }: ExchangeOptions = {}): Exchange {
-  return async (target, address, signal, connectMs) => {
+  return async (target, address, signal, { connectMs, asking = GET_JSON } = {}) => {
     if (signal.aborted) return BROKEN;
+    const { method, body } = asking;
+    const length = body ? { 'Content-Length': String(body.length) } : {};
     const wanted = {
+      method,
       host: address,
       port: target.port,
       path: target.path,
-      headers: { ...target.headers, Host: target.authority, ...HEADERS },
+      headers: { ...target.headers, Host: target.authority, ...HEADERS, ...asking.headers, ...length },
       agent: false as const,
     };
     const ask = () =>
       target.isTls ? askTls({ ...wanted, ...identity(target), ...(ca && { ca }) }) : askPlain(wanted);
-    return settle(ask, signal, connectMs);
+    return settle(ask, asking, signal, connectMs);
   };
 }
 
@@ -78,9 +102,15 @@ function identity({ host }: Target) {
   };
 }
 
-function settle(ask: () => ClientRequest, signal: AbortSignal, connectMs?: number): Promise<Exchanged> {
+function settle(
+  ask: () => ClientRequest,
+  asking: Asking,
+  signal: AbortSignal,
+  connectMs?: number,
+): Promise<Exchanged> {
   const { promise, resolve } = Promise.withResolvers<Exchanged>();
   const request = ask();
+  let broken: Exchanged = BROKEN;
   const hangUp = connectMs === undefined ? undefined : setTimeout(() => end(UNCONNECTED), connectMs);
   const end = (result: Exchanged): void => {
     clearTimeout(hangUp);
@@ -88,41 +118,52 @@ function settle(ask: () => ClientRequest, signal: AbortSignal, connectMs?: numbe
     resolve(result);
     request.destroy();
   };
-  const giveUp = (): void => end(BROKEN);
+  const giveUp = (): void => end(broken);
   signal.addEventListener('abort', giveUp);
   request.on('error', (error: NodeJS.ErrnoException) =>
-    end(error.syscall === 'connect' ? UNCONNECTED : BROKEN),
+    end(error.syscall === 'connect' ? UNCONNECTED : broken),
   );
   request.on('socket', (socket) => socket.once('connect', () => clearTimeout(hangUp)));
   // A switch of protocols ends the request without an error.
   request.on('close', giveUp);
   // Interim answers may come without end, and are part of no body.
   request.on('information', () => {
-    if ((request.socket?.bytesRead ?? 0) > LIMITS.outboundBytesMax) giveUp();
+    if ((request.socket?.bytesRead ?? 0) > asking.answerBytesMax) giveUp();
   });
   request.on('response', (message: IncomingMessage) => {
     request.off('close', giveUp);
-    take(message, end);
+    if (asking.isStatusEnough) broken = answeredBy(message);
+    take(message, asking.answerBytesMax, broken, end);
   });
-  request.end();
+  request.end(asking.body);
   return promise;
 }
 
-/** Collects the body up to its bound; what is longer, cut short or encoded is broken. */
-function take(message: IncomingMessage, end: (result: Exchanged) => void): void {
+/** An answer whose body nobody wants to know. */
+function answeredBy({ statusCode: status = 0, headers }: IncomingMessage): Answered {
+  return { kind: 'answered', status, type: headers['content-type'] ?? '', body: new Uint8Array() };
+}
+
+/** Collects the body up to its bound; what is longer, cut short or encoded is broken, whatever that comes to. */
+function take(
+  message: IncomingMessage,
+  bytesMax: number,
+  broken: Exchanged,
+  end: (result: Exchanged) => void,
+): void {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   message.on('data', (chunk: Uint8Array) => {
     bytes += chunk.length;
-    if (bytes > LIMITS.outboundBytesMax) end(BROKEN);
+    if (bytes > bytesMax) end(broken);
     else chunks.push(chunk);
   });
   message.on('end', () => {
     const { statusCode: status = 0, headers } = message;
     const isPlain = (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
     const type = headers['content-type'] ?? '';
-    end(isPlain ? { kind: 'answered', status, type, body: Buffer.concat(chunks) } : BROKEN);
+    end(isPlain ? { kind: 'answered', status, type, body: Buffer.concat(chunks) } : broken);
   });
   // Comes after `end`, or alone where the body was cut short.
-  message.on('close', () => end(BROKEN));
+  message.on('close', () => end(broken));
 }

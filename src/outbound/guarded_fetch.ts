@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
-import type { Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
+import type { Asking, Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -37,17 +37,42 @@ const UNREACHABLE = { kind: 'unreachable' } as const;
 const NOT_JSON = { kind: 'not_json' } as const;
 
 export function openGuardedFetch(options: GuardedFetchOptions = {}): GuardedFetch {
-  const { resolve = resolveBySystem, exchange = whenAsked(options) } = options;
+  const exchange = openGuardedExchange(options);
   return async (url, hear, headers = {}) => {
+    const exchanged = await exchange(url, { msMax: LIMITS.outboundMsMax, headers, ...(hear && { hear }) });
+    return exchanged ? read(exchanged) : UNREACHABLE;
+  };
+}
+
+interface Terms {
+  readonly msMax: number;
+  /** Ends it earlier. */
+  readonly signal?: AbortSignal;
+  readonly hear?: (resolving: Promise<unknown>) => void;
+  readonly asking?: Asking;
+  /** More of what is sent along. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * One request to a URL that a stranger named: its name is resolved once, every address of it is judged, and what was judged
+ * is dialled. Undefined where the rules let nobody go.
+ */
+export function openGuardedExchange(options: GuardedFetchOptions) {
+  const { resolve = resolveBySystem, exchange = whenAsked(options) } = options;
+  return async (
+    url: string,
+    { msMax, signal, hear, asking, headers = {} }: Terms,
+  ): Promise<Exchanged | undefined> => {
     const target = readTarget(url, options);
-    if (target === undefined) return UNREACHABLE;
-    const deadline = openDeadline(LIMITS.outboundMsMax);
+    if (target === undefined) return undefined;
+    const deadline = openDeadline(msMax, signal);
     try {
       const resolving = addressesOf(target, resolve);
       hear?.(resolving);
       // A resolver cannot be told to stop; it is no longer waited for.
       const addresses = await Promise.race([resolving, nothingAfter(deadline.signal)]);
-      return read(await dial(exchange, { ...target, headers }, addresses, deadline));
+      return await dial({ exchange, target: { ...target, headers }, asking }, addresses, deadline);
     } finally {
       deadline.clear();
     }
@@ -70,19 +95,32 @@ interface Deadline {
   clear(): void;
 }
 
-function openDeadline(ms: number): Deadline {
+function openDeadline(ms: number, earlier?: AbortSignal): Deadline {
   const end = new AbortController();
   const endsAt = performance.now() + ms;
-  const timer = setTimeout(() => end.abort(), ms);
+  const abort = (): void => end.abort();
+  const timer = setTimeout(abort, ms);
+  earlier?.addEventListener('abort', abort, { once: true });
+  if (earlier?.aborted) abort();
   return {
     signal: end.signal,
     leftMs: () => endsAt - performance.now(),
-    clear: () => clearTimeout(timer),
+    clear() {
+      clearTimeout(timer);
+      earlier?.removeEventListener('abort', abort);
+    },
   };
 }
 
 function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
+  if (signal.aborted) return Promise.resolve([]);
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve([]), { once: true }));
+}
+
+interface Call {
+  readonly exchange: Exchange;
+  readonly target: Parameters<Exchange>[0];
+  readonly asking: Asking | undefined;
 }
 
 /**
@@ -90,14 +128,14 @@ function nothingAfter(signal: AbortSignal): Promise<readonly CheckedAddress[]> {
  * another follows: a host may be reachable by one family alone (RFC 8305, 1).
  */
 async function dial(
-  exchange: Exchange,
-  target: Parameters<Exchange>[0],
+  { exchange, target, asking }: Call,
   addresses: readonly CheckedAddress[],
   { signal, leftMs }: Deadline,
 ): Promise<Exchanged> {
   for (const [place, address] of addresses.entries()) {
     const isLast = place === addresses.length - 1;
-    const exchanged = await exchange(target, address, signal, isLast ? undefined : leftMs() / 2);
+    const connectMs = isLast ? undefined : leftMs() / 2;
+    const exchanged = await exchange(target, address, signal, { connectMs, asking });
     if (exchanged.kind !== 'unconnected') return exchanged;
   }
   return { kind: 'unconnected' };

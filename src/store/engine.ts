@@ -3,6 +3,8 @@ import type { Eraser, LogStore, Scrubbed, Scrubbing } from '../audit/port.ts';
 import type { Inspection } from '../directory/inspection.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
+import type { FeedStore } from '../feed/port.ts';
+import type { WebhookStore } from '../webhooks/port.ts';
 import type { AskReader } from './lists.ts';
 
 /** An open database: a port for each of those who use it. */
@@ -19,6 +21,8 @@ export interface Engine {
    * as far as this role may.
    */
   scrub(texts: readonly string[], how: Scrubbing): Promise<Scrubbed>;
+  readonly feed: FeedStore;
+  readonly webhooks: WebhookStore;
   /** What only a database inside this process needs and can; undefined for one that others run. */
   readonly embedded: Embedded | undefined;
   close(): MaybePromise<void>;

@@ -1,14 +1,33 @@
-import type { LeaseStore } from '../directory/leases.ts';
+import type { HeldLease, LeaseStore } from '../directory/leases.ts';
 import type { Transactions } from './transactions.ts';
-import { run } from './work.ts';
+import { all, type Long, run, type Work } from './work.ts';
 
 const TAKE = `insert into lease (name, holder, until) values (?, ?, ?)
   on conflict (name) do update set holder = excluded.holder, until = excluded.until
   where lease.holder = excluded.holder or lease.until <= ?`;
 const GIVE_BACK = 'delete from lease where name = ? and holder = ?';
+const ALL = 'select name, holder, until from lease order by name';
+const INSERT = 'insert into lease (name, holder, until) values (?, ?, ?) on conflict do nothing';
+const REPLACE = 'update lease set holder = ?, until = ? where name = ? and holder = ? and until = ?';
+const RENEW = 'update lease set until = ? where name = ? and holder = ?';
+/** That a lease is still of this holder; with a claim behind it, until the transaction ends. */
+export const IS_HELD = 'select 1 from lease where name = ? and holder = ?';
+
+interface LeaseRow {
+  readonly name: string;
+  readonly holder: string;
+  readonly until: Long;
+}
 
 /** Leases as rows: whoever writes the row has it. */
-export function openLeases({ write }: Transactions): LeaseStore {
+export function openLeases({ read, write }: Transactions): LeaseStore {
+  function* replace({ name, holder, until }: HeldLease, seen: HeldLease | undefined): Work<boolean> {
+    const count = seen
+      ? yield* run(REPLACE, holder, until, name, seen.holder, seen.until)
+      : yield* run(INSERT, name, holder, until);
+    return count === 1;
+  }
+
   return {
     take: ({ name, holder, now, until }) =>
       write([], function* () {
@@ -19,8 +38,26 @@ export function openLeases({ write }: Transactions): LeaseStore {
       write([], function* () {
         return { value: undefined, keep: (yield* run(GIVE_BACK, name, holder)) === 1 };
       }),
+    held: () =>
+      read(function* () {
+        const rows = yield* all<LeaseRow>(ALL);
+        return rows.map(({ name, holder, until }): HeldLease => ({ name, holder, until: Number(until) }));
+      }),
+    replace: (lease, seen) =>
+      write([], function* () {
+        const value = yield* replace(lease, seen);
+        return { value, keep: value };
+      }),
+    renew: (holder, names, until) =>
+      write([], function* () {
+        const renewed: string[] = [];
+        for (const name of [...names].sort()) {
+          if ((yield* run(RENEW, until, name, holder)) === 1) renewed.push(name);
+        }
+        return { value: renewed, keep: renewed.length > 0 };
+      }),
   };
 }
 
 /** Every text about leases. */
-export const LEASE_TEXTS: readonly string[] = [TAKE, GIVE_BACK];
+export const LEASE_TEXTS: readonly string[] = [TAKE, GIVE_BACK, ALL, INSERT, REPLACE, RENEW, IS_HELD];

@@ -136,7 +136,7 @@ async function realmsFor(
 }
 
 const isOfRealms = ({ path, scopes }: Operation) =>
-  scopes !== undefined && path.includes('/authentication-realms');
+  scopes !== undefined && /\/(?:authentication-realms|changes)/.test(path);
 
 /** The realm that a request names. */
 function realmOf({ path }: Operation, sent: Sent): string | undefined {

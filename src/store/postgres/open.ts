@@ -1,11 +1,13 @@
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
 import type { Engine } from '../engine.ts';
+import { openFeedStore } from '../feed.ts';
 import { openLeases } from '../leases.ts';
 import { openLog } from '../log.ts';
 import { openLogStore } from '../log_reading.ts';
 import type { MigrateMode, Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
+import { openWebhookStore } from '../webhooks.ts';
 import type { PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { POSTGRES } from './dialect.ts';
@@ -66,6 +68,8 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     log: openLogStore(transactions, log),
     leases: openLeases(transactions),
     scrub: () => scrub(address),
+    feed: openFeedStore(transactions),
+    webhooks: openWebhookStore(transactions, POSTGRES),
     embedded: undefined,
     close: async (): Promise<void> => {
       await Promise.all(Object.values(pools).map((pool) => pool.close()));

@@ -5,11 +5,13 @@ import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openAccess } from '../access.ts';
 import type { EmbeddedEngine } from '../engine.ts';
+import { openFeedStore } from '../feed.ts';
 import { openLeases } from '../leases.ts';
 import { openLog } from '../log.ts';
 import { openLogStore } from '../log_reading.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
+import { openWebhookStore } from '../webhooks.ts';
 import { connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
 import { SQLITE } from './dialect.ts';
@@ -116,6 +118,8 @@ function engineOver(db: Database): EmbeddedEngine {
     log: openLogStore(transactions, log),
     leases: openLeases(transactions),
     scrub: (texts, how) => scrub(db, snapshot, texts, how),
+    feed: openFeedStore(transactions),
+    webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
       listBeside: openSqliteLists(db, snapshot).beside,
       copyTo: (path) =>

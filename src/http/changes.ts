@@ -1,0 +1,169 @@
+import type { Store } from '../directory/store.ts';
+import { type Complaint, Fault } from '../domain/fault.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { mayTouch, type Principal } from '../domain/principal.ts';
+import type { Resource } from '../domain/resource.ts';
+import { cursorAt } from '../feed/cursor.ts';
+import type { WriteEvents } from '../feed/event.ts';
+import type { FeedStore, RealmHead } from '../feed/port.ts';
+import { type Place, placeOf, readFeed } from '../feed/reading.ts';
+import { authenticate } from './bearer.ts';
+import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { FollowChanges } from './change_streams.ts';
+import { permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { instant } from './present.ts';
+import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
+import type { Route } from './router.ts';
+
+/** What the paths of the feed are built from. */
+export interface FeedRooms extends Pick<Rooms, 'tokens' | 'limits' | 'baseUrl'> {
+  readonly store: Pick<Store, 'changes'>;
+  readonly feed: FeedStore;
+  readonly writeEvents: WriteEvents;
+  readonly followChanges: FollowChanges;
+}
+
+export const FEED_SCOPE = 'changes:read';
+export const FEED_PATTERN = '/v2/authentication-realms/:realm_id/changes';
+export const HEADS_PATTERN = '/v2/changes';
+export const STREAM_TYPE = 'text/event-stream';
+
+const NOT_FOUND = faultReply('not_found');
+
+/** The change feed: the changes of a realm as pages or as a stream, and how far all realms are. */
+export function feedRoutes(rooms: FeedRooms): Route[] {
+  const entrance = [authenticate(rooms.tokens, rooms.limits), permit(FEED_SCOPE)];
+  return [
+    { pattern: FEED_PATTERN, answers: { GET: walk([...entrance, locateRealm, changes(rooms)]) } },
+    { pattern: HEADS_PATTERN, answers: { GET: walk([...entrance, heads(rooms)]) } },
+  ];
+}
+
+/** A malformed ID and a realm outside the principal's list are absence. */
+const locateRealm: Stage = (call) => {
+  const realm = parseUuid(call.params.realm_id ?? '');
+  if (realm === undefined || !mayTouch(call.principal as Principal, realm)) return NOT_FOUND;
+  call.key = [realm];
+  return undefined;
+};
+
+/** Whether a token may read the records of a resource; events about them then carry their state. */
+export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {
+  return ({ scope }) => scopes.has(`${scope}:read`);
+}
+
+/** A page of changes (400 for a cursor that is none of this realm, 410 for one whose place is gone), or a stream of them. */
+function changes(rooms: FeedRooms): Answer {
+  const { store, writeEvents, followChanges, baseUrl } = rooms;
+  return async (call) => {
+    const realm = call.key?.[0] as Uuid;
+    const { after, limit } = readFeedQuery(call.request.url);
+    const isStream = acceptsStream(call.request);
+    const resumed = isStream ? call.request.headers.get('last-event-id') : '';
+    const place = placeNamed(realm, after, resumed || undefined);
+    const page = await readFeed(store, realm, place, limit);
+    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'gone') return cursorGoneReply(page.oldest);
+    if (isStream) return followChanges(call, realm, place);
+    const told = page.told.map(({ change }) => change);
+    const events = await writeEvents(told, readableBy(call.principal as Principal));
+    // Where nothing is told, a cursor was given: a realm has a change at least.
+    const cursor = page.told.at(-1)?.cursor ?? (after as string);
+    const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
+    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
+  };
+}
+
+/** The place that the query names, or the last event that a stream has told. Throws Fault `query_invalid`. */
+function placeNamed(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
+  const place = placeOf(resumed ?? after, realm);
+  if (place === undefined) throw cursorInvalid(resumed === undefined ? 'after' : 'Last-Event-ID');
+  return place;
+}
+
+function cursorInvalid(parameter: string): Fault {
+  const rule = 'must be a cursor of this realm, as the feed gave it';
+  return new Fault('query_invalid', [{ field: parameter, rule }]);
+}
+
+/** HEAD is answered as of a page: it would wait for the end of a stream. */
+function acceptsStream({ method, headers }: Request): boolean {
+  const accepted = (headers.get('accept') ?? '').split(',');
+  return (
+    method === 'GET' && accepted.some((type) => type.split(';')[0]?.trim().toLowerCase() === STREAM_TYPE)
+  );
+}
+
+/** How far the realms are that a token may read, in the order of their identifiers. */
+function heads({ feed, baseUrl }: FeedRooms): Answer {
+  return async (call) => {
+    const { after: text, limit } = readFeedQuery(call.request.url);
+    const after = text === undefined ? undefined : parseUuid(text);
+    if (text !== undefined && after === undefined) {
+      throw new Fault('query_invalid', [{ field: 'after', rule: 'must be the ID of a realm' }]);
+    }
+    const found = await feed.heads(after, limit + 1, realmsOf(call.principal as Principal, after));
+    const told = found.slice(0, limit);
+    const hasMore = found.length > limit;
+    const next = hasMore ? `${baseUrl}/v2/changes?after=${told.at(-1)?.realm}&limit=${limit}` : null;
+    return feedReply(
+      call,
+      told.map((head) => headText(head, baseUrl)),
+      { has_more: hasMore },
+      next,
+    );
+  };
+}
+
+/** The realms of a token behind `after`, in their order; undefined for all there are. One more than a page tells of more. */
+function realmsOf({ realms }: Principal, after: Uuid | undefined): readonly Uuid[] | undefined {
+  if (realms === '*') return undefined;
+  return [...realms].filter((realm) => after === undefined || realm > after).sort();
+}
+
+function headText(head: RealmHead, baseUrl: string): string {
+  const cursor = cursorAt('behind', head);
+  const links = { changes: urlAt(baseUrl, head.realm, cursor) };
+  return JSON.stringify({ realm_id: head.realm, cursor, time: instant(head.at), links });
+}
+
+/** Where the changes behind a cursor are. */
+function urlAt(baseUrl: string, realm: Uuid, cursor: string): string {
+  return `${baseUrl}/v2/authentication-realms/${realm}/changes?after=${cursor}`;
+}
+
+function feedReply(call: Call, items: readonly string[], meta: object, next: string | null): Reply {
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': JSON_TYPE,
+      'Cache-Control': RECORD_CACHING,
+      Vary: 'Accept',
+      [REQUEST_ID]: call.requestId,
+    },
+    body: `{"data":[${items.join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify({ next })}}`,
+  };
+}
+
+interface FeedQuery {
+  readonly after: string | undefined;
+  readonly limit: number;
+}
+
+/** Reads `after` and `limit`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
+function readFeedQuery(url: string): FeedQuery {
+  const start = url.indexOf('?') + 1;
+  const said = new URLSearchParams(start === 0 ? '' : url.slice(start).split('#')[0]);
+  const complaints: Complaint[] = [];
+  for (const name of ['after', 'limit']) {
+    if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });
+  }
+  const text = said.get('limit') ?? String(LIMITS.pageRecordsMax);
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > LIMITS.pageRecordsMax) {
+    complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
+  }
+  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  return { after: said.get('after') ?? undefined, limit };
+}

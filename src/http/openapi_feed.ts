@@ -1,0 +1,215 @@
+import { z } from 'zod';
+import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
+import type { FaultCode } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { cursorAt } from '../feed/cursor.ts';
+import { FEED_PATTERN, FEED_SCOPE, HEADS_PATTERN, STREAM_TYPE } from './changes.ts';
+import type { Writing } from './openapi_operations.ts';
+import { ALWAYS, fixedHeader, HEADERS, OURS } from './openapi_responses.ts';
+import { identifier, instant, link } from './openapi_schemas.ts';
+import { JSON_TYPE } from './reply.ts';
+
+const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
+const AT = {
+  realm: REALM,
+  seq: 42,
+  revision: '17a4c09be25d6f83' as Parameters<typeof cursorAt>[1]['revision'],
+};
+const CURSOR = cursorAt('behind', AT);
+
+const cursor = z
+  .string()
+  .regex(/^[\w-]{38}$/)
+  .meta({ description: 'A place in the feed of one realm. What is in it may change: keep it as it is.' });
+
+const event = z
+  .strictObject({
+    specversion: z.literal('1.0'),
+    id: z.string().meta({ description: 'Unlike that of any other event of the same source.' }),
+    source: link.meta({ description: 'The address of the realm.' }),
+    type: z.string().meta({
+      description: 'What happened: the name of the resource and `created`, `updated` or `deleted`.',
+    }),
+    subject: z
+      .string()
+      .meta({ description: 'The record: what stands behind the source in its address; a realm by its ID.' }),
+    time: instant,
+    datacontenttype: z.literal(JSON_TYPE),
+    sequence: z
+      .string()
+      .regex(/^\d{15}$/)
+      .meta({
+        description: 'The place in the order of the realm, without gaps (CloudEvents extension `sequence`).',
+      }),
+    data: z.strictObject({
+      realm_id: identifier,
+      user_id: identifier
+        .nullable()
+        .meta({ description: 'The user above the record, or the record itself where it is one.' }),
+      record_id: identifier,
+      revision: z.string().meta({ description: 'Of the record, as this write left it.' }),
+      members: z.array(z.string()).meta({ description: 'Which members an update wrote.' }),
+      client_id: z.string().meta({ description: 'Who wrote it.' }),
+      request_id: z.string().nullable(),
+      record: z.looseObject({}).nullable().optional().meta({
+        description:
+          'The record as a GET answers it now, null where it is gone. Absent where the token may not read its kind.',
+      }),
+    }),
+  })
+  .meta({
+    id: 'Event',
+    description: 'A change (CloudEvents 1.0). It holds no value of its record but in `record`.',
+  });
+
+const ASKED: readonly FaultCode[] = [
+  'query_invalid',
+  'unauthenticated',
+  'insufficient_scope',
+  'rate_limited',
+  'internal',
+  'overloaded',
+  'unavailable',
+];
+
+/** The change feed, in the document. */
+export function feedPaths(baseUrl: string, { faults, examples }: Writing): ZodOpenApiPathsObject {
+  const caching = { ...ALWAYS, 'Cache-Control': HEADERS.cacheControl, Vary: varies };
+  const common = { ...OURS, tags: ['changes'], security: [{ client_credentials: [FEED_SCOPE] }] };
+  const changes: ZodOpenApiOperationObject = {
+    ...common,
+    operationId: 'list-changes',
+    summary:
+      'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
+    requestParams: {
+      path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
+      query: z.object({ after: afterCursor, limit: pageLimit }),
+      header: z.object({ 'Last-Event-ID': lastEvent }),
+    },
+    responses: {
+      '200': {
+        description:
+          'The next changes, and where to go on. A stream says each with its cursor as `id`, and why it ended.',
+        headers: z.object(caching),
+        content: {
+          [JSON_TYPE]: {
+            schema: pageOf(event, { cursor, has_more: z.boolean() }, link.nullable()),
+            example: pageExample(baseUrl, examples),
+          },
+          [STREAM_TYPE]: { schema: z.string(), example: streamExample(baseUrl) },
+        },
+      },
+      ...faults(...ASKED, 'not_found', 'cursor_gone'),
+    },
+  };
+  const heads: ZodOpenApiOperationObject = {
+    ...common,
+    operationId: 'list-change-heads',
+    summary: 'The cursor behind the newest change of each realm that the token may read.',
+    requestParams: { query: z.object({ after: afterRealm, limit: pageLimit }) },
+    responses: {
+      '200': {
+        description: 'Realms in the order of their IDs.',
+        headers: z.object(caching),
+        content: {
+          [JSON_TYPE]: {
+            schema: pageOf(
+              z.strictObject({
+                realm_id: identifier,
+                cursor,
+                time: instant,
+                links: z.strictObject({ changes: link }),
+              }),
+              { has_more: z.boolean() },
+              link.nullable(),
+            ),
+            example: {
+              data: [
+                {
+                  realm_id: REALM,
+                  cursor: CURSOR,
+                  time: '2026-01-31T09:00:00.000Z',
+                  links: { changes: `${baseUrl}/v2/authentication-realms/${REALM}/changes?after=${CURSOR}` },
+                },
+              ],
+              meta: { has_more: false },
+              links: { next: null },
+            },
+          },
+        },
+      },
+      ...faults(...ASKED),
+    },
+  };
+  return {
+    [FEED_PATTERN.replace(/:(\w+)/g, '{$1}')]: { get: changes },
+    [HEADS_PATTERN]: { get: heads },
+  };
+}
+
+const varies = fixedHeader('A path has two forms.', 'Accept', 'vary');
+
+function parameter(schema: z.ZodType, description: string, example: string | number) {
+  return schema.optional().meta({ param: { ...OURS, description, example } });
+}
+
+const afterCursor = parameter(
+  cursor,
+  'The cursor behind which to go on. Without one, the oldest changes that are kept.',
+  CURSOR,
+);
+const lastEvent = parameter(cursor, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
+const afterRealm = parameter(identifier, 'The realm behind which to go on.', REALM);
+const pageLimit = parameter(
+  z.int().min(1).max(LIMITS.pageRecordsMax),
+  `How many, ${LIMITS.pageRecordsMax} unless given.`,
+  LIMITS.pageRecordsMax,
+);
+
+function pageOf(item: z.ZodType, meta: z.ZodRawShape, next: z.ZodType) {
+  return z.strictObject({
+    data: z.array(item).max(LIMITS.pageRecordsMax),
+    meta: z.strictObject(meta),
+    links: z.strictObject({ next }),
+  });
+}
+
+function eventExample(baseUrl: string): object {
+  const user = '019c1318-a400-7000-8000-000000000004';
+  return {
+    specversion: '1.0',
+    id: `${AT.seq}-${AT.revision}`,
+    source: `${baseUrl}/v2/authentication-realms/${REALM}`,
+    type: 'user-authentication-info.created',
+    subject: `user-authentication-info/${user}`,
+    time: '2026-01-31T09:00:00.000Z',
+    datacontenttype: JSON_TYPE,
+    sequence: '000000000000042',
+    data: {
+      realm_id: REALM,
+      user_id: user,
+      record_id: user,
+      revision: AT.revision,
+      members: [],
+      client_id: '019c1318-a400-7000-8000-000000000098',
+      request_id: '5f0c6d7e8a9b4c3d2e1f-1a',
+    },
+  };
+}
+
+function pageExample(baseUrl: string, examples: Writing['examples']): object {
+  const [, , , user] = RESOURCES;
+  const { data, ...rest } = eventExample(baseUrl) as { data: object };
+  const record = user ? { record: examples.record(user) } : {};
+  return {
+    data: [{ ...rest, data: { ...data, ...record } }],
+    meta: { cursor: CURSOR, has_more: false },
+    links: { next: null },
+  };
+}
+
+function streamExample(baseUrl: string): string {
+  const told = `id: ${CURSOR}\ndata: ${JSON.stringify(eventExample(baseUrl))}\n\n`;
+  return `: alive\n\n${told}event: end\ndata: {"reason":"token"}\n\n`;
+}

@@ -1,0 +1,46 @@
+import { LIMITS } from '../domain/limits.ts';
+import { familyOf } from './addresses.ts';
+import { type GuardedFetchOptions, openGuardedExchange } from './guarded_fetch.ts';
+import { readTarget, type TargetRules } from './target.ts';
+
+/** What became of a message: the status of the answer, or none came, and why is not told. */
+export type Posted =
+  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'unreachable' };
+
+export interface Message {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+/**
+ * Sends bytes to a URL that a stranger named, through the same guard as every other question to one: no redirect is followed,
+ * and what is read of the answer has a bound. Ends within `webhookMsMax` or with `signal`, and never rejects.
+ */
+export type GuardedPost = (url: string, message: Message, signal?: AbortSignal) => Promise<Posted>;
+
+export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost {
+  const exchange = openGuardedExchange(options);
+  return async (url, { headers, body }, signal) => {
+    const exchanged = await exchange(url, {
+      msMax: LIMITS.webhookMsMax,
+      ...(signal && { signal }),
+      asking: {
+        method: 'POST',
+        headers,
+        body,
+        answerBytesMax: LIMITS.webhookAnswerBytesMax,
+        isStatusEnough: true,
+      },
+    });
+    return exchanged?.kind === 'answered'
+      ? { kind: 'answered', status: exchanged.status }
+      : { kind: 'unreachable' };
+  };
+}
+
+/** Whether the rules let anybody go to a URL; what its name resolves to is judged each time. */
+export function isSendable(url: string, rules: TargetRules): boolean {
+  const target = readTarget(url, rules);
+  return target !== undefined && (familyOf(target.host) === 0 || target.isAllowed(target.host));
+}

@@ -1,0 +1,45 @@
+import { NIL_UUID, type Revision, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { FeedStore, RealmHead } from '../feed/port.ts';
+import type { Transactions } from './transactions.ts';
+import { all, type Long, type Work } from './work.ts';
+
+/** A clock that was claimed and never moved has no change at its place. The nil UUID has acts and no changes. */
+const SELECT = `select k.realm_id, c.seq, c.revision, c.at from realm_clock k
+  join change c on c.realm_id = k.realm_id and c.seq = k.seq`;
+const HEADS = `${SELECT} where k.realm_id > ? order by k.realm_id limit ?`;
+/** So many realms are looked for at once. */
+const TOGETHER = LIMITS.pageRecordsMax;
+const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})
+  order by k.realm_id limit ?`;
+
+interface HeadRow {
+  readonly realm_id: Uuid;
+  readonly seq: Long;
+  readonly revision: Revision;
+  readonly at: Long;
+}
+
+/** How far realms are. */
+export function openFeedStore({ read }: Pick<Transactions, 'read'>): FeedStore {
+  return { heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)) };
+}
+
+function* headsOf(after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
+  if (!only) return (yield* all<HeadRow>(HEADS, after, limit)).map(headOf);
+  const wanted = only.filter((realm) => realm > after).sort();
+  const found: RealmHead[] = [];
+  for (let start = 0; start < wanted.length && found.length < limit; start += TOGETHER) {
+    // The places that are left over name the first one again.
+    const places = Array.from({ length: TOGETHER }, (_, at) => wanted[start + at] ?? (wanted[start] as Uuid));
+    found.push(...(yield* all<HeadRow>(SOME_HEADS, ...places, limit - found.length)).map(headOf));
+  }
+  return found;
+}
+
+function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
+  return { realm: realm_id, seq: Number(seq), revision, at: Number(at) };
+}
+
+/** Every text about heads. */
+export const FEED_TEXTS: readonly string[] = [HEADS, SOME_HEADS];

@@ -1,0 +1,105 @@
+import type { Keyring } from './access/keyring.ts';
+import type { Tokens } from './access/token.ts';
+import type { Settings } from './config.ts';
+import type { Store } from './directory/store.ts';
+import type { Ambient } from './domain/id.ts';
+import { LIMITS } from './domain/limits.ts';
+import type { Resource } from './domain/resource.ts';
+import { RESOURCES } from './domain/resources.ts';
+import { type EventRooms, openEvents, type WriteEvents } from './feed/event.ts';
+import { openChangeStreams } from './http/change_streams.ts';
+import type { FeedRooms } from './http/changes.ts';
+import { type Presenter, presenterOf } from './http/present.ts';
+import { openLeases } from './leases.ts';
+import { type Log, traceOf } from './observe/log.ts';
+import { isSendable, openGuardedPost } from './outbound/guarded_post.ts';
+import { startRetention } from './retention.ts';
+import type { Engine } from './store/open.ts';
+import { startDispatcher } from './webhooks/dispatcher.ts';
+import { openSender } from './webhooks/sender.ts';
+import { changeWebhook } from './webhooks/targets.ts';
+
+/** Whether events may be sent to a URL, as far as its host need not be asked. */
+export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
+  return (url) => isSendable(url, { allowLoopback });
+}
+
+interface TellingRooms {
+  readonly settings: Settings;
+  readonly engine: Pick<Engine, 'records' | 'feed' | 'webhooks' | 'leases' | 'log'>;
+  readonly store: Store;
+  readonly keyring: Pick<Keyring, 'open'>;
+  readonly tokens: Tokens;
+  readonly log: Log;
+  readonly ambient: Ambient;
+  readonly baseUrl: string;
+  readonly installation: string;
+}
+
+/** What the paths of the feed need. `stop` ends what follows it, and what tells it. */
+export interface Telling extends Pick<FeedRooms, 'feed' | 'writeEvents' | 'followChanges'> {
+  stop(): Promise<void>;
+}
+
+/** Tells whoever follows the feed and every webhook target what changes, and removes what is too old, until it is stopped. */
+export function startTelling(rooms: TellingRooms): Telling {
+  const { engine, store, tokens, ambient } = rooms;
+  const { feed } = engine;
+  const writeEvents = eventsOf(rooms);
+  const streams = openChangeStreams({ store, feed, tokens, writeEvents, ambient });
+  const dispatcher = startWebhooks(rooms, writeEvents);
+  const retention = startRetention({
+    log: engine.log,
+    webhooks: engine.webhooks,
+    ambient,
+    days: rooms.settings.retentionDays,
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    onTrouble: troubleOf(rooms, 'retention'),
+  });
+  return {
+    feed,
+    writeEvents,
+    followChanges: streams.follow,
+    async stop() {
+      // Streams are requests that would not end by themselves.
+      await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
+    },
+  };
+}
+
+/** What is wrong with us, and not with the database or a receiver. */
+function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: unknown) => void {
+  return (error) => log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
+}
+
+function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents): { stop(): Promise<void> } {
+  const { settings, engine, keyring, log, ambient } = rooms;
+  const { webhooks: store } = engine;
+  const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
+  const asker = { actor: 'webhooks', address: undefined, requestId: undefined };
+  return startDispatcher({
+    store,
+    changes: engine.records.changes,
+    writeEvents,
+    send: openSender({ keyring, post, ambient }),
+    ambient,
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    async disable({ webhookId }) {
+      const rooms = { store, isAllowed: webhookRule(settings) };
+      await changeWebhook(rooms, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
+      log.write({ event: 'webhook_disabled', webhook_id: webhookId });
+    },
+    onGivenUp: (webhookId) => log.write({ event: 'webhook_given_up', webhook_id: webhookId }),
+    onTrouble: troubleOf(rooms, 'webhooks'),
+  });
+}
+
+/** Writes changes as events of this service: their records as a GET of it answers them. */
+function eventsOf({ store, baseUrl, installation }: TellingRooms): WriteEvents {
+  const presenters = new Map(
+    RESOURCES.map((resource) => [resource as Resource, presenterOf(resource, baseUrl, installation)]),
+  );
+  const present: EventRooms['present'] = (resource, record, key) =>
+    (presenters.get(resource) as Presenter)(record, key);
+  return openEvents({ store, baseUrl, present });
+}

@@ -1,0 +1,98 @@
+import { Fault } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Leases } from '../leases.ts';
+import type { TellerRooms } from './line.ts';
+import type { Webhook } from './port.ts';
+import { openTeller, type Teller } from './teller.ts';
+
+export interface DispatcherRooms extends TellerRooms {
+  readonly leases: Leases;
+}
+
+/** A lease is renewed so often within its term. */
+const RENEWALS_A_TERM = 4;
+/** How long what is being sent may take when the process stops. */
+const GRACE_MS = 2_000;
+
+/**
+ * Tells receivers what happens, from now until it is stopped. Of all processes over a database one at a time tells a receiver:
+ * the one that holds its lease.
+ */
+export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void> } {
+  const { store, leases, onTrouble } = rooms;
+  const tellers = new Map<string, Teller>();
+  const stopping = Promise.withResolvers<void>();
+  let isStopping = false;
+  let keptNames = '';
+  let keptAt = Number.NEGATIVE_INFINITY;
+
+  async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
+    const names = webhooks.map(leaseOf);
+    const isDue = performance.now() - keptAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
+    if (!isDue && names.join() === keptNames) return;
+    keptAt = performance.now();
+    keptNames = names.join();
+    await leases.keep(names);
+  }
+
+  async function endTellers(wanted: ReadonlySet<string>): Promise<void> {
+    for (const [webhookId, teller] of tellers) {
+      const isOurs = leases.holds(leaseName(webhookId)) && !teller.isOver();
+      if (wanted.has(webhookId) && isOurs) continue;
+      tellers.delete(webhookId);
+      // One that was disabled may end what it is at; one that another process has got may not.
+      await teller.stop(isOurs ? GRACE_MS : 0);
+    }
+  }
+
+  function tellerOf(webhook: Webhook): Teller {
+    const name = leaseOf(webhook);
+    const known = tellers.get(webhook.webhookId);
+    if (known) return known;
+    const term = { lease: { name, holder: leases.holder }, isHeld: () => leases.holds(name) };
+    const teller = openTeller(rooms, webhook, term);
+    tellers.set(webhook.webhookId, teller);
+    return teller;
+  }
+
+  async function round(): Promise<void> {
+    const webhooks = (await store.list()).filter(({ disabledAt }) => disabledAt === undefined);
+    if (webhooks.length === 0 && tellers.size === 0) return;
+    // A receiver that was disabled or deleted is told no more, before anything else is waited for.
+    await endTellers(new Set(webhooks.map(({ webhookId }) => webhookId)));
+    await keepLeases(webhooks);
+    const ours = webhooks.filter((webhook) => leases.holds(leaseOf(webhook)));
+    await Promise.all(ours.map((webhook) => tellerOf(webhook).look(webhook)));
+  }
+
+  async function run(): Promise<void> {
+    while (!isStopping) {
+      try {
+        await round();
+      } catch (error) {
+        // A database in trouble says so to every request.
+        if (!(error instanceof Fault)) onTrouble(error);
+      }
+      await Promise.race([Bun.sleep(LIMITS.webhookPollMs), stopping.promise]);
+    }
+    await Promise.all([...tellers.values()].map((teller) => teller.stop(GRACE_MS)));
+    await leases.release().catch(onTrouble);
+  }
+
+  const running = run();
+  return {
+    async stop() {
+      isStopping = true;
+      stopping.resolve();
+      await running;
+    },
+  };
+}
+
+function leaseOf({ webhookId }: Pick<Webhook, 'webhookId'>): string {
+  return leaseName(webhookId);
+}
+
+function leaseName(webhookId: string): string {
+  return `webhook ${webhookId}`;
+}

@@ -1,0 +1,139 @@
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { openLedger } from './ledger.ts';
+import type { Line, TellerRooms } from './line.ts';
+import type { Webhook } from './port.ts';
+import { sendAgain } from './redelivery.ts';
+import { tellRealm } from './telling.ts';
+
+/** Tells one receiver what it was not told yet: realm by realm in its order, some realms at once. */
+export interface Teller {
+  /** Looks for what there is to tell. The receiver may have been changed since. */
+  look(webhook: Webhook): Promise<void>;
+  /** Whether another process tells this receiver by now. */
+  isOver(): boolean;
+  /** Ends after `graceMs` at the latest; what is under way by then is broken off, and told again by whoever goes on. */
+  stop(graceMs: number): Promise<void>;
+}
+
+interface Term {
+  readonly lease: { readonly name: string; readonly holder: string };
+  readonly isHeld: () => boolean;
+}
+
+export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }: Term): Teller {
+  const { store, ambient, onTrouble } = rooms;
+  const { webhookId } = first;
+  const ledger = openLedger(store, webhookId, lease);
+  const ending = new AbortController();
+  const places = openPlaces(ambient.monotonic, onTrouble);
+  let webhook = first;
+  let isStopping = false;
+  const line: Line = {
+    rooms,
+    webhookId,
+    ledger,
+    signal: ending.signal,
+    webhook: () => webhook,
+    mayGoOn: (realm) =>
+      !isStopping &&
+      isHeld() &&
+      !ledger.isClosed() &&
+      webhook.disabledAt === undefined &&
+      (webhook.realms === '*' || webhook.realms.has(realm)),
+  };
+  const lookForRealms = openRealms(line, places);
+
+  async function lookForLetter(): Promise<void> {
+    if (places.isBusy()) return;
+    const [letter] = await store.waitingLetters(webhookId, 1);
+    if (letter && line.mayGoOn(letter.realm)) places.take('letter', sendAgain(line, letter), lookForRealms);
+  }
+
+  return {
+    async look(current) {
+      webhook = current;
+      await lookForLetter();
+      await lookForRealms();
+    },
+    isOver: () => ledger.isClosed(),
+    async stop(graceMs) {
+      isStopping = true;
+      await Promise.race([places.empty(), Bun.sleep(graceMs)]);
+      ending.abort();
+      await places.empty();
+      await Promise.race([
+        ledger.settled().catch(onTrouble),
+        Bun.sleep(graceMs + 2 * LIMITS.webhookSettleMs),
+      ]);
+      ledger.close();
+    },
+  };
+}
+
+/** Makes what looks for realms with something to tell, and tells them as far as there are places. */
+function openRealms(line: Line, places: Places): () => Promise<void> {
+  const { rooms, webhookId, ledger, webhook, mayGoOn } = line;
+  /** Realms whose progress is not written down yet: what is read about them is not right any more. */
+  const unsettled = new Set<Uuid>();
+  let after: Uuid | undefined;
+
+  function settle(realm: Uuid): void {
+    ledger
+      .settled()
+      .catch(rooms.onTrouble)
+      .finally(() => unsettled.delete(realm));
+  }
+
+  return async function look(): Promise<void> {
+    if (places.isBusy()) return;
+    const most = LIMITS.webhookRealmsAtOnceMax + unsettled.size;
+    const { realms } = webhook();
+    const found = await rooms.store.backlogs({ webhookId, realms }, after, rooms.ambient.now(), most);
+    // Goes round, so that no realm waits for those before it.
+    after = found.length < most ? undefined : found.at(-1)?.realm;
+    for (const backlog of found) {
+      const { realm } = backlog;
+      if (places.isBusy()) return;
+      if (unsettled.has(realm) || !mayGoOn(realm)) continue;
+      unsettled.add(realm);
+      const telling = tellRealm(line, backlog).finally(() => settle(realm));
+      places.take(realm, telling, look);
+    }
+  };
+}
+
+/** Trouble of ours would be there at once again. */
+const REST_MS = 5_000;
+
+/** How much is sent at once. */
+interface Places {
+  /** Whether there is none, or nothing is to be begun for now. */
+  isBusy(): boolean;
+  /** Counts a work by its name until it ends, and goes on by `next`, unless it was in trouble. */
+  take(name: string, work: Promise<void>, next: () => Promise<void>): void;
+  /** Resolves when nothing is under way. */
+  empty(): Promise<void>;
+}
+
+function openPlaces(monotonic: () => number, onTrouble: (error: unknown) => void): Places {
+  const running = new Map<string, Promise<void>>();
+  let restsUntil = 0;
+  const rest = (error: unknown): void => {
+    restsUntil = monotonic() + REST_MS;
+    onTrouble(error);
+  };
+  return {
+    isBusy: () => running.size >= LIMITS.webhookRealmsAtOnceMax || monotonic() < restsUntil,
+    take(name, work, next) {
+      const leave = () => running.delete(name);
+      const watched = work.finally(leave).then(() => {
+        next().catch(rest);
+      }, rest);
+      running.set(name, watched);
+    },
+    async empty() {
+      while (running.size > 0) await Promise.all(running.values());
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import type { SequencedChange } from '../domain/change.ts';
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { waitMsAfter } from './backoff.ts';
+import { isSome, type Line, sendSome } from './line.ts';
+import { type Portion, portionsOf } from './message.ts';
+import type { Backlog, Delivery } from './port.ts';
+
+/** A realm with more than so many pages lets others have its place. */
+const PAGES_A_TURN = 10;
+const GONE = 410;
+
+/** How far a realm is told, and how often what comes next was tried. */
+type Standing = Pick<Backlog, 'seq' | 'attempts'>;
+
+/** Tells a receiver the changes of a realm in their order, until there are no more for now, or one is not received. */
+export async function tellRealm(line: Line, { realm, seq, attempts }: Backlog): Promise<void> {
+  let standing: Standing = { seq, attempts };
+  for (let page = 0; page < PAGES_A_TURN; page += 1) {
+    const rows = await line.rooms.changes(realm, standing.seq, LIMITS.webhookEventsMax);
+    noteGap(line, standing.seq, rows[0]);
+    for (const portion of portionsOf(rows, line.webhook())) {
+      if (!(await tellPortion(line, realm, portion, standing))) return;
+      standing = { seq: portion.upTo, attempts: 0 };
+    }
+    if (rows.length < LIMITS.webhookEventsMax) return;
+  }
+}
+
+/** Answers whether the realm is told as far as the portion goes. */
+async function tellPortion(
+  line: Line,
+  realm: Uuid,
+  { changes, upTo }: Portion,
+  from: Standing,
+): Promise<boolean> {
+  let { seq, attempts } = from;
+  let left = changes;
+  while (isSome(left)) {
+    const delivery = await sendSome(line, left, attempts + 1);
+    if (!delivery) return false;
+    if (delivery.outcome !== 'delivered' && !(await isGivenUp(line, delivery, seq))) return false;
+    seq = delivery.lastSeq;
+    attempts = 0;
+    line.ledger.noteProgress({ realm, seq, attempts, nextAt: 0 });
+    left = left.filter((change) => change.seq > delivery.lastSeq);
+  }
+  if (upTo > seq) line.ledger.noteProgress({ realm, seq: upTo, attempts: 0, nextAt: 0 });
+  return true;
+}
+
+/** What comes of a failure: it is tried again later, or after very many times given up, so that the feed goes on. */
+async function isGivenUp(
+  { rooms, ledger, webhookId, webhook }: Line,
+  delivery: Delivery,
+  seq: number,
+): Promise<boolean> {
+  const { realm, firstSeq, lastSeq, attempt: attempts, status } = delivery;
+  const at = rooms.ambient.now();
+  if (attempts >= LIMITS.webhookAttemptsMax) {
+    ledger.noteLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
+    rooms.onGivenUp(webhookId);
+    return true;
+  }
+  ledger.noteProgress({ realm, seq, attempts, nextAt: at + waitMsAfter(attempts, Math.random()) });
+  if (status === GONE) await rooms.disable(webhook());
+  return false;
+}
+
+/** Changes that became too old before they were told: who is told nothing of them must be able to see it. */
+function noteGap({ rooms, ledger, webhookId }: Line, seq: number, next: SequencedChange | undefined): void {
+  if (!next || seq === 0 || next.seq === seq + 1) return;
+  const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
+  ledger.noteLetter({ ...lost, at: rooms.ambient.now(), redeliveredAt: undefined });
+  rooms.onGivenUp(webhookId);
+}
