@@ -155,7 +155,7 @@ function goneSince({ gone }: Told, { records }: Held): readonly Gone[] {
 }
 
 /** Each is looked for in every byte. */
-const GONE_MAX = 40;
+const GONE_MAX = 25;
 
 function drawn(gone: readonly Gone[], chance: () => number): readonly Gone[] {
   const tickets = gone.map((one) => ({ one, ticket: chance() }));

@@ -12,7 +12,7 @@ import { chanceOf, freshSeed } from './chance.ts';
 const { values: given } = parseArgs({
   options: {
     backups: { type: 'string', default: '20' },
-    users: { type: 'string', default: '20000' },
+    users: { type: 'string', default: '5000' },
     writers: { type: 'string', default: '16' },
     seed: { type: 'string' },
   },
