@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { constants, setPriority } from 'node:os';
 import type { Command } from 'commander';
 import { type Archiver, besideCommand, type Errand, runErrand } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -14,6 +15,8 @@ export function addArchiver(program: Command): void {
   program.command(ARCHIVER_COMMAND, { hidden: true }).action(async () => {
     const errand = await new Promise<Errand>((resolve) => process.once('message', resolve));
     process.once('disconnect', () => process.exit());
+    // A copy keeps the log of the database from being folded back, and should end; looking through may take its time.
+    if (errand.does === 'examine') setPriority(constants.priority.PRIORITY_LOW);
     process.send?.(outcomeOf(errand));
     process.disconnect?.();
   });
