@@ -93,10 +93,9 @@ async function catchUp(): Promise<string> {
 
 function judge(receiver: Receiver, first: number, count: number): void {
   const places = receiver.places(realm);
-  const firsts = [...new Set(places)];
-  const lost = Array.from({ length: count }, (_, at) => first + at).filter(
-    (place) => !new Set(firsts).has(place),
-  );
+  const told = new Set(places);
+  const firsts = [...told];
+  const lost = Array.from({ length: count }, (_, at) => first + at).filter((place) => !told.has(place));
   if (lost.length > 0) complaints.push(`${lost.length} changes were lost, the first at place ${lost[0]}`);
   const disordered = firsts.find((place, at) => at > 0 && place < (firsts[at - 1] as number));
   if (disordered !== undefined) complaints.push(`place ${disordered} came after a later one`);
