@@ -20,7 +20,7 @@ test('refused access is counted by client or address and reason, and logged when
   const service = await startService({ badTokenRate: 'off' });
   const planted = await plant(service.vault);
   const path = oidcPath(planted);
-  const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([OTHER]));
+  const { clientId, secret } = await service.client('oidc-profile-infos:read changes:read', new Set([OTHER]));
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
 
@@ -28,6 +28,7 @@ test('refused access is counted by client or address and reason, and logged when
   for (let count = 0; count < 3; count += 1) await service.get(path, 'a.b.c');
   for (let count = 0; count < 2; count += 1) await service.get(passwordPath(planted), token);
   for (let count = 0; count < 4; count += 1) await service.get(path, token);
+  await service.get(`/v2/authentication-realms/${planted.realm}/changes`, token);
   for (const wrong of ['x', 'y']) await service.grant({ ...form, client_secret: wrong });
   await service.grant({ ...form, client_id: 'nobody' });
   // None of these is refused access.
@@ -49,7 +50,8 @@ test('refused access is counted by client or address and reason, and logged when
       ['nobody', '127.0.0.1', 'no token', 1],
       ['nobody', '127.0.0.1', 'bad token', 3],
       [clientId, null, 'insufficient scope', 2],
-      [clientId, null, 'realm outside the list', 4],
+      // The last of them at the feed.
+      [clientId, null, 'realm outside the list', 5],
       ['nobody', '127.0.0.1', 'bad credentials', 3],
     ].sort(),
   );

@@ -2,16 +2,16 @@ import type { Store } from '../directory/store.ts';
 import { type Complaint, Fault } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { mayTouch, type Principal } from '../domain/principal.ts';
+import type { Principal } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
 import { cursorAt } from '../feed/cursor.ts';
 import type { WriteEvents } from '../feed/event.ts';
 import type { FeedStore, RealmHead } from '../feed/port.ts';
 import { type Place, placeOf, readFeed } from '../feed/reading.ts';
 import { authenticate } from './bearer.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import { type Answer, type Call, walk } from './call.ts';
 import type { FollowChanges } from './change_streams.ts';
-import { permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { locateBy, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
 import { instant } from './present.ts';
 import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 import type { Route } from './router.ts';
@@ -35,18 +35,10 @@ const NOT_FOUND = faultReply('not_found');
 export function feedRoutes(rooms: FeedRooms): Route[] {
   const entrance = [authenticate(rooms.tokens, rooms.limits), permit(FEED_SCOPE)];
   return [
-    { pattern: FEED_PATTERN, answers: { GET: walk([...entrance, locateRealm, changes(rooms)]) } },
+    { pattern: FEED_PATTERN, answers: { GET: walk([...entrance, locateBy(['realm_id']), changes(rooms)]) } },
     { pattern: HEADS_PATTERN, answers: { GET: walk([...entrance, heads(rooms)]) } },
   ];
 }
-
-/** A malformed ID and a realm outside the principal's list are absence. */
-const locateRealm: Stage = (call) => {
-  const realm = parseUuid(call.params.realm_id ?? '');
-  if (realm === undefined || !mayTouch(call.principal as Principal, realm)) return NOT_FOUND;
-  call.key = [realm];
-  return undefined;
-};
 
 /** Whether a token may read the records of a resource; events about them then carry their state. */
 export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {

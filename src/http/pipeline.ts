@@ -61,7 +61,11 @@ export function permit(scope: string): Stage {
 
 /** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
 export function locate(resource: Resource): Stage {
-  const names = paramNames(resource);
+  return locateBy(paramNames(resource));
+}
+
+/** The same by the names of the segments, that of the realm first. */
+export function locateBy(names: readonly string[]): Stage {
   return (call) => {
     const ids = idsOf(call, names);
     if (ids === undefined) return NOT_FOUND;
