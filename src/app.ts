@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openClientCredentials } from './access/client_credentials.ts';
 import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
 import { type ExternalIssuer, parseIssuers } from './access/issuers_file.ts';
@@ -320,8 +321,8 @@ function openAuthority(
   });
   const issuing = { issuer, lifetimeSeconds: settings.tokenLifetime, external };
   const tokens = openTokens(access, keyring, issuing, ambient);
-  const desk = openTokenDesk({ cache: access, tokens, store: engine.access, ambient });
-  return { access, tokens, desk };
+  const desk = openTokenDesk({ tokens, store: engine.access, ambient });
+  return { access, tokens, desk, authenticateClient: openClientCredentials(access, ambient) };
 }
 
 function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
@@ -357,11 +358,11 @@ export async function serve(
   let telling: Telling | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
-    const { access, tokens, desk } = openAuthority(issuing, baseUrl, log, ambient);
+    const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, ambient);
     metrics.add(accessMeasure(access.ageMs));
-    const grant = openGrants(access, tokens, ambient, granted);
+    const grant = openGrants(tokens, ambient, granted);
     telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
-    const rooms = { store, access, tokens, grant, desk, limits, directory, once, ambient, ...telling };
+    const rooms = { store, access, tokens, grant, ...asking, limits, directory, once, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return routesOf({ ...rooms, ...administered, ...said });
   };

@@ -60,6 +60,29 @@ describe('--client-rate', () => {
     expect(await statuses(3, () => service.grant(form))).toEqual([200, 200, 429]);
   });
 
+  test('what is too much of a client is not done: no token, none taken back, nothing told', async () => {
+    await started({ clientRate: '3/60' });
+    const { clientId, secret } = await service.client('oidc-profile-infos:read');
+    const own = { client_id: clientId, client_secret: secret };
+    const form = { ...own, grant_type: 'client_credentials' };
+    const granted = await service.grant(form);
+    const { access_token: token } = (await granted.json()) as { access_token: string };
+    const send = (what: string) => {
+      const body = new URLSearchParams({ ...own, token });
+      return fetch(`${service.url}/oauth/${what}`, { method: 'POST', body });
+    };
+    expect(await statuses(4, () => service.grant(form))).toEqual([200, 200, 429, 429]);
+    expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
+    service.ambient.advance(20_000);
+    expect(await (await send('introspect')).json()).toMatchObject({ active: true });
+    await service.server.stop();
+    const logged = await service.database.ask<{ action: string }>(
+      'select action from act where actor = ? order by seq',
+      clientId,
+    );
+    expect(logged.map(({ action }) => action)).toEqual(Array(3).fill('token.granted'));
+  });
+
   test('each of two processes lets half through', async () => {
     const { path, token } = await started({ clientRate: '6/60', processes: '2' });
     const all = await statuses(4, () => service.get(path, token));

@@ -21,18 +21,18 @@ export interface Credentials {
   readonly clientSecret: string | undefined;
 }
 
+export type AuthenticateClient = (sent: Credentials) => Promise<Client | GrantRefusal>;
+
 /** An unknown client, a wrong secret and a disabled client are one answer and the same work. */
-export async function authenticateClient(
-  { clientId, clientSecret }: Credentials,
-  cache: AccessCache,
-  ambient: Pick<Ambient, 'now'>,
-): Promise<Client | GrantRefusal> {
-  if (clientId === undefined || clientSecret === undefined) {
-    return refuse('invalid_client', 'client_id and client_secret are both needed');
-  }
-  const client = (await cache.fresh()).client(clientId);
-  if (!isSecretOf(client, clientSecret, ambient.now()) || !client) {
-    return refuse('invalid_client', 'the client is unknown, disabled, or its secret is another one');
-  }
-  return client;
+export function openClientCredentials(cache: AccessCache, ambient: Pick<Ambient, 'now'>): AuthenticateClient {
+  return async ({ clientId, clientSecret }) => {
+    if (clientId === undefined || clientSecret === undefined) {
+      return refuse('invalid_client', 'client_id and client_secret are both needed');
+    }
+    const client = (await cache.fresh()).client(clientId);
+    if (!isSecretOf(client, clientSecret, ambient.now()) || !client) {
+      return refuse('invalid_client', 'the client is unknown, disabled, or its secret is another one');
+    }
+    return client;
+  };
 }

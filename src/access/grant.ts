@@ -1,41 +1,35 @@
 import { type Act, actOf, type Occasion } from '../domain/act.ts';
 import type { Ambient } from '../domain/id.ts';
 import { parseScopes, type Scopes } from '../domain/principal.ts';
-import { authenticateClient, type Credentials, type GrantRefusal, refuse } from './client_credentials.ts';
+import { type GrantRefusal, refuse } from './client_credentials.ts';
 import type { Client } from './port.ts';
-import type { AccessCache } from './table.ts';
 import type { MintedToken, Tokens } from './token.ts';
 import type { Whence } from './token_desk.ts';
-
-/** What a caller of the token endpoint sent, as it sent it. */
-export interface GrantRequest extends Credentials {
-  readonly grantType: string | undefined;
-  readonly scope: string | undefined;
-}
 
 export type GrantAnswer =
   | { readonly kind: 'granted'; readonly minted: MintedToken; readonly scopes: Scopes }
   | GrantRefusal;
 
-export type GrantToken = (request: GrantRequest, from: Whence) => Promise<GrantAnswer>;
+/** Grants what the scope asks for, as the client sent it. */
+export type GrantToken = (client: Client, scope: string | undefined, from: Whence) => Promise<GrantAnswer>;
+
+/** Whether this type of grant is offered, whoever asks: the client credentials grant (RFC 6749, 4.4) alone. */
+export function refusalOfType(grantType: string | undefined): GrantRefusal | undefined {
+  if (grantType === undefined) return refuse('invalid_request', 'grant_type is missing');
+  if (grantType === 'client_credentials') return undefined;
+  return refuse('unsupported_grant_type', 'the only grant_type is client_credentials');
+}
 
 /**
  * The client credentials grant (RFC 6749, 4.4), the only one offered: RFC 9700, 2.1.2 closes the implicit one. A token is
  * given out once `note` has taken down that it is.
  */
 export function openGrants(
-  cache: AccessCache,
-  tokens: Tokens,
-  ambient: Ambient,
+  tokens: Pick<Tokens, 'mint'>,
+  ambient: Pick<Ambient, 'now'>,
   note: (granted: Act) => Promise<void>,
 ): GrantToken {
-  return async ({ grantType, scope, ...credentials }, from) => {
-    if (grantType === undefined) return refuse('invalid_request', 'grant_type is missing');
-    if (grantType !== 'client_credentials') {
-      return refuse('unsupported_grant_type', 'the only grant_type is client_credentials');
-    }
-    const client = await authenticateClient(credentials, cache, ambient);
-    if ('kind' in client) return client;
+  return async (client, scope, from) => {
     const scopes = narrowed(client.scopes, scope);
     if (!scopes) return refuse('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);

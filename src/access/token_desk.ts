@@ -1,43 +1,39 @@
 import { type Asker, actOf } from '../domain/act.ts';
 import { overloaded } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
-import { authenticateClient, type Credentials, type GrantRefusal, refuse } from './client_credentials.ts';
-import type { AccessStore } from './port.ts';
-import type { AccessCache } from './table.ts';
+import { type GrantRefusal, refuse } from './client_credentials.ts';
+import type { AccessStore, Client } from './port.ts';
 import type { OwnToken, Tokens } from './token.ts';
-
-/** A client and a token that it has a question about, as it sent them. */
-export interface TokenRequest extends Credentials {
-  readonly token: string | undefined;
-}
 
 /** Where a request came from, for the log. */
 export type Whence = Pick<Asker, 'address' | 'requestId'>;
 
-/** Where a client asks about its own tokens, and gives them back. The tokens of others are none to it. */
+/** Where a client asks about its own tokens, as it sent them, and gives them back. The tokens of others are none to it. */
 export interface TokenDesk {
   /** Takes a token back (RFC 7009): every process refuses it within a second. Rejects with Fault `overloaded`. */
-  revoke(request: TokenRequest, from: Whence): Promise<GrantRefusal | { readonly kind: 'done' }>;
+  revoke(
+    client: Client,
+    token: string | undefined,
+    from: Whence,
+  ): Promise<GrantRefusal | { readonly kind: 'done' }>;
   /** What a token is worth now (RFC 7662); undefined where it is none of this client, or no longer accepted. */
   introspect(
-    request: TokenRequest,
+    client: Client,
+    token: string | undefined,
   ): Promise<GrantRefusal | { readonly kind: 'told'; readonly token: OwnToken | undefined }>;
 }
 
 interface Means {
-  readonly cache: AccessCache;
   readonly tokens: Pick<Tokens, 'inspect'>;
   readonly store: Pick<AccessStore, 'revokeToken'>;
-  readonly ambient: Ambient;
+  readonly ambient: Pick<Ambient, 'now'>;
 }
 
-export function openTokenDesk({ cache, tokens, store, ambient }: Means): TokenDesk {
-  async function ownToken({
-    token,
-    ...credentials
-  }: TokenRequest): Promise<GrantRefusal | { readonly kind: 'told'; readonly token: OwnToken | undefined }> {
-    const client = await authenticateClient(credentials, cache, ambient);
-    if ('kind' in client) return client;
+export function openTokenDesk({ tokens, store, ambient }: Means): TokenDesk {
+  async function ownToken(
+    client: Client,
+    token: string | undefined,
+  ): Promise<GrantRefusal | { readonly kind: 'told'; readonly token: OwnToken | undefined }> {
     if (token === undefined) return refuse('invalid_request', 'token is missing');
     const found = await tokens.inspect(token);
     return { kind: 'told', token: found?.clientId === client.clientId ? found : undefined };
@@ -45,8 +41,8 @@ export function openTokenDesk({ cache, tokens, store, ambient }: Means): TokenDe
 
   return {
     introspect: ownToken,
-    async revoke(request, from) {
-      const answer = await ownToken(request);
+    async revoke(client, token, from) {
+      const answer = await ownToken(client, token);
       if (answer.kind === 'refused') return answer;
       if (answer.token) {
         const { jti, clientId, expires } = answer.token;

@@ -1,3 +1,5 @@
+import type { AuthenticateClient } from '../access/client_credentials.ts';
+import type { Client } from '../access/port.ts';
 import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../domain/fault.ts';
 import { readText } from './body.ts';
 import type { Answer, Call } from './call.ts';
@@ -12,10 +14,30 @@ export interface Refusal {
 }
 
 /** What a caller sent, as it sent it. */
-export interface Form<P extends string> {
+interface Form<P extends string> {
   readonly clientId: string | undefined;
   readonly clientSecret: string | undefined;
-  value(name: P): string | undefined;
+  readonly value: (name: P) => string | undefined;
+}
+
+/** What an endpoint reads. */
+interface Read<P extends string> {
+  readonly parameters: readonly P[];
+  /** What is refused whoever asks, before it is looked at who does. */
+  readonly refuse?: (value: Form<P>['value']) => Refusal | undefined;
+}
+
+/** Who may ask, and how often. */
+export interface FormEntrance {
+  readonly authenticateClient: AuthenticateClient;
+  readonly limits: RateLimits;
+}
+
+/** What is asked once the client is known. */
+export interface Asked<P extends string> {
+  readonly call: Call;
+  readonly client: Client;
+  readonly value: (name: P) => string | undefined;
 }
 
 /** Every answer of these endpoints has to do with a secret. */
@@ -28,27 +50,32 @@ export const NO_STORE = {
 /**
  * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is a form whatever
  * media type it arrives under, because existing clients send it as JSON (contract 4.1). A guessed secret counts for the
- * address, what is answered for the client.
+ * address, a right one for the client, before anything is done for it.
  */
 export function formEndpoint<P extends string>(
-  parameters: readonly P[],
-  { client, guesses }: RateLimits,
-  answer: (form: Form<P>, call: Call) => Promise<Reply | Refusal>,
+  { parameters, refuse }: Read<P>,
+  { authenticateClient, limits }: FormEntrance,
+  answer: (asked: Asked<P>) => Promise<Reply | Refusal>,
 ): Answer {
   return async (call) => {
     // Who leaves early is to be known as well.
     call.address();
-    const refused = guesses?.admit(call);
+    const refused = limits.guesses?.admit(call);
     if (refused) return refused;
     const form = await readForm(call.request, parameters);
     if ('kind' in form) return refusalReply(form);
-    const answered = await answer(form, call);
-    if (!('kind' in answered)) return client?.(call, form.clientId ?? '') ?? answered;
-    if (answered.code === 'invalid_client') {
+    const unfit = refuse?.(form.value);
+    if (unfit) return refusalReply(unfit);
+    const client = await authenticateClient(form);
+    if ('kind' in client) {
       call.refused = 'bad credentials';
-      guesses?.note(call);
+      limits.guesses?.note(call);
+      return refusalReply(client);
     }
-    return refusalReply(answered);
+    const spent = limits.client?.(call, client.clientId);
+    if (spent) return spent;
+    const answered = await answer({ call, client, value: form.value });
+    return 'kind' in answered ? refusalReply(answered) : answered;
   };
 }
 

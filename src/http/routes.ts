@@ -1,3 +1,4 @@
+import type { AuthenticateClient } from '../access/client_credentials.ts';
 import type { GrantToken } from '../access/grant.ts';
 import { publicKeySet } from '../access/signing.ts';
 import type { AccessCache } from '../access/table.ts';
@@ -17,6 +18,7 @@ import type { Route } from './router.ts';
 export interface House extends ResourceRooms, AdminHouse, FeedRooms {
   readonly store: Store;
   readonly access: AccessCache;
+  readonly authenticateClient: AuthenticateClient;
   readonly grant: GrantToken;
   readonly desk: TokenDesk;
   readonly version: string;
@@ -39,7 +41,7 @@ export function prefixOf(baseUrl: string): string {
 }
 
 function ownRoutes(house: House): Route[] {
-  const token = tokenEndpoint(house.grant, house.limits);
+  const token = tokenEndpoint(house.grant, house);
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
     return documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
@@ -50,8 +52,8 @@ function ownRoutes(house: House): Route[] {
     ...adminRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },
-    { pattern: '/oauth/revoke', answers: { POST: revocationEndpoint(house.desk, house.limits) } },
-    { pattern: '/oauth/introspect', answers: { POST: introspectionEndpoint(house.desk, house.limits) } },
+    { pattern: '/oauth/revoke', answers: { POST: revocationEndpoint(house.desk, house) } },
+    { pattern: '/oauth/introspect', answers: { POST: introspectionEndpoint(house.desk, house) } },
     { pattern: '/.well-known/jwks.json', answers: { GET: keySet(house.access) } },
     { pattern: '/openapi.json', answers: { GET: once(document) } },
     { pattern: '/healthz', answers: { GET: () => STILL_ALIVE }, isUncounted: true },
