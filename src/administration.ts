@@ -19,21 +19,24 @@ interface Means {
   readonly witnesses: readonly Witness[];
   readonly search: SearchFile;
   readonly metrics: () => Promise<Snapshot>;
+  /** Whether events may be sent to a URL. */
+  readonly mayTell: (url: string) => boolean;
 }
 
 type Offices = Pick<
   AdminRooms,
-  'accessStore' | 'keyring' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'tellHeld'
+  'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'tellHeld'
 >;
 
 /** Makes what administration over HTTP does beyond clients and keys. */
 export function openAdministration(means: Means): Offices {
-  const { engine, keyring, logKeys, witnesses, search, metrics } = means;
+  const { engine, keyring, logKeys, witnesses, search, metrics, mayTell } = means;
   const reading = openLogReading(engine.log, logKeys);
   const rooms = { records: engine.records, log: engine.log, reading };
   return {
     accessStore: engine.access,
     keyring,
+    webhooks: { store: engine.webhooks, keyring, isAllowed: mayTell },
     logStore: engine.log,
     logReading: reading,
     metrics,

@@ -56,7 +56,7 @@ import {
   refusalOf,
   reopenEngine,
 } from './store/open.ts';
-import { startTelling, type Telling } from './telling.ts';
+import { startTelling, type Telling, webhookRule } from './telling.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
@@ -353,7 +353,8 @@ export async function serve(
   const together = askTogether ?? metrics.snapshot;
   const searching = openSearch();
   const told = { witnesses: witnessesOf(settings, log), metrics: together, search: searching.search };
-  const administered = openAdministration({ engine, keyring, logKeys, ...told });
+  const mayTell = webhookRule(settings);
+  const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
   const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
   let telling: Telling | undefined;
   const makeRoutes = async (url: string) => {

@@ -11,6 +11,7 @@ import {
 import { matched, openWorld } from './document_world.ts';
 import type { JsonObject } from './json_schema.ts';
 import { startService } from './kit.ts';
+import { giveUp } from './undelivered.ts';
 
 /**
  * A client that knows nothing but the OpenAPI document: it makes records from the examples, follows links, tries what is
@@ -22,12 +23,10 @@ const service = await startService({ offline: 'true' });
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 const caller = openCaller(document);
-const world = await openWorld({
-  document,
-  operations,
-  caller,
-  credentials: (scope) => service.client(scope),
-});
+const credentials = (scope: string) => service.client(scope);
+const world = await openWorld({ document, operations, caller, credentials });
+// By requests it takes a day until there are dead letters.
+for (const { webhookId } of await service.vault.engine.webhooks.list()) await giveUp(service, webhookId, 3);
 afterAll(() => service.stop());
 
 const secured = operations.filter(({ scopes }) => scopes !== undefined);
@@ -214,8 +213,9 @@ describe.each(asking.filter(reads('page[limit]')).map(row))('%s %s', (_, __, ope
   test('every link of a page leads to a page; both ways of paging see the same records', async () => {
     const counted = await pagesFrom(await ask(operation, { 'page[limit]': '2' }));
     const followed = await pagesFrom(await ask(operation, { 'page[limit]': '2', 'page[after]': '' }));
-    // A log may grow meanwhile, at its end.
-    if (operation.path.endsWith('/log')) expect(followed).toEqual(expect.arrayContaining([...counted]));
+    // A log may grow meanwhile: at its end, or that of deliveries at its beginning.
+    const isGrowing = /\/(log|deliveries)$/.test(operation.path);
+    if (isGrowing) expect(followed).toEqual(expect.arrayContaining([...counted]));
     else expect(followed).toEqual([...counted]);
     expect(counted.length).toBeGreaterThan(0);
     expect(new Set(counted).size).toBe(counted.length);

@@ -46,7 +46,7 @@ const DOORS: Readonly<
   passwords: { any: ['domain', 'children'] },
   outbound: { any: ['domain'] },
   observe: { any: [] },
-  http: { any: ['domain', 'access', 'observe', 'feed'], types: ['directory', 'audit'] },
+  http: { any: ['domain', 'access', 'observe', 'feed', 'webhooks'], types: ['directory', 'audit'] },
   client: { any: ['domain'] },
   cli: {
     any: [

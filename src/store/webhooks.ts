@@ -23,7 +23,7 @@ const UPDATE = `update webhook set name = ?, url = ?, events = ?, all_realms = ?
   where webhook_id = ? and revision = ?`;
 const ROTATE = `update webhook set secret_sealed = ?, previous_sealed = ?, previous_expires_at = ?, updated_at = ?,
   revision = ? where webhook_id = ? and revision = ? and secret_sealed = ?`;
-const REMOVE = 'delete from webhook where webhook_id = ?';
+const REMOVE = 'delete from webhook where webhook_id = ? and revision = ?';
 const CLEAR_REALMS = 'delete from webhook_realm where webhook_id = ?';
 const INSERT_REALM = 'insert into webhook_realm (webhook_id, realm_id) values (?, ?)';
 const INTO_PROGRESS = 'insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at)';
@@ -82,10 +82,10 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         );
         return { value: count === 1, keep: count === 1, acts: [act] };
       }),
-    remove: (webhookId, act) =>
+    remove: (webhookId, seen, act) =>
       write('instance', function* () {
         for (const text of OF_RECEIVER) yield* run(text, webhookId);
-        const count = yield* run(REMOVE, webhookId);
+        const count = yield* run(REMOVE, webhookId, seen);
         return { value: count === 1, keep: count === 1, acts: [act] };
       }),
   };

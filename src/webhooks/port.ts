@@ -109,8 +109,8 @@ export interface WebhookStore {
   update(webhook: Webhook, seen: Revision, act: Act): Promise<boolean>;
   /** Replaces the secrets as well; answers false unless both are still what was seen. */
   rotate(webhook: Webhook, seen: Pick<Webhook, 'revision' | 'secretSealed'>, act: Act): Promise<boolean>;
-  /** Removes a receiver with all that is kept about it; false where there is none. */
-  remove(webhookId: string, act: Act): Promise<boolean>;
+  /** Removes a receiver with all that is kept about it; answers false unless it still carries `seen`. */
+  remove(webhookId: string, seen: Revision, act: Act): Promise<boolean>;
 
   /** The newest deliveries, before `before` where that is given. */
   deliveries(webhookId: string, before: string | undefined, limit: number): MaybePromise<readonly Delivery[]>;

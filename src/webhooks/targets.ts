@@ -1,7 +1,7 @@
 import type { Keyring } from '../access/keyring.ts';
 import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
 import { type Complaint, Fault } from '../domain/fault.ts';
-import type { Uuid } from '../domain/id.ts';
+import type { Revision, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Realms } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
@@ -11,7 +11,8 @@ import { mintSecret, openSecret, sealSecret } from './secret.ts';
 
 /** What people call a receiver. */
 export const WEBHOOK_NAME = text(255);
-const SKIPPED_CLIENT = text(255);
+/** A client of ours, or one whose tokens another issuer signs. */
+export const SKIPPED_CLIENT = text(255);
 
 /** Every event that may be named. That a user was erased is told to every target. */
 export const EVENT_NAMES: readonly string[] = RESOURCES.flatMap(({ name }) =>
@@ -49,7 +50,7 @@ export function complaintsAbout(
 ): readonly Complaint[] {
   const rules: readonly (readonly [string, string | undefined])[] = [
     ['name', WEBHOOK_NAME.safeParse(name).error?.issues[0]?.message],
-    ['url', url.length <= LIMITS.webhookUrlCharactersMax && isAllowed(url) ? undefined : URL_RULE],
+    ['url', url.length <= LIMITS.webhookUrlCharactersMax && isAllowed(url) ? undefined : WEBHOOK_URL_RULE],
     ['events', ruleOfEvents(events)],
     ['realms', realms === '*' || realms.size > 0 ? undefined : 'must name a realm at least'],
     ['events_max', isEventsMax(eventsMax) ? undefined : EVENTS_MAX_RULE],
@@ -63,7 +64,8 @@ export function complaintsAbout(
   return rules.flatMap(([field, rule]) => (rule === undefined ? [] : [{ field, rule }]));
 }
 
-const URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
+/** Where events may be sent. */
+export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
 const EVENTS_MAX_RULE = `must be a whole number from 1 to ${LIMITS.webhookEventsMax}`;
 
 function isEventsMax(count: number): boolean {
@@ -140,16 +142,21 @@ export async function findWebhook(
 
 export type WebhookPatch = Partial<WebhookWish & Pick<Webhook, 'disabledAt'>>;
 
+/** What is to change, or what is to change of the one that is there; undefined leaves it as it is. */
+export type WebhookEdit = WebhookPatch | ((found: Webhook) => WebhookPatch | undefined);
+
 /** Changes what is named and nothing else. Undefined where there is no such receiver. Rejects with Fault `invalid`. */
 export async function changeWebhook(
   { store, isAllowed }: Pick<WebhookRooms, 'store' | 'isAllowed'>,
   webhookId: string,
-  patch: WebhookPatch,
+  edit: WebhookEdit,
   occasion: Occasion,
 ): Promise<Webhook | undefined> {
   for (;;) {
     const found = await findWebhook(store, webhookId);
     if (!found) return undefined;
+    const patch = typeof edit === 'function' ? edit(found) : edit;
+    if (!patch) return found;
     const changed = { ...found, ...patch, ...stamps(found, occasion) };
     // What was allowed once may be disabled without being allowed still.
     assertRight(changed, patch.url === undefined ? () => true : isAllowed);
@@ -185,9 +192,29 @@ export async function rotateWebhook(
   }
 }
 
-/** Removes a receiver with its deliveries and dead letters; false where there is none. */
-export function deleteWebhook(store: WebhookStore, webhookId: string, occasion: Occasion): Promise<boolean> {
-  return store.remove(webhookId, actOf('webhook.deleted', { object: webhookId, detail: {} }, occasion));
+/** Throws Fault `precondition_failed` where a receiver is not the one that was seen. */
+export function proveSeen({ revision }: Webhook, seen: Revision | undefined): void {
+  if (seen !== undefined && revision !== seen) throw new Fault('precondition_failed');
+}
+
+/**
+ * Removes a receiver with its deliveries and dead letters; false where there is none. Rejects with Fault
+ * `precondition_failed` where it is not the one that was seen.
+ */
+export async function deleteWebhook(
+  store: WebhookStore,
+  webhookId: string,
+  occasion: Occasion,
+  seen?: Revision | undefined,
+): Promise<boolean> {
+  for (;;) {
+    const found = await findWebhook(store, webhookId);
+    if (!found) return false;
+    proveSeen(found, seen);
+    const detail = { before: toldOf(found) };
+    const act = actOf('webhook.deleted', { object: webhookId, detail }, occasion);
+    if (await store.remove(webhookId, found.revision, act)) return true;
+  }
 }
 
 /** Has dead letters sent again by whoever dispatches to this receiver, within seconds. Answers how many. */

@@ -14,33 +14,17 @@ import {
   ruleAgainst,
 } from '../../access/clients.ts';
 import type { Client } from '../../access/port.ts';
-import { type Complaint, Fault } from '../../domain/fault.ts';
-import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { parseScopes, type Realms, SCOPE_WORDS, SCOPES, type Scopes } from '../../domain/principal.ts';
-import { realm } from '../../domain/resources.ts';
-import { identifier, instant, link } from '../openapi_schemas.ts';
+import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../domain/principal.ts';
+import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
 import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+import { realmsOf, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
 const NAMED = { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } };
 
-const WHERE = 'must be * or a list of realm identifiers';
-const realms = z.union(
-  [
-    z.literal('*'),
-    z
-      .array(
-        z
-          .string()
-          .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a realm' })
-          .meta({ format: 'uuid' }),
-      )
-      .min(1),
-  ],
-  { error: WHERE },
-);
 const scopes = z
   .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
   .min(1)
@@ -51,9 +35,7 @@ const shown = {
   type: z.literal('client'),
   name: z.string(),
   scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
-  realms: z
-    .union([z.literal('*'), z.array(identifier)])
-    .meta({ description: 'The realms it may touch; `*` is all there are.' }),
+  realms: SHOWN_REALMS.meta({ description: 'The realms it may touch; `*` is all there are.' }),
   is_disabled: z.boolean(),
   previous_secret_expires_at: instant
     .nullable()
@@ -118,7 +100,7 @@ function describe({ clientId, previous, ...client }: Client, now: number) {
     type: 'client',
     name: client.name,
     scopes: [...client.scopes],
-    realms: client.realms === '*' ? client.realms : [...client.realms],
+    realms: showRealms(client.realms),
     is_disabled: client.disabledAt !== undefined,
     previous_secret_expires_at: overlaps ? new Date(previous.expiresAt).toISOString() : null,
     meta: {
@@ -174,18 +156,6 @@ function proveOther({ params, clientId }: Any, field = 'id'): void {
 /** Words that a schema has accepted. */
 function scopesOf(words: readonly string[]): Scopes {
   return parseScopes(words.join(' ')) ?? new Set();
-}
-
-/** Realms that are there. Throws Fault `conflict` that names every one that is not. */
-async function realmsOf(said: z.output<typeof realms>, { store }: AdminRooms): Promise<Realms> {
-  if (said === '*') return said;
-  const ids = said.map((raw) => parseUuid(raw) as Uuid);
-  const found = await Promise.all(ids.map((id) => store.get(realm, [id])));
-  const complaints = found.flatMap((record, at): Complaint[] =>
-    record ? [] : [{ field: `data.realms.${at}`, rule: 'is no realm of this installation' }],
-  );
-  if (complaints.length > 0) throw new Fault('conflict', complaints);
-  return new Set(ids);
 }
 
 function proveGrantable(grant: Grant): void {
@@ -252,7 +222,7 @@ export const CLIENT_OPERATIONS = [
     summary: 'Make a client; its secret is in this answer and in no other.',
     description: 'Felt by every process within a second.',
     data: {
-      schema: z.object({ name: CLIENT_NAME, scopes, realms }),
+      schema: z.object({ name: CLIENT_NAME, scopes, realms: SAID_REALMS }),
       example: { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' },
     },
     success: {
@@ -293,7 +263,7 @@ export const CLIENT_OPERATIONS = [
     params: NAMED,
     isConditional: true,
     data: {
-      schema: z.object({ name: CLIENT_NAME, scopes, realms }).partial(),
+      schema: z.object({ name: CLIENT_NAME, scopes, realms: SAID_REALMS }).partial(),
       example: { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' },
     },
     success: { ...SHOWN, description: 'The client as it is now.' },

@@ -10,6 +10,7 @@ import type { Occasion } from '../../domain/act.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Ambient, Revision } from '../../domain/id.ts';
 import type { Snapshot } from '../../observe/family.ts';
+import type { WebhookRooms } from '../../webhooks/targets.ts';
 import type { Method } from '../router.ts';
 
 /** What administrative operations work on. */
@@ -19,6 +20,7 @@ export interface AdminRooms {
   readonly keyring: Keyring;
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
+  readonly webhooks: WebhookRooms;
   /** What all processes of the service measure together. Rejects with Fault `unavailable` where nobody tells it in time. */
   metrics(): Promise<Snapshot>;
   /** Erases a user; undefined where nothing tells that there was one. The files follow, as far as that can be done here. */

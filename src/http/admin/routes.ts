@@ -11,17 +11,21 @@ import type { RateLimits } from '../rate_limits.ts';
 import { JSON_TYPE, type Reply } from '../reply.ts';
 import type { Route } from '../router.ts';
 import { CLIENT_OPERATIONS } from './clients.ts';
+import { DELIVERY_OPERATIONS } from './deliveries.ts';
 import { LOG_OPERATIONS } from './log.ts';
 import { METRICS_OPERATIONS } from './metrics.ts';
 import { ADMIN_PATH, type AdminRooms, type Answered, type Asked, type Operation } from './operation.ts';
 import { PERSON_OPERATIONS } from './persons.ts';
 import { readData, readParameters } from './reading.ts';
 import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
+import { WEBHOOK_OPERATIONS } from './webhooks.ts';
 
 /** Every administrative operation. */
 export const ADMIN_OPERATIONS: readonly Operation[] = [
   ...CLIENT_OPERATIONS,
   ...SIGNING_KEY_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
+  ...DELIVERY_OPERATIONS,
   ...LOG_OPERATIONS,
   ...PERSON_OPERATIONS,
   ...METRICS_OPERATIONS,
