@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, fsyncSync, openSync, readSync, writeSync } from 'node:fs';
 
 /**
  * Puts a file, or the names in a folder, on the disk. A new name is only sure to be there after a crash once its folder
@@ -15,14 +15,26 @@ export function syncPath(path: string): void {
 
 /**
  * Puts lines at the end of a file, made with mode 0600 if it is not there, and on the disk. Those of several processes do
- * not mix: each call is one write.
+ * not mix: each call is one write. Behind a line that was cut short they begin a new one. Throws where not all of it was
+ * written.
  */
 export function appendLines(path: string, lines: readonly string[]): void {
-  const file = openSync(path, 'a', 0o600);
+  const file = openSync(path, 'a+', 0o600);
   try {
-    writeSync(file, lines.map((line) => `${line}\n`).join(''));
+    const bytes = Buffer.from(`${isCut(file) ? '\n' : ''}${lines.map((line) => `${line}\n`).join('')}`);
+    const written = writeSync(file, bytes);
     fsyncSync(file);
+    if (written < bytes.length) throw Object.assign(new Error(`${path} is full`), { code: 'ENOSPC' });
   } finally {
     closeSync(file);
   }
 }
+
+/** Whether the last line of an open file has no end. */
+function isCut(file: number): boolean {
+  const { size } = fstatSync(file);
+  const last = Buffer.alloc(1);
+  return size > 0 && readSync(file, last, 0, 1, size - 1) === 1 && last[0] !== NEWLINE;
+}
+
+const NEWLINE = 0x0a;

@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../src/ambient.ts';
+import { openVault } from '../src/app.ts';
+import { readLine } from '../src/audit/checkpoint.ts';
+import { startCheckpoints } from '../src/audit/checkpoints.ts';
+import { NIL_UUID } from '../src/domain/id.ts';
+import { appendLines } from '../src/durable.ts';
+import { freshDatabase } from './database.ts';
+import { freshFolder, plant, startService } from './kit.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+
+/** How far the logs are, said outside of the database. */
+
+describe('a file of checkpoints', () => {
+  test('is told by the service at its start and its end, and holds what verify needs', async () => {
+    const path = join(freshFolder(), 'points');
+    const service = await startService({ checkpointFile: path });
+    const { realm } = await plant(service.vault);
+    await service.stop();
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    const logs = lines.map((line) => JSON.parse(line).log);
+    expect(logs).toContain(NIL_UUID);
+    expect(logs).toContain(realm);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const words = [...service.database.words, '--checkpoints', path];
+    const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
+    expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
+      0,
+      { clean: true, checkpoints: lines.length, not_seen: null },
+    ]);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"entries":', '"entries":1'));
+    const forged = await runCommand([AUTHREALM, 'audit', 'verify', ...words]);
+    expect(forged.code).toBe(1);
+    expect(forged.stdout).toContain('this installation did not sign it');
+  });
+
+  test('gets its lines whole behind one that was cut short', () => {
+    const path = join(freshFolder(), 'cut');
+    writeFileSync(path, '{"kind":"check');
+    appendLines(path, ['one', 'two']);
+    appendLines(path, ['three']);
+    expect(readFileSync(path, 'utf8')).toBe('{"kind":"check\none\ntwo\nthree\n');
+  });
+});
+
+describe('checkpoints', () => {
+  test('are told by one of the processes that share a place, of logs that moved', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const { realm } = await plant(vault);
+    const told: string[][] = [[], []];
+    const start = (which: number) =>
+      startCheckpoints(
+        {
+          store: vault.engine.log,
+          leases: vault.engine.leases,
+          keys: vault.logKeys,
+          witnesses: [async (lines) => void told[which]?.push(...lines)],
+          ambient: systemAmbient,
+          name: 'shared',
+          onTrouble: (error) => {
+            throw error;
+          },
+        },
+        50,
+      );
+    const both = [start(0), start(1)];
+    while (told.flat().length < 2) await Bun.sleep(5);
+    await Bun.sleep(200);
+    // Nothing moved: nothing more was told.
+    expect(told.map(({ length }) => length).sort()).toEqual([0, 2]);
+    await plant(vault, { realm });
+    while (told.flat().length < 3) await Bun.sleep(5);
+    await Promise.all(both.map((each) => each.stop()));
+    const last = readLine(told.flat()[2] ?? '', vault.logKeys);
+    expect(last).toMatchObject({ kind: 'checkpoint', log: realm });
+    await vault.engine.close();
+  });
+
+  test('that could not be told are told the next time', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    const told: string[] = [];
+    const troubles: string[] = [];
+    let isBroken = true;
+    const checkpoints = startCheckpoints(
+      {
+        store: vault.engine.log,
+        leases: vault.engine.leases,
+        keys: vault.logKeys,
+        witnesses: [
+          async (lines) => {
+            if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+            told.push(...lines);
+          },
+        ],
+        ambient: systemAmbient,
+        name: 'broken',
+        onTrouble: ({ code = '' }) => troubles.push(code),
+      },
+      20,
+    );
+    while (troubles.length < 2) await Bun.sleep(5);
+    isBroken = false;
+    while (told.length < 2) await Bun.sleep(5);
+    await checkpoints.stop();
+    expect(new Set(troubles)).toEqual(new Set(['ENOSPC']));
+    await vault.engine.close();
+  });
+
+  test('of a database in memory are told to nobody', async () => {
+    const service = await startService({ database: 'sqlite::memory:' });
+    await service.stop();
+    expect(existsSync(':memory:.checkpoints')).toBe(false);
+  });
+});
