@@ -107,6 +107,8 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
 async function keepLog({ access, log }: Engine, keyring: LiveKeyring, ambient: Ambient): Promise<LogKeys> {
   const keys = await obtainLogKeys(access, keyring, ambient);
   log.keep(keys);
+  // However many processes do so at once: each chain begins once.
+  await log.catchUp(ambient.now());
   return keys;
 }
 

@@ -82,7 +82,10 @@ export function rowsOf(path: string, statements: readonly string[]): Record<stri
 
 const TABLES = `select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'`;
 
-/** Every row of a database, table by table, in one order. */
+/** That a backup was put there, and how far the log of the installation is: the one thing that a restore writes itself. */
+const OF_RESTORE = /"action":"database\.restored"|^\{"realm_id":"00000000-0000-0000-0000-000000000000","seq"/;
+
+/** Every row of a database, table by table, in one order; but for what a restore logs of itself. */
 export function contentOf(path: string): Readonly<Record<string, readonly string[]>> {
   const names = (rowsOf(path, [TABLES])[0] ?? []).map(({ name }) => String(name));
   const found = rowsOf(
@@ -90,7 +93,13 @@ export function contentOf(path: string): Readonly<Record<string, readonly string
     names.map((name) => `select * from ${name}`),
   );
   return Object.fromEntries(
-    names.map((name, at) => [name, (found[at] ?? []).map((row) => JSON.stringify(row)).sort()]),
+    names.map((name, at) => [
+      name,
+      (found[at] ?? [])
+        .map((row) => JSON.stringify(row))
+        .filter((row) => !OF_RESTORE.test(row))
+        .sort(),
+    ]),
   );
 }
 

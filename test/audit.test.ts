@@ -283,6 +283,11 @@ describe('an older database in the place of a newer one', () => {
     const restored = await openVault(older.settings(), systemAmbient);
     expect(await verified(restored)).toEqual([]);
     expect(await verified(restored, checkpoints)).toEqual([
+      {
+        log: NIL_UUID,
+        seq: expect.any(Number),
+        says: 'a checkpoint tells of it, and it is not there: cut off, or an older database',
+      },
       { log: later, seq: 1, says: 'a checkpoint tells of this log, and it is not there' },
     ]);
     await restored.engine.close();

@@ -47,7 +47,12 @@ describe('a restore', () => {
     const aside = /^the database that was there is (.+)$/m.exec(stdout)?.[1] ?? '';
     expect(contentOf(path)).toEqual(taken);
     expect(contentOf(aside)).toEqual(old);
-    const files = ['stored.db', 'stored.db.key', aside.slice(dirname(path).length + 1)];
+    const files = [
+      'stored.db',
+      'stored.db.checkpoints',
+      'stored.db.key',
+      aside.slice(dirname(path).length + 1),
+    ];
     expect(readdirSync(dirname(path)).sort()).toEqual(files);
     for (const file of [path, aside]) expect(statSync(file).mode & 0o777).toBe(0o600);
     const doctor = await runOn(path, 'doctor');

@@ -15,6 +15,8 @@ export interface Checkpoint {
 export type Line =
   | ({ readonly kind: 'checkpoint' } & Checkpoint)
   | ({ readonly kind: 'erasure' } & Erasure)
+  /** A backup was put in the place of the database: what was said before is of another one. */
+  | { readonly kind: 'restore'; readonly at: number }
   | { readonly kind: 'unsigned' };
 
 /** A line that says how far a log is: JSON, with an Ed25519 signature over what stands before it. */
@@ -43,6 +45,11 @@ export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 's
   return signed({ kind: 'erasure', realm_id: realm, user_id: user, at: new Date(at).toISOString() }, keys);
 }
 
+/** A line that says that a backup was put in the place of the database. */
+export function restoreLine(at: number, keys: Pick<LogKeys, 'sign'>): string {
+  return signed({ kind: 'restore', at: new Date(at).toISOString() }, keys);
+}
+
 function signed(said: Readonly<Record<string, unknown>>, keys: Pick<LogKeys, 'sign'>): string {
   return JSON.stringify({ ...said, signature: keys.sign(JSON.stringify(said)) });
 }
@@ -65,6 +72,7 @@ export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): Line {
       entries: Number(entries),
     };
   }
+  if (rest.kind === 'restore') return { kind: 'restore', at: Date.parse(String(rest.at)) };
   const [realm, user] = [parseUuid(String(rest.realm_id)), parseUuid(String(rest.user_id))];
   if (rest.kind === 'erasure' && realm && user) {
     return { kind: 'erasure', realm, user, at: Date.parse(String(rest.at)) };

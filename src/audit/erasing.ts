@@ -54,7 +54,8 @@ export async function eraseUser(
   return {
     erasure,
     async scrub(how) {
-      const scrubbed = await scrub(texts, how);
+      // One who was erased before that was done left nothing to say what to look for.
+      const scrubbed = await scrub(texts, { ...how, isBlind: texts.length === 0 });
       if (scrubbed.kind === 'clean') await records.noteScrubbed(person, occasion.now());
       return scrubbed;
     },

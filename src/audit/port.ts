@@ -78,6 +78,8 @@ export interface Scrubbing {
   readonly search: SearchFile;
   /** Whether the file of an embedded database may be written anew, which keeps this process and all writers waiting. */
   readonly mayRewrite: boolean;
+  /** Nobody knows any more which texts to look for: the file is written anew whatever stands in it. */
+  readonly isBlind?: boolean;
 }
 
 /** What became of the places where a database keeps what it no longer tells. */
@@ -109,9 +111,12 @@ export interface LogStore {
   ): MaybePromise<readonly StoredEntry[]>;
   /** What the personal values of these users are encrypted with; those who were erased are missing. */
   salts(realm: Uuid, users: readonly Uuid[]): MaybePromise<ReadonlyMap<Uuid, Uint8Array>>;
+  /** Begins every chain that is not begun, and tags what an older release wrote without: a thousand entries to a commit. */
+  catchUp(at: number): Promise<void>;
   /**
    * Removes the oldest tagged entries of a log that are older than `before`, at most LIMITS.cascadeRecordsMax of them and
-   * never the last one, and moves the anchor behind them. Answers how many went.
+   * never the last one, and moves the anchor behind them; what stands before its beginning goes first. Answers how many went.
+   * Rejects with an error where one of them is not what was tagged.
    */
   trim(log: Uuid, before: number): Promise<number>;
   /** When a user was erased, who was. */

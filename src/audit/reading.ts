@@ -45,7 +45,7 @@ export interface LogReading {
 }
 
 export function openLogReading(
-  store: Pick<LogStore, 'entries' | 'entriesOf' | 'salts'>,
+  store: Pick<LogStore, 'entries' | 'entriesOf' | 'salts' | 'erasure'>,
   keys: Pick<LogKeys, 'decrypt'>,
 ): LogReading {
   async function readable(log: Uuid, entries: readonly StoredEntry[]): Promise<readonly ReadableEntry[]> {
@@ -53,10 +53,24 @@ export function openLogReading(
       entries.flatMap(({ columns }) => (columns.personal ? [columns.user_id as Uuid] : [])),
     );
     const salts = users.size === 0 ? new Map<Uuid, Uint8Array>() : await store.salts(log, [...users]);
-    return entries.map((entry) => {
-      const personal = personalOf(log, entry, salts, keys);
-      return { ...(log === NIL_UUID ? actOf(entry) : changeOf(log, entry)), ...personal, ...tagOf(entry) };
-    });
+    const isErased = new Map<Uuid, boolean>();
+    const told: ReadableEntry[] = [];
+    for (const entry of entries) {
+      let personal = personalOf(log, entry, salts, keys);
+      if (personal.personal === 'unreadable') {
+        // One who was erased may have come again, with another salt.
+        const user = entry.columns.user_id as Uuid;
+        const known = isErased.get(user) ?? (await store.erasure({ realm: log, user })) !== undefined;
+        isErased.set(user, known);
+        if (known) personal = { personal: 'erased' };
+      }
+      told.push({
+        ...(log === NIL_UUID ? actOf(entry) : changeOf(log, entry)),
+        ...personal,
+        ...tagOf(entry),
+      });
+    }
+    return told;
   }
 
   return {

@@ -24,25 +24,28 @@ export function openWalk(head: LogHead, checkpoints: readonly Checkpoint[], keys
   if (chain) meet(chain);
   const end = head.chain?.end.seq ?? 0;
   let last = chain?.seq ?? 0;
-  let tagged = 0;
-  let untagged = 0;
+  const counts = { tagged: 0, untagged: 0 };
+
+  function take(entry: StoredEntry): void {
+    last = entry.seq;
+    if (entry.seq > end && entry.tag === null) {
+      counts.untagged += 1;
+      return;
+    }
+    counts.tagged += 1;
+    judge(entry, { chain, end }, find);
+    if (chain) meet(chain);
+  }
+
   return {
     get tagged() {
-      return tagged;
+      return counts.tagged;
     },
     get untagged() {
-      return untagged;
+      return counts.untagged;
     },
     take(entries) {
-      for (const entry of entries) {
-        if (chain && (entry.seq <= end || entry.tag)) {
-          judge(entry, chain, find);
-          if (entry.seq > end) find(entry.seq, 'it is tagged, and stands behind the end');
-          meet(chain);
-          tagged += 1;
-        } else untagged += 1;
-        last = entry.seq;
-      }
+      for (const entry of entries) take(entry);
     },
     end() {
       if (chain) judgeEnd(head, chain, find);
@@ -69,7 +72,18 @@ function begin(
   return linkTo(keys, anchor);
 }
 
-function judge({ seq, tag, columns }: StoredEntry, chain: Chain, find: Find): void {
+/** What a tagged entry is held against. */
+interface Place {
+  readonly chain: Chain | undefined;
+  readonly end: number;
+}
+
+function judge({ seq, tag, columns }: StoredEntry, { chain, end }: Place, find: Find): void {
+  if (!chain) {
+    find(seq, 'it is tagged, and its log says that it has no chain');
+    return;
+  }
+  if (seq > end) find(seq, 'it is tagged, and stands behind the end');
   const missing = seq - chain.seq - 1;
   if (missing > 0) find(seq, `${missing} entries before it are missing`);
   const expected = chain.next(seq, Object.values(columns));
@@ -89,13 +103,13 @@ function judgeEnd({ chain: stored }: LogHead, chain: Chain, find: Find): void {
     find(end.seq, `it has ${chain.entries} entries, and says ${end.entries}`);
 }
 
-/** Compares places with what checkpoints say of them. */
+/** Compares places with what checkpoints say of them: each of them, where several tell of one place. */
 function openMeetings(checkpoints: readonly Checkpoint[], find: Find): (chain: Chain | 'the end') => void {
-  const awaited = new Map(checkpoints.map((checkpoint) => [checkpoint.position, checkpoint]));
+  const awaited = Map.groupBy(checkpoints, ({ position }) => position);
   let beginning: number | undefined;
   return (chain) => {
     if (chain === 'the end') {
-      for (const { position } of awaited.values()) {
+      for (const position of awaited.keys()) {
         // What is older than the log is kept has no entry to be compared with.
         if (beginning !== undefined && position < beginning) continue;
         find(position, 'a checkpoint tells of it, and it is not there: cut off, or an older database');
@@ -103,11 +117,10 @@ function openMeetings(checkpoints: readonly Checkpoint[], find: Find): (chain: C
       return;
     }
     beginning ??= chain.seq;
-    const checkpoint = awaited.get(chain.seq);
-    if (!checkpoint) return;
+    const told = awaited.get(chain.seq) ?? [];
     awaited.delete(chain.seq);
-    if (checkpoint.tag === Buffer.from(chain.tag).toString('hex') && checkpoint.entries === chain.entries)
-      return;
+    const tag = Buffer.from(chain.tag).toString('hex');
+    if (told.every((each) => each.tag === tag && each.entries === chain.entries)) return;
     find(chain.seq, 'it is not what a checkpoint says: it, or what stood before it, was written anew');
   };
 }

@@ -11,6 +11,7 @@ import { actOf } from '../domain/act.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { addDatabaseSettings, addSettings, type Desk, EXIT } from './cli.ts';
+import { proveKept } from './erase.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
@@ -28,10 +29,11 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .option('--json', 'write JSON')
     .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
+      proveKept(settings);
       const vault = await openVault(settings, systemAmbient);
       try {
         const path = options.checkpoints ?? existing(checkpointFileOf(settings));
-        const { checkpoints, unsigned } = readCheckpoints(path, vault);
+        const { checkpoints, unsigned, restored } = readCheckpoints(path, vault);
         const findings: Found[] = [];
         const verified = await verifyLogs({
           store: vault.engine.log,
@@ -39,10 +41,10 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
           checkpoints,
           onFinding: (found) => findings.push(found),
         });
-        const report = { path, unsigned, told: checkpoints.length, verified, findings };
+        const report = { path, unsigned, restored, told: checkpoints.length, verified, findings };
         if (options.json) console.log(JSON.stringify(jsonOf(report), null, 2));
         else tell(report);
-        end(findings.length === 0 && unsigned.length === 0 ? EXIT.done : EXIT.failed);
+        end(isClean(report) ? EXIT.done : EXIT.failed);
       } finally {
         await vault.engine.close();
       }
@@ -55,7 +57,9 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
   )
     .description('write every entry of every log, one JSON object a line, personal values readable')
     .action(async (file: string, _options, command: Command) => {
-      const vault = await openVault(desk.settingsOf(command), systemAmbient);
+      const settings = desk.settingsOf(command);
+      proveKept(settings);
+      const vault = await openVault(settings, systemAmbient);
       const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemAmbient);
       try {
         const entries = await exportLogs(vault, output);
@@ -76,20 +80,27 @@ function existing(path: string | undefined): string | undefined {
 function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
   const checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
+  let restored: string | undefined;
   const text = path === undefined ? '' : readSettingFile('--checkpoints', path);
   for (const [index, line] of text.split('\n').entries()) {
     if (line === '') continue;
     const read = readLine(line, logKeys);
     if (read.kind === 'unsigned') unsigned.push(index + 1);
     if (read.kind === 'checkpoint') checkpoints.push(read);
+    if (read.kind !== 'restore') continue;
+    // What was told of the database before is not what stands in its place.
+    checkpoints.length = 0;
+    restored = new Date(read.at).toISOString();
   }
-  return { checkpoints, unsigned };
+  return { checkpoints, unsigned, restored };
 }
 
 interface Report {
   readonly path: string | undefined;
   readonly unsigned: readonly number[];
   readonly told: number;
+  /** When a backup was put in the place of the database, the last time. */
+  readonly restored: string | undefined;
   readonly verified: Verified;
   readonly findings: readonly Found[];
 }
@@ -99,15 +110,27 @@ const UNSEEN =
   'without checkpoints it cannot be seen whether an end was cut off, an older database stands in the place of a newer ' +
   'one, or who has the master key wrote a log anew';
 
-function tell({ path, unsigned, told, verified, findings }: Report): void {
+function tell(report: Report): void {
+  const { path, unsigned, told, restored, verified, findings } = report;
   for (const found of findings) console.log(sentenceOf(found));
   for (const line of unsigned) console.log(`${path} line ${line}: this installation did not sign it`);
   const { logs, entries, untagged } = verified;
   console.log(`${entries} entries of ${logs} logs, ${told} checkpoints`);
-  if (untagged > 0) console.log(`${untagged} entries that an older release wrote are not chained yet`);
+  if (untagged > 0) {
+    console.log(
+      `${untagged} entries are not chained: an older release wrote them, or a stranger. The next start chains them`,
+    );
+  }
+  if (restored)
+    console.log(`a backup was put in its place at ${restored}: checkpoints from before are not compared`);
   if (told === 0) console.log(UNSEEN);
-  const count = findings.length + unsigned.length;
-  console.log(count === 0 ? 'clean' : `not clean: ${count} findings`);
+  console.log(
+    isClean(report) ? 'clean' : `not clean: ${findings.length + unsigned.length + untagged} findings`,
+  );
+}
+
+function isClean({ findings, unsigned, verified }: Report): boolean {
+  return findings.length === 0 && unsigned.length === 0 && verified.untagged === 0;
 }
 
 function sentenceOf({ log, seq, says }: Found): string {
@@ -115,21 +138,24 @@ function sentenceOf({ log, seq, says }: Found): string {
   return `${name}${seq === undefined ? '' : `, entry ${seq}`}: ${says}`;
 }
 
-function jsonOf({ path, unsigned, told, verified, findings }: Report) {
+function jsonOf(report: Report) {
+  const { path, unsigned, told, restored, verified, findings } = report;
   return {
-    clean: findings.length === 0 && unsigned.length === 0,
+    clean: isClean(report),
     ...verified,
     checkpoints: told,
     checkpoint_file: path ?? null,
     unsigned_lines: unsigned,
+    restored_at: restored ?? null,
     not_seen: told === 0 ? UNSEEN : null,
     findings: findings.map(({ log, seq, says }) => ({ log, seq: seq ?? null, says })),
   };
 }
 
-/** Writes all that stands in the logs at this moment; that it was exported is the first thing behind it. */
+/** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
 async function exportLogs({ engine, logKeys }: Vault, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
+  await engine.log.note([actOf('log.exported', { detail: {} }, systemAmbient)]);
   let count = 0;
   for await (const { log, seq: end } of headsOf(engine.log)) {
     for (let after = 0; ; ) {
@@ -141,6 +167,5 @@ async function exportLogs({ engine, logKeys }: Vault, output: Output): Promise<n
       after = entries.at(-1)?.seq ?? after;
     }
   }
-  await engine.log.note([actOf('log.exported', { detail: { entries: count } }, systemAmbient)]);
   return count;
 }

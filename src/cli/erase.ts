@@ -56,7 +56,10 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
     tell: async (erasure: Parameters<typeof erasureLine>[0]) => {
-      for (const witness of witnesses) await witness([erasureLine(erasure, logKeys)]);
+      const line = erasureLine(erasure, logKeys);
+      if (witnesses.length === 0)
+        console.log(`no checkpoint file is named: keep this line with your backups\n${line}`);
+      for (const witness of witnesses) await witness([line]);
     },
   };
   const erasing = await eraseUser(rooms, person, systemAmbient);
@@ -78,21 +81,28 @@ function tellScrubbed(scrubbed: Scrubbed): void {
     const how = scrubbed.isRewritten ? ', which was written anew' : '';
     console.log(`no byte of it is left in the database file${how}, and its write-ahead log is empty`);
   }
+  if (scrubbed.kind === 'left') {
+    console.log(
+      'some of it is still in the database file: stop what else writes the file, and run this again',
+    );
+  }
   if (scrubbed.kind === 'archived') {
     if (!scrubbed.isVacuumed) console.log('its tables belong to another role: have that one vacuum them');
     console.log(
-      `archives and base backups hold it up to position ${scrubbed.position} of the write-ahead log; what is made behind ` +
-        'it, once the tables are vacuumed, is clean',
+      `archives of the write-ahead log hold it up to position ${scrubbed.position}, and data files until their pages are ` +
+        'used again: a dump made from now on is clean, a base backup once the tables were written anew (vacuum full)',
     );
   }
 }
 
-/** Copies of a database file that migrations kept. */
+const KEPT = ['schema-', 'replaced-', 'rescued'];
+
+/** Copies of a database file that this program kept. */
 function copiesBeside({ database }: Settings): readonly string[] {
   const file = fileOf(database);
   if (file === undefined) return [];
   const folder = dirname(file);
   return readdirSync(folder)
-    .filter((name) => name.startsWith(`${basename(file)}.schema-`))
+    .filter((name) => KEPT.some((word) => name.startsWith(`${basename(file)}.${word}`)))
     .map((name) => join(folder, name));
 }

@@ -2,11 +2,14 @@ import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
+import { restoreLine } from '../audit/checkpoint.ts';
 import { checkpointFileOf, masterKeySource, type Settings } from '../config.ts';
 import { erasuresIn } from '../directory/ledger.ts';
+import { actOf } from '../domain/act.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Engine } from '../store/open.ts';
+import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
@@ -53,6 +56,7 @@ export function addRestore(program: Command, desk: Desk): void {
         openArchiver(() => undefined),
         (done) => progress.show(done, done),
       ).finally(progress.stop);
+      await noteRestored(settings, restored);
       if (options.json) console.log(JSON.stringify(asJson(database, restored), null, 2));
       else tell(database, restored, ledger);
     });
@@ -75,6 +79,27 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
     migrate: 'auto',
   } as const;
   return (await openVault(other, systemAmbient)).engine;
+}
+
+/**
+ * Logs that a backup was put here, and says so where checkpoints are told: those from before are of another database. One of
+ * an older schema has no log yet.
+ */
+async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
+  const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient).catch((error: unknown) => {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  });
+  if (!vault) return;
+  try {
+    const { engine, logKeys } = vault;
+    await engine.log.note([
+      actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemAmbient),
+    ]);
+    for (const witness of witnessesOf(settings)) await witness([restoreLine(systemAmbient.now(), logKeys)]);
+  } finally {
+    await vault.engine.close();
+  }
 }
 
 function existing(path: string | undefined): string | undefined {

@@ -21,9 +21,12 @@ export const ACTS = {
   'webhook.redelivered': 'what a webhook target was not told was sent again',
   'user.erased': 'a user was erased',
   'user.told': 'everything held about a user was exported',
+  'log.begun': 'the log of a realm began: what stands before was written by an older release',
+  'log.adopted': 'entries that an older release wrote got their tags',
   'log.exported': 'the log was exported',
   'log.trimmed': 'entries that were too old were removed from a log',
   'records.imported': 'an import ended',
+  'database.restored': 'a backup was put in the place of the database',
 } as const;
 
 export type ActName = keyof typeof ACTS;

@@ -3,9 +3,11 @@ import type { LogKeys } from '../audit/keys.ts';
 import type { EntryValue } from '../audit/port.ts';
 import type { Act } from '../domain/act.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
-import { detailOf, type Entry } from './entry.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { user } from '../domain/resources.ts';
+import { type Detail, detailOf, type Entry } from './entry.ts';
 import { openSalts, type Salts } from './salts.ts';
-import { all, first, type Long, runAll, type Statement, type Work } from './work.ts';
+import { all, first, type Long, type Outcome, runAll, type Statement, type Work } from './work.ts';
 
 /**
  * The log of each realm and of the installation. Entries are written as the last statements of a transaction, in the order
@@ -19,11 +21,14 @@ export interface Log {
   keep(keys: LogKeys): void;
   /** Gives entries and acts their places: one step of each clock, then the rows. */
   write(entries: readonly Entry[], acts?: readonly Act[]): Work<void>;
+  /** Brings the chain of a realm on towards its last entry. Answers whether there is more to do. */
+  catchUp(realm: Uuid, at: number): Work<Outcome<boolean>>;
 }
 
 const ADVANCE = `insert into realm_clock (realm_id, seq) values (?, ?)
   on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq
   returning seq, tagged_seq, tag, entries`;
+const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm_id = ?';
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
 const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
   where realm_id = ?`;
@@ -49,15 +54,13 @@ interface ClockRow {
 export function openLog(): Log {
   let kept: { readonly keys: LogKeys; readonly salts: Salts } | undefined;
 
-  /** Takes `count` places in a log; answers the place before them, and the chain that goes on there. */
-  function* take(
-    log: Uuid,
-    count: number,
-  ): Work<{ readonly before: number; readonly chain: Chain | undefined }> {
+  /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
+  function* take(log: Uuid, count: number, at: number): Work<Taken> {
     const clock = (yield* first<ClockRow>(ADVANCE, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
-    if (!kept) return { before, chain: undefined };
-    return { before, chain: yield* chainOf(kept.keys, log, clock, before) };
+    if (!kept) return { before, chain: undefined, acts: [] };
+    const { chain, acts } = yield* reach(kept.keys, { log, at }, clock, before);
+    return { before, chain: chain.seq === before ? chain : undefined, acts };
   }
 
   /** Writes rows and how far the chain is, with as few waits as there may be. */
@@ -71,9 +74,10 @@ export function openLog(): Log {
     }
   }
 
-  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<void> {
-    const { before, chain } = yield* take(realm, entries.length);
-    const told = entries.map(detailOf);
+  /** Answers what is to be told of the chain itself. */
+  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly Act[]> {
+    const { before, chain, acts } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
+    const told = toldOf(entries);
     const persons = kept && (yield* kept.salts.of(realm, entries, told));
     let seq = before;
     const statements = entries.map(({ change }, index): Statement => {
@@ -88,11 +92,12 @@ export function openLog(): Log {
       return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
     yield* settle(realm, [...(persons?.statements ?? []), ...statements], chain);
+    return acts;
   }
 
   function* writeActs(acts: readonly Act[]): Work<void> {
     if (!kept) return;
-    const { before, chain } = yield* take(NIL_UUID, acts.length);
+    const { before, chain } = yield* take(NIL_UUID, acts.length, acts[0]?.at ?? 0);
     let seq = before;
     const statements = acts.map(({ action, actor, object, realm, user, address, requestId, detail, at }) => {
       seq += 1;
@@ -112,31 +117,81 @@ export function openLog(): Log {
     *write(entries, acts = []) {
       // The installation's clock first, as its claim is (decision 0028).
       if (acts.length > 0) yield* writeActs(acts);
+      const more: Act[] = [];
       for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
-        yield* writeRealm(realm, ofRealm);
+        more.push(...(yield* writeRealm(realm, ofRealm)));
       }
+      if (more.length > 0) yield* writeActs(more);
+    },
+    *catchUp(realm, at) {
+      const clock = yield* first<ClockRow>(CLOCK, realm);
+      if (!kept || !clock) return nothing(false);
+      const { chain, acts } = yield* reach(kept.keys, { log: realm, at }, clock, Number(clock.seq));
+      if (acts.length === 0) return nothing(false);
+      yield* settle(realm, [], chain);
+      return { value: chain.seq < Number(clock.seq), keep: true, acts };
     },
   };
 }
 
+interface Taken {
+  readonly before: number;
+  /** Undefined where entries of an older release still stand between. */
+  readonly chain: Chain | undefined;
+  readonly acts: readonly Act[];
+}
+
+function nothing<T>(value: T): Outcome<T> {
+  return { value, keep: false };
+}
+
+/** An event that says that a user was erased. */
+const ERASED = `${user.name}.erased`;
+
+/** What entries tell; of a user who is erased by one of them nothing about the person, whichever comes first. */
+function toldOf(entries: readonly Entry[]): readonly Detail[] {
+  const erased = new Set(entries.flatMap(({ change }) => (change.event === ERASED ? [change.user] : [])));
+  return entries.map((entry) => {
+    const told = detailOf(entry);
+    return erased.has(entry.change.user) ? { ...told, personal: undefined } : told;
+  });
+}
+
 /**
- * The chain of a log as far as `before`. It begins where it is first asked for. Entries that a release before this one wrote
- * meanwhile have no tags: they get theirs now, as they are.
+ * The chain of a log, as far towards a place as one commit brings it. It begins there where there is none. Entries that a
+ * release before this one wrote have no tags: they get theirs now, as they are, LIMITS.cascadeRecordsMax at a time. Both are
+ * acts, so that nobody has a log begin anew, or an entry adopted, unseen.
  */
-function* chainOf(keys: LogKeys, log: Uuid, clock: ClockRow, before: number): Work<Chain> {
+function* reach(
+  keys: LogKeys,
+  { log, at }: { readonly log: Uuid; readonly at: number },
+  clock: ClockRow,
+  place: number,
+): Work<{ readonly chain: Chain; readonly acts: readonly Act[] }> {
+  const act = (action: 'log.begun' | 'log.adopted', detail: Act['detail']): Act => ({
+    ...{ action, actor: 'log', address: undefined, requestId: undefined },
+    ...{ realm: log, detail, at },
+  });
   if (clock.tagged_seq === null || clock.tag === null) {
-    const { chain, anchor } = beginChain(keys, log, before);
+    const { chain, anchor } = beginChain(keys, log, place);
     yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
-    return chain;
+    return { chain, acts: log === NIL_UUID ? [] : [act('log.begun', { after: place })] };
   }
   const { tagged_seq, tag, entries } = clock;
   const chain = linkTo(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
-  if (chain.seq < before) yield* adopt(log, before, chain);
-  return chain;
+  const from = chain.seq;
+  if (from === place) return { chain, acts: [] };
+  yield* adopt(log, place, chain);
+  return { chain, acts: [act('log.adopted', { after: from, to: chain.seq })] };
 }
 
 function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {
-  const rows = yield* all<Readonly<Record<string, EntryValue>>>(UNTAGGED, log, chain.seq, upTo);
+  const rows = yield* all<Readonly<Record<string, EntryValue>>>(
+    UNTAGGED,
+    log,
+    chain.seq,
+    Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax),
+  );
   for (let start = 0; start < rows.length; start += TOGETHER) {
     yield* runAll(
       rows.slice(start, start + TOGETHER).map((row) => {
@@ -160,4 +215,6 @@ export function namedColumns(
 }
 
 /** Every text of the log. */
-export const LOG_TEXTS: readonly string[] = [ADVANCE, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT];
+export const LOG_TEXTS: readonly string[] = [
+  ...[ADVANCE, CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
+];

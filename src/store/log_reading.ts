@@ -1,13 +1,14 @@
-import { anchorAt, isAnchor } from '../audit/chain.ts';
 import type { LogKeys } from '../audit/keys.ts';
-import type { EntryValue, Erasure, LogHead, LogStore, StoredEntry } from '../audit/port.ts';
+import type { Erasure, LogHead, LogStore } from '../audit/port.ts';
 import type { Act } from '../domain/act.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { ACT_COLUMNS, CHANGE_COLUMNS, type Log, namedColumns } from './log.ts';
+import { ACT_COLUMNS, CHANGE_COLUMNS, type Log } from './log.ts';
+import { entryFrom, type Row } from './log_rows.ts';
 import { findSalts } from './salts.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, type Long, type Outcome, run, runAll, type Work } from './work.ts';
+import { TRIM_TEXTS, trimLog } from './trimming.ts';
+import { all, first, type Long, type Outcome, runAll, type Work } from './work.ts';
 
 const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
   from realm_clock`;
@@ -19,13 +20,8 @@ const CHANGES_OF = `select ${CHANGE_COLUMNS}, tag from change
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
-const OLD_CHANGES = `select seq, at, tag from change
-  where realm_id = ? and seq > ? and seq < ? order by seq limit ?`;
-const OLD_ACTS = 'select seq, at, tag from act where seq > ? and seq < ? order by seq limit ?';
-const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq <= ?';
-const REMOVE_ACTS = 'delete from act where seq <= ?';
-const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = ?, anchor_mac = ?
-  where realm_id = ?`;
+const BEHIND = `select realm_id from realm_clock
+  where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
 const ERASURES = `select realm_id, user_id, at from erasure where (realm_id, user_id) > (?, ?)
   order by realm_id, user_id limit ?`;
@@ -42,34 +38,9 @@ interface HeadRow {
   readonly anchor_mac: Uint8Array | null;
 }
 
-type Row = Readonly<Record<string, EntryValue>> & {
-  readonly seq: Long;
-  readonly at: Long;
-  readonly tag: Uint8Array | null;
-};
-
 /** The log of the installation and of every realm, to be read and kept short. */
 export function openLogStore({ read, write }: Transactions, log: Log): LogStore {
   let keys: LogKeys | undefined;
-
-  function* trimLog(which: Uuid, before: number): Work<Outcome<number>> {
-    const head = yield* headOf(which);
-    const { chain } = head ?? {};
-    if (!chain || !keys) return { value: 0, keep: false, rows: 0 };
-    if (!isAnchor(keys, which, chain.anchor))
-      throw new Error('the beginning of a log was moved by a stranger');
-    const rows = yield* oldest(which, chain.anchor.seq, chain.end.seq);
-    const young = rows.findIndex(({ at }) => Number(at) >= before);
-    const gone = young < 0 ? rows : rows.slice(0, young);
-    const last = gone.at(-1);
-    if (!last?.tag) return { value: 0, keep: false, rows: 0 };
-    const link = { seq: Number(last.seq), tag: last.tag, entries: chain.anchor.entries + gone.length };
-    const anchor = anchorAt(keys, which, link);
-    if (which === NIL_UUID) yield* run(REMOVE_ACTS, anchor.seq);
-    else yield* run(REMOVE_CHANGES, which, anchor.seq);
-    yield* run(MOVE_ANCHOR, anchor.seq, anchor.tag, anchor.entries, anchor.mac, which);
-    return { value: gone.length, keep: true, rows: gone.length };
-  }
 
   return {
     keep(given) {
@@ -99,7 +70,20 @@ export function openLogStore({ read, write }: Transactions, log: Log): LogStore 
         return rows.map(entryFrom);
       }),
     salts: (realm, users) => read(() => findSalts(realm, users)),
-    trim: (which, before) => write([which], () => trimLog(which, before)),
+    async catchUp(at) {
+      for (let after = NIL_UUID; ; ) {
+        const rows = await read(() => all<{ readonly realm_id: Uuid }>(BEHIND, after, LIMITS.pageRecordsMax));
+        for (const { realm_id: realm } of rows) while (await write([realm], () => log.catchUp(realm, at)));
+        const last = rows.at(-1);
+        if (!last) return;
+        after = last.realm_id;
+      }
+    },
+    trim: (which, before) =>
+      write([which], function* () {
+        const head = yield* headOf(which);
+        return keys && head ? yield* trimLog(keys, head, before) : { value: 0, keep: false };
+      }),
     erasure: ({ realm, user }) =>
       read(function* () {
         const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
@@ -131,16 +115,6 @@ function* headOf(which: Uuid): Work<LogHead | undefined> {
   return row && headFrom(row);
 }
 
-type OldRow = { readonly seq: Long; readonly at: Long; readonly tag: Uint8Array | null };
-
-/** The oldest entries behind a place, none of them the last one that is tagged. */
-function oldest(which: Uuid, after: number, end: number): Work<readonly OldRow[]> {
-  const most = LIMITS.cascadeRecordsMax;
-  return which === NIL_UUID
-    ? all<OldRow>(OLD_ACTS, after, end, most)
-    : all<OldRow>(OLD_CHANGES, which, after, end, most);
-}
-
 function headFrom(row: HeadRow): LogHead {
   const { realm_id: log, tag, anchor_tag, anchor_mac } = row;
   const seq = Number(row.seq);
@@ -160,12 +134,8 @@ function headFrom(row: HeadRow): LogHead {
   };
 }
 
-function entryFrom({ tag, ...row }: Row): StoredEntry {
-  return { seq: Number(row.seq), at: Number(row.at), columns: namedColumns(row), tag };
-}
-
 /** Every text that reads the log or keeps it short. */
 export const LOG_READING_TEXTS: readonly string[] = [
-  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, OLD_CHANGES, OLD_ACTS],
-  ...[REMOVE_CHANGES, REMOVE_ACTS, MOVE_ANCHOR, ERASURE, ERASURES],
+  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, ERASURES, BEHIND],
+  ...TRIM_TEXTS,
 ];

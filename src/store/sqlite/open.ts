@@ -12,7 +12,7 @@ import { openLogStore } from '../log_reading.ts';
 import { type MigrateMode, type Migration, migrationsIn, noSchema, type Program } from '../migrations.ts';
 import { openSealed } from '../sealed.ts';
 import { openWebhookStore } from '../webhooks.ts';
-import { connect, retryWhileBusy } from './connection.ts';
+import { asFault, connect, retryWhileBusy } from './connection.ts';
 import { copy, keepCopy } from './copy.ts';
 import { SQLITE } from './dialect.ts';
 import { openSqliteLists } from './lists.ts';
@@ -117,7 +117,10 @@ function engineOver(db: Database): EmbeddedEngine {
     sealed: openSealed(transactions, SQLITE),
     log: openLogStore(transactions, log),
     leases: openLeases(transactions),
-    scrub: (texts, how) => scrub(db, snapshot, texts, how),
+    scrub: (texts, how) =>
+      scrub(db, snapshot, texts, how).catch((error) => {
+        throw asFault(error);
+      }),
     feed: openFeedStore(transactions),
     webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
