@@ -69,7 +69,8 @@ export function openSender({ name, service, token, hear }: Caller): Sender {
     try {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX);
       const headers = { ...(init.headers as Record<string, string>), Authorization: `Bearer ${bearer}` };
-      const answer = await fetch(mortal.url + path, { ...init, headers, method, signal });
+      // A connection that is used again and breaks has its request sent once more by itself: nobody would know of the first.
+      const answer = await fetch(mortal.url + path, { ...init, headers, method, signal, keepalive: false });
       const text = await answer.text();
       hear?.(method, path, answer.status, text);
       if (answer.status >= 500) return undefined;

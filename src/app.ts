@@ -103,16 +103,15 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
   }
 }
 
-/** From here on what is written is logged in full. */
+/** From here on what is written is logged in full. However many processes do so at once: each chain begins once. */
 async function keepLog({ access, log }: Engine, keyring: LiveKeyring, ambient: Ambient): Promise<LogKeys> {
   const keys = await obtainLogKeys(access, keyring, ambient);
   log.keep(keys);
-  // However many processes do so at once: each chain begins once.
   await log.catchUp(ambient.now());
   return keys;
 }
 
-/** Opens a database without its secrets: the master key is not asked for. */
+/** Opens a database without its secrets. */
 export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
   return openEngine(database, migrate, { version: VERSION, ambient }, migrateDatabase);
