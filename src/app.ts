@@ -23,7 +23,7 @@ import { openTokenDesk } from './access/token_desk.ts';
 import { openAdministration } from './administration.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { SearchFile } from './audit/port.ts';
-import { obtainLogKeys } from './audit/root.ts';
+import { keepLog } from './audit/root.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
 import { openCounting } from './counting.ts';
@@ -101,14 +101,6 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
     await engine.close();
     throw refusalOf(error, nameOf(settings.database));
   }
-}
-
-/** From here on what is written is logged in full. However many processes do so at once: each chain begins once. */
-async function keepLog({ access, log }: Engine, keyring: LiveKeyring, ambient: Ambient): Promise<LogKeys> {
-  const keys = await obtainLogKeys(access, keyring, ambient);
-  log.keep(keys);
-  await log.catchUp(ambient.now());
-  return keys;
 }
 
 /** Opens a database without its secrets. */

@@ -2,16 +2,31 @@ import type { Keyring, Place } from '../access/keyring.ts';
 import type { AccessStore } from '../access/port.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './keys.ts';
+import type { LogStore } from './port.ts';
 
 const NAME = 'log';
 const PLACE: Place = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
+
+/** From here on what is written is logged in full. However many processes do so at once: each chain begins once. */
+export async function keepLog(
+  { access, log }: { readonly access: Secrets; readonly log: Pick<LogStore, 'keep' | 'catchUp'> },
+  keyring: Pick<Keyring, 'seal' | 'open'>,
+  ambient: Ambient,
+): Promise<LogKeys> {
+  const keys = await obtainLogKeys(access, keyring, ambient);
+  log.keep(keys);
+  await log.catchUp(ambient.now());
+  return keys;
+}
+
+type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
 
 /**
  * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the secret. It stays
  * the same when the master key is changed, so chains and encrypted values outlive that. Rejects where it does not open.
  */
-export async function obtainLogKeys(
-  store: Pick<AccessStore, 'secret' | 'insertSecret'>,
+async function obtainLogKeys(
+  store: Secrets,
   keyring: Pick<Keyring, 'seal' | 'open'>,
   ambient: Ambient,
 ): Promise<LogKeys> {
@@ -20,11 +35,7 @@ export async function obtainLogKeys(
   return openLogKeys(root, ambient);
 }
 
-async function make(
-  store: Pick<AccessStore, 'secret' | 'insertSecret'>,
-  keyring: Pick<Keyring, 'seal'>,
-  ambient: Ambient,
-): Promise<Uint8Array> {
+async function make(store: Secrets, keyring: Pick<Keyring, 'seal'>, ambient: Ambient): Promise<Uint8Array> {
   const root = Buffer.from(ambient.randomBytes(LOG_ROOT_BYTES)).toString('base64url');
   await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, root), ambient.now());
   const made = await store.secret(NAME);
