@@ -25,7 +25,7 @@ type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
  * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the secret. It stays
  * the same when the master key is changed, so chains and encrypted values outlive that. Rejects where it does not open.
  */
-async function obtainLogKeys(
+export async function obtainLogKeys(
   store: Secrets,
   keyring: Pick<Keyring, 'seal' | 'open'>,
   ambient: Ambient,
