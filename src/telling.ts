@@ -2,6 +2,7 @@ import type { Keyring } from './access/keyring.ts';
 import type { Tokens } from './access/token.ts';
 import type { Settings } from './config.ts';
 import type { Store } from './directory/store.ts';
+import { Fault } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { Resource } from './domain/resource.ts';
@@ -67,9 +68,12 @@ export function startTelling(rooms: TellingRooms): Telling {
   };
 }
 
-/** What is wrong with us, and not with the database or a receiver. */
+/** Tells what is wrong with us, and not with a receiver. A database in trouble says so to every request. */
 function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: unknown) => void {
-  return (error) => log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
+  return (error) => {
+    if (error instanceof Fault) return;
+    log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
+  };
 }
 
 function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents): { stop(): Promise<void> } {

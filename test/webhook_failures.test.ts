@@ -158,6 +158,54 @@ test('after about a day it is given up, the feed goes on, and it can be sent aga
   expect(await redeliver(store, webhookId, undefined, systemAmbient)).toBe(0);
 }, 30_000);
 
+/** A target that is told nothing but its one dead letter, the first change of the realm. */
+async function withLetter(): Promise<string> {
+  const { webhook } = await target(service, receiver.url, { realms: new Set([planted.realm]) });
+  await service.database.spoil(
+    `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)`,
+    webhook.webhookId,
+    planted.realm,
+  );
+  return webhook.webhookId;
+}
+
+test('a dead letter is sent again once, however long its receiver takes', async () => {
+  let most = 0;
+  let underWay = 0;
+  receiver.answer(async () => {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    await Bun.sleep(4 * LIMITS.webhookPollMs);
+    underWay -= 1;
+    return new Response();
+  });
+  const webhookId = await withLetter();
+  await redeliver(service.vault.engine.webhooks, webhookId, undefined, systemAmbient);
+  await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
+  await Bun.sleep(2 * LIMITS.webhookPollMs);
+  expect([receiver.received.length, most]).toEqual([1, 1]);
+}, 30_000);
+
+test('410 disables the target where a dead letter is sent again, too', async () => {
+  receiver.answer(refused(410));
+  const webhookId = await withLetter();
+  const { webhooks } = service.vault.engine;
+  await redeliver(webhooks, webhookId, undefined, systemAmbient);
+  await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
+  await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
+  expect((await lettersOf(webhookId))[0]?.redeliveredAt).toBeUndefined();
+  expect(receiver.received).toHaveLength(1);
+}, 30_000);
+
+test('a database in trouble is no fault of ours, and what was not told meanwhile is told then', async () => {
+  await service.database.ask('alter table change rename to elsewhere');
+  await target(service, receiver.url, { realms: new Set([planted.realm]), from: 'oldest' });
+  await Bun.sleep(4 * LIMITS.webhookPollMs);
+  await service.database.ask('alter table elsewhere rename to change');
+  await receiver.until(() => receiver.accepted.length === CHANGES);
+  expect(service.log.filter(({ event }) => event === 'fault')).toEqual([]);
+}, 30_000);
+
 test('what is not kept any more is told as a dead letter, and cannot be sent again', async () => {
   receiver.answer(
     ({ events }) => new Response(null, { status: Number(events[0]?.sequence) === 2 ? 500 : 200 }),

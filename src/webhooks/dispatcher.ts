@@ -1,4 +1,3 @@
-import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
 import type { TellerRooms } from './line.ts';
@@ -70,8 +69,7 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
       try {
         await round();
       } catch (error) {
-        // A database in trouble says so to every request.
-        if (!(error instanceof Fault)) onTrouble(error);
+        onTrouble(error);
       }
       await Promise.race([Bun.sleep(LIMITS.webhookPollMs), stopping.promise]);
     }

@@ -41,7 +41,13 @@ export function isSome<T>(list: readonly T[]): list is Some<T> {
 /** Where nobody can write down what is sent, no more is sent than this. */
 const UNSETTLED_MAX = 1_000;
 
-/** Sends as many of these changes as fit into one message. Undefined where that may not be, or was broken off by us. */
+/** The status by which a receiver says that it is gone for good. */
+const GONE = 410;
+
+/**
+ * Sends as many of these changes as fit into one message, for the first time or again. Undefined where that may not be, or
+ * was broken off by us. A receiver that is gone is disabled.
+ */
 export async function sendSome(
   { rooms, ledger, signal, webhook, mayGoOn }: Line,
   changes: Some<SequencedChange>,
@@ -56,5 +62,6 @@ export async function sendSome(
   // We ended it, not the receiver: it is no failure.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
   ledger.noteDelivery(delivery);
+  if (delivery.status === GONE) await rooms.disable(receiver);
   return delivery;
 }

@@ -21,6 +21,9 @@ interface Term {
   readonly isHeld: () => boolean;
 }
 
+/** The place of dead letters, which are sent again one after the other. */
+const LETTER = 'letter';
+
 export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }: Term): Teller {
   const { store, ambient, onTrouble } = rooms;
   const { webhookId } = first;
@@ -45,9 +48,10 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
   const lookForRealms = openRealms(line, places);
 
   async function lookForLetter(): Promise<void> {
-    if (places.isBusy()) return;
+    // The one that is being sent waits until what became of it is written down.
+    if (places.isBusy() || places.has(LETTER)) return;
     const [letter] = await store.waitingLetters(webhookId, 1);
-    if (letter && line.mayGoOn(letter.realm)) places.take('letter', sendAgain(line, letter), lookForRealms);
+    if (letter && line.mayGoOn(letter.realm)) places.take(LETTER, sendAgain(line, letter), lookForRealms);
   }
 
   return {
@@ -110,6 +114,8 @@ const REST_MS = 5_000;
 interface Places {
   /** Whether there is none, or nothing is to be begun for now. */
   isBusy(): boolean;
+  /** Whether the work of this name is under way. */
+  has(name: string): boolean;
   /** Counts a work by its name until it ends, and goes on by `next`, unless it was in trouble. */
   take(name: string, work: Promise<void>, next: () => Promise<void>): void;
   /** Resolves when nothing is under way. */
@@ -125,6 +131,7 @@ function openPlaces(monotonic: () => number, onTrouble: (error: unknown) => void
   };
   return {
     isBusy: () => running.size >= LIMITS.webhookRealmsAtOnceMax || monotonic() < restsUntil,
+    has: (name) => running.has(name),
     take(name, work, next) {
       const leave = () => running.delete(name);
       const watched = work.finally(leave).then(() => {

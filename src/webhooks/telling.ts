@@ -8,7 +8,6 @@ import type { Backlog, Delivery } from './port.ts';
 
 /** A realm with more than so many pages lets others have its place. */
 const PAGES_A_TURN = 10;
-const GONE = 410;
 
 /** How far a realm is told, and how often what comes next was tried. */
 type Standing = Pick<Backlog, 'seq' | 'attempts'>;
@@ -51,11 +50,11 @@ async function tellPortion(
 
 /** What comes of a failure: it is tried again later, or after very many times given up, so that the feed goes on. */
 async function isGivenUp(
-  { rooms, ledger, webhookId, webhook }: Line,
+  { rooms, ledger, webhookId }: Line,
   delivery: Delivery,
   seq: number,
 ): Promise<boolean> {
-  const { realm, firstSeq, lastSeq, attempt: attempts, status } = delivery;
+  const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
   const at = rooms.ambient.now();
   if (attempts >= LIMITS.webhookAttemptsMax) {
     ledger.noteLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
@@ -63,7 +62,6 @@ async function isGivenUp(
     return true;
   }
   ledger.noteProgress({ realm, seq, attempts, nextAt: at + waitMsAfter(attempts, Math.random()) });
-  if (status === GONE) await rooms.disable(webhook());
   return false;
 }
 
