@@ -3,10 +3,11 @@ import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { openLeases } from '../src/leases.ts';
+import { changeWebhook } from '../src/webhooks/targets.ts';
 import { freshDatabase } from './database.ts';
 import { movableAmbient, plant, startService } from './kit.ts';
 import { AUTHREALM, endAll, start } from './processes.ts';
-import { openReceiver, type Receiver, target, upTo } from './receivers.ts';
+import { openReceiver, type Receiver, roomsOf, target, upTo } from './receivers.ts';
 
 /** One process at a time tells a target, whichever of them lives. */
 
@@ -92,6 +93,34 @@ test('two services over one database tell each event once, in order; where one e
   expect(hook.places(realm)).toEqual(upTo(61));
   await other.stop();
   await one.vault.engine.close();
+}, 60_000);
+
+test('targets that never answer and are disabled together hold up no other one', async () => {
+  const hook = receiver();
+  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const { engine } = service.vault;
+  const { realm } = await plant(service.vault);
+  const realms = new Set([realm]);
+  const silent = Array.from({ length: 4 }, receiver);
+  for (const each of silent) each.answer(() => Bun.sleep(60_000).then(() => new Response()));
+  const ids: string[] = [];
+  for (const { url } of silent) {
+    ids.push((await target(service, url, { realms, from: 'oldest' })).webhook.webhookId);
+  }
+  const { webhook } = await target(service, hook.url, { realms, from: 'oldest' });
+  await hook.until(
+    () => silent.every(({ received }) => received.length > 0) && hook.places(realm).length === 6,
+  );
+  const disabled = { disabledAt: systemAmbient.now() };
+  for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemAmbient);
+  // The next round finds them disabled.
+  await Bun.sleep(2 * LIMITS.webhookPollMs);
+  await plant(service.vault, { realm });
+  await hook.until(() => hook.places(realm).length === 11, 3_000);
+  const kept = async () => (await engine.leases.held()).filter(({ name }) => name.startsWith('webhook '));
+  for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
+  expect((await kept()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
+  await service.stop();
 }, 60_000);
 
 test('a service that is killed while it tells loses nothing, and the order is kept', async () => {

@@ -20,13 +20,15 @@ const GRACE_MS = 2_000;
 export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void> } {
   const { store, leases, onTrouble } = rooms;
   const tellers = new Map<string, Teller>();
+  /** Tellers of receivers that are told no more, by what is left of them. */
+  const ending = new Map<string, Promise<void>>();
   const stopping = Promise.withResolvers<void>();
   let isStopping = false;
   let keptNames = '';
   let keptAt = Number.NEGATIVE_INFINITY;
 
   async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
-    const names = webhooks.map(leaseOf);
+    const names = [...new Set([...webhooks.map(leaseOf), ...[...ending.keys()].map(leaseName)])];
     const isDue = performance.now() - keptAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
     if (!isDue && names.join() === keptNames) return;
     keptAt = performance.now();
@@ -34,13 +36,18 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
     await leases.keep(names);
   }
 
-  async function endTellers(wanted: ReadonlySet<string>): Promise<void> {
+  /** What ends is told no more from here on; nobody waits until all of it has ended. */
+  function endTellers(wanted: ReadonlySet<string>): void {
     for (const [webhookId, teller] of tellers) {
       const isOurs = leases.holds(leaseName(webhookId)) && !teller.isOver();
       if (wanted.has(webhookId) && isOurs) continue;
       tellers.delete(webhookId);
       // One that was disabled may end what it is at; one that another process has got may not.
-      await teller.stop(isOurs ? GRACE_MS : 0);
+      const end = teller.stop(isOurs ? GRACE_MS : 0).catch(onTrouble);
+      ending.set(
+        webhookId,
+        end.finally(() => ending.delete(webhookId)),
+      );
     }
   }
 
@@ -56,11 +63,12 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
 
   async function round(): Promise<void> {
     const webhooks = (await store.list()).filter(({ disabledAt }) => disabledAt === undefined);
-    if (webhooks.length === 0 && tellers.size === 0) return;
+    if (webhooks.length === 0 && tellers.size === 0 && keptNames === '') return;
     // A receiver that was disabled or deleted is told no more, before anything else is waited for.
-    await endTellers(new Set(webhooks.map(({ webhookId }) => webhookId)));
+    endTellers(new Set(webhooks.map(({ webhookId }) => webhookId)));
     await keepLeases(webhooks);
-    const ours = webhooks.filter((webhook) => leases.holds(leaseOf(webhook)));
+    const isOurs = (webhook: Webhook) => leases.holds(leaseOf(webhook)) && !ending.has(webhook.webhookId);
+    const ours = webhooks.filter(isOurs);
     await Promise.all(ours.map((webhook) => tellerOf(webhook).look(webhook)));
   }
 
@@ -73,7 +81,8 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
       }
       await Promise.race([Bun.sleep(LIMITS.webhookPollMs), stopping.promise]);
     }
-    await Promise.all([...tellers.values()].map((teller) => teller.stop(GRACE_MS)));
+    const stopped = [...tellers.values()].map((teller) => teller.stop(GRACE_MS));
+    await Promise.all([...stopped, ...ending.values()]);
     await leases.release().catch(onTrouble);
   }
 

@@ -51,7 +51,8 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
     // The one that is being sent waits until what became of it is written down.
     if (places.isBusy() || places.has(LETTER)) return;
     const [letter] = await store.waitingLetters(webhookId, 1);
-    if (letter && line.mayGoOn(letter.realm)) places.take(LETTER, sendAgain(line, letter), lookForRealms);
+    if (letter && !places.has(LETTER) && line.mayGoOn(letter.realm))
+      places.take(LETTER, sendAgain(line, letter), lookForRealms);
   }
 
   return {
