@@ -279,6 +279,31 @@ test('a reader that takes nothing keeps a bounded part in memory, and is ended; 
   idle.raw.destroy();
 }, 60_000);
 
+test('a record that cannot be told ends the streams that are to be told it, and no other one', async () => {
+  const other = await startService({ offline: 'true' });
+  const [spoilt, sound] = [await plant(other.vault), await plant(other.vault)];
+  const token = await other.token('changes:read realms:read');
+  const open = async (realm: Uuid) => {
+    const answer = await fetch(`${other.url}${feedOf(realm)}`, {
+      headers: { Authorization: `Bearer ${token}`, Accept: 'text/event-stream' },
+    });
+    return followed(answer, () => undefined);
+  };
+  const going = await open(sound.realm);
+  await other.database.spoil(`update realm set redirect_uris = 'x' where realm_id = ?`, spoilt.realm);
+  const ended = await open(spoilt.realm);
+  expect((await ended.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
+  await plant(other.vault, { realm: sound.realm });
+  const told: unknown[] = [];
+  for (let count = 0; count < 11; count += 1)
+    told.push(JSON.parse((await going.next())?.data ?? '{}').sequence);
+  expect(told.map(Number)).toEqual(Array.from({ length: 11 }, (_, at) => at + 1));
+  const faults = other.log.filter(({ event }) => event === 'fault');
+  expect(faults).toMatchObject([{ route: 'changes', code: 'internal' }]);
+  await other.server.stop();
+  await other.vault.engine.close();
+}, 30_000);
+
 test('ends where the changes to go on from are gone, and at shutdown, which it does not hold up', async () => {
   const other = await startService({ offline: 'true' });
   const { realm } = await plant(other.vault);

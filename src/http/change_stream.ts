@@ -9,9 +9,10 @@ import type { Place } from '../feed/reading.ts';
  * - `rights`: the token may not read this realm's changes any more.
  * - `cursor`: the changes to go on from are not kept any more.
  * - `slow`: nobody read what was sent. Who does not read does not read this either.
+ * - `fault`: something is wrong with us; the log of the service tells.
  * - `shutdown`: the process ends; another one takes the call.
  */
-export type StreamEnd = 'token' | 'rights' | 'cursor' | 'slow' | 'shutdown';
+export type StreamEnd = 'token' | 'rights' | 'cursor' | 'slow' | 'fault' | 'shutdown';
 
 /** One reader that follows the changes of a realm. */
 export interface ChangeStream {

@@ -31,6 +31,7 @@ interface StreamRooms {
   readonly tokens: Pick<Tokens, 'verify'>;
   readonly writeEvents: WriteEvents;
   readonly ambient: Pick<Ambient, 'monotonic'>;
+  readonly onTrouble: (error: unknown) => void;
 }
 
 /** Changes that a stream gets at one look: a page of the feed. */
@@ -52,7 +53,7 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
     timer = undefined;
   }
 
-  /** Looks after all streams, one look at a time. A database in trouble says so to every request; streams wait. */
+  /** Looks after all streams, one look at a time. While a database is in trouble streams wait. */
   function look(): void {
     isAsked = true;
     looking ??= lookAgain().finally(() => {
@@ -65,11 +66,7 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
       isAsked = false;
       // What was asked for in one turn is one look, and requests have the next one.
       await new Promise((resolve) => setImmediate(resolve));
-      try {
-        await lookAfter(streams, rooms);
-      } catch (error) {
-        if (!(error instanceof Fault)) throw error;
-      }
+      await lookAfter(streams, rooms).catch(rooms.onTrouble);
     }
   }
 
@@ -102,14 +99,29 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
 }
 
 async function lookAfter(streams: ReadonlySet<ChangeStream>, rooms: StreamRooms): Promise<void> {
-  for (const stream of [...streams]) await judge(stream, rooms);
+  for (const stream of [...streams]) await alone(stream, rooms, () => judge(stream, rooms));
   const heads = await headsOf([...streams], rooms);
   const pages = new Map<string, Promise<FeedPage>>();
   for (const stream of [...streams]) {
     if (stream.hasRoom() && isBehind(stream.place, heads.get(stream.realm))) {
-      await tell(stream, rooms, pages);
+      await alone(stream, rooms, () => tell(stream, rooms, pages));
     }
     stream.keepAlive();
+  }
+}
+
+/** A bug in what is done for one stream ends that one. */
+async function alone(
+  stream: ChangeStream,
+  { onTrouble }: StreamRooms,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    onTrouble(error);
+    stream.end('fault');
   }
 }
 
