@@ -1,9 +1,10 @@
-import type { HeldLease, LeaseStore } from './directory/leases.ts';
+import type { Lease, LeaseStore } from './directory/leases.ts';
 import type { Ambient } from './domain/id.ts';
 
 /** What a process holds of what one process at a time does for all of them. */
 export interface Leases {
   readonly holder: string;
+  readonly termMs: number;
   /** Whether this process holds a lease, and so surely that nobody else does. */
   holds(name: string): boolean;
   /**
@@ -28,7 +29,7 @@ export function openLeases(
   /** When each lease that is held was last renewed for sure. */
   const held = new Map<string, number>();
   /** The leases of others, and since when each has not moved. */
-  const watched = new Map<string, { readonly lease: HeldLease; readonly since: number }>();
+  const watched = new Map<string, { readonly lease: Lease; readonly since: number }>();
 
   const holds = (name: string): boolean =>
     monotonic() - (held.get(name) ?? Number.NEGATIVE_INFINITY) < termMs;
@@ -45,7 +46,7 @@ export function openLeases(
   }
 
   /** Whether a lease may be taken: nobody has it, or it has not moved for a term. */
-  function isOver(name: string, lease: HeldLease | undefined): boolean {
+  function isOver(name: string, lease: Lease | undefined): boolean {
     if (!lease) return true;
     const before = watched.get(name);
     if (!before || before.lease.holder !== lease.holder || before.lease.until !== lease.until) {
@@ -62,6 +63,7 @@ export function openLeases(
 
   return {
     holder,
+    termMs,
     holds,
     async keep(names) {
       await giveBack([...held.keys()].filter((name) => !names.includes(name)));

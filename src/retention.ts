@@ -16,16 +16,19 @@ interface RetentionRooms {
   readonly days: number;
   /** Whether to go on. */
   readonly mayGoOn: () => boolean;
-  /** Called between two commits. */
+  /** Called between two commits, and between two looks at many logs. */
   readonly pause: () => Promise<void>;
+  /** What stands in the way of one log alone. */
+  readonly onSpoilt: (log: Uuid, error: unknown) => void;
 }
 
 /**
  * Removes changes, log entries, deliveries and dead letters that are older than so many days, a bounded number in each commit.
- * The newest entry of every log stays. What was removed of a log is told by that of the installation.
+ * The newest entry of every log stays. What was removed of a log is told by that of the installation. A log that was spoilt is
+ * left as it is, and holds up no other one.
  */
 export async function removeOld(rooms: RetentionRooms): Promise<void> {
-  const { log, webhooks, ambient, days, mayGoOn, pause } = rooms;
+  const { log, webhooks, ambient, days, mayGoOn, pause, onSpoilt } = rooms;
   const before = ambient.now() - days * DAY_MS;
 
   async function removeAll(some: () => Promise<number>): Promise<number> {
@@ -49,14 +52,29 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
     await pause();
   }
 
-  let after: Uuid | undefined;
-  while (mayGoOn()) {
-    const heads = await log.heads(after, LIMITS.pageRecordsMax);
-    for (const head of heads) if (mayGoOn()) await trimLog(head.log);
-    after = heads.at(-1)?.log;
-    if (heads.length < LIMITS.pageRecordsMax) break;
+  async function trimLogs(): Promise<void> {
+    let after: Uuid | undefined;
+    while (mayGoOn()) {
+      const heads = await log.heads(after, LIMITS.pageRecordsMax);
+      for (const head of heads) {
+        if (!mayGoOn()) return;
+        await trimLog(head.log).catch((error) => {
+          // A database in trouble is so for every log.
+          if (error instanceof Fault) throw error;
+          onSpoilt(head.log, error);
+        });
+      }
+      after = heads.at(-1)?.log;
+      if (heads.length < LIMITS.pageRecordsMax) return;
+      await pause();
+    }
   }
-  await removeAll(() => webhooks.trim(before));
+
+  try {
+    await trimLogs();
+  } finally {
+    await removeAll(() => webhooks.trim(before));
+  }
 }
 
 interface Schedule extends Omit<RetentionRooms, 'mayGoOn' | 'pause'> {
@@ -69,23 +87,36 @@ export function startRetention(
   { leases, onTrouble, ...rooms }: Schedule,
   everyMs: number = LIMITS.retentionEveryMs,
 ): { stop(): Promise<void> } {
+  const stopping = Promise.withResolvers<void>();
   let isStopped = false;
   let removing: Promise<void> = Promise.resolve();
 
+  const keep = () => leases.keep([LEASE]);
+
+  /** Takes the lease. One that a process left behind when it was killed is to be had a term later. */
+  async function begin(): Promise<void> {
+    await keep();
+    if (leases.holds(LEASE)) return;
+    const term = Promise.withResolvers<void>();
+    setTimeout(term.resolve, leases.termMs + LIMITS.retentionPauseMs).unref();
+    await Promise.race([term.promise, stopping.promise]);
+    if (!isStopped) await keep();
+  }
+
   async function removeOnce(): Promise<void> {
     try {
-      const keep = () => leases.keep([LEASE]);
-      await keep();
+      await begin();
       const mayGoOn = () => !isStopped && leases.holds(LEASE);
       const pause = async () => {
         await Bun.sleep(LIMITS.retentionPauseMs);
         await keep();
       };
       if (mayGoOn()) await removeOld({ ...rooms, mayGoOn, pause });
-      await leases.release();
     } catch (error) {
-      // A database that is busy or in trouble says so to every request. What is left goes next time.
-      if (!(error instanceof Fault)) onTrouble(error);
+      // What is left goes next time.
+      onTrouble(error);
+    } finally {
+      await leases.release().catch(onTrouble);
     }
   }
 
@@ -96,6 +127,7 @@ export function startRetention(
   return {
     async stop() {
       isStopped = true;
+      stopping.resolve();
       clearInterval(timer);
       await removing;
     },

@@ -47,7 +47,10 @@ export function startTelling(rooms: TellingRooms): Telling {
   const { engine, store, tokens, ambient } = rooms;
   const { feed } = engine;
   const writeEvents = eventsOf(rooms);
-  const streams = openChangeStreams({ store, feed, tokens, writeEvents, ambient });
+  const streams = openChangeStreams({
+    ...{ store, feed, tokens, writeEvents, ambient },
+    onTrouble: troubleOf(rooms, 'changes'),
+  });
   const dispatcher = startWebhooks(rooms, writeEvents);
   const retention = startRetention({
     log: engine.log,
@@ -55,6 +58,9 @@ export function startTelling(rooms: TellingRooms): Telling {
     ambient,
     days: rooms.settings.retentionDays,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    onSpoilt: (log, error) => {
+      rooms.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
+    },
     onTrouble: troubleOf(rooms, 'retention'),
   });
   return {

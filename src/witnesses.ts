@@ -3,7 +3,9 @@ import { startCheckpoints, type Witness } from './audit/checkpoints.ts';
 import type { LogKeys } from './audit/keys.ts';
 import { checkpointFileOf, type Settings } from './config.ts';
 import type { Ambient } from './domain/id.ts';
+import { LIMITS } from './domain/limits.ts';
 import { appendLines } from './durable.ts';
+import { openLeases } from './leases.ts';
 import type { Log } from './observe/log.ts';
 import { type Engine, isInMemory } from './store/open.ts';
 
@@ -23,6 +25,9 @@ export function witnessesOf(settings: Settings, log?: Log): readonly Witness[] {
   ];
 }
 
+/** Who tells renews every minute; where it did not, another process tells from the second minute on. */
+const TERM_MS = 1.5 * LIMITS.checkpointMs;
+
 /** Tells outside of the database every minute how far its logs are. */
 export function tellCheckpoints(
   settings: Settings,
@@ -32,7 +37,7 @@ export function tellCheckpoints(
 ): { stop(): Promise<void> } {
   return startCheckpoints({
     store: engine.log,
-    leases: engine.leases,
+    leases: openLeases(engine.leases, TERM_MS, ambient),
     keys: logKeys,
     witnesses: witnessesOf(settings, log),
     ambient,

@@ -29,7 +29,7 @@ const DOORS: Readonly<
   domain: { any: [] },
   directory: { any: ['domain'] },
   access: { any: ['domain', 'durable'], types: ['directory'] },
-  audit: { any: ['domain', 'durable'], types: ['directory', 'access'] },
+  audit: { any: ['domain', 'durable'], types: ['directory', 'access', 'leases'] },
   leases: { any: ['domain'], types: ['directory'] },
   feed: { any: ['domain'], types: ['directory'] },
   webhooks: { any: ['domain', 'feed', 'leases'], types: ['access', 'directory', 'outbound'] },
@@ -98,7 +98,7 @@ const DOORS: Readonly<
       'telling',
     ],
   },
-  witnesses: { any: ['audit', 'config', 'domain', 'durable', 'store'], types: ['observe'] },
+  witnesses: { any: ['audit', 'config', 'domain', 'durable', 'leases', 'store'], types: ['observe'] },
   main: { any: ['cli'] },
 };
 

@@ -1,7 +1,7 @@
-import type { LeaseStore } from '../directory/leases.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Ambient, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { Leases } from '../leases.ts';
 import { checkpointLine } from './checkpoint.ts';
 import type { LogKeys } from './keys.ts';
 import type { LogStore } from './port.ts';
@@ -12,10 +12,10 @@ export type Witness = (lines: readonly string[]) => Promise<void>;
 
 export interface CheckpointRooms {
   readonly store: Pick<LogStore, 'heads'>;
-  readonly leases: LeaseStore;
+  readonly leases: Leases;
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly witnesses: readonly Witness[];
-  readonly ambient: Pick<Ambient, 'now' | 'mintId'>;
+  readonly ambient: Pick<Ambient, 'now'>;
   /** The processes that share the witnesses. */
   readonly name: string;
   onTrouble(error: NodeJS.ErrnoException): void;
@@ -31,13 +31,12 @@ export function startCheckpoints(
 ): { stop(): Promise<void> } {
   const { leases, ambient, onTrouble } = rooms;
   const name = `checkpoints ${rooms.name}`;
-  const holder: string = ambient.mintId();
   const tellMoved = openTelling(rooms);
 
   async function tell(): Promise<void> {
-    const now = ambient.now();
     try {
-      if (await leases.take({ name, holder, now, until: now + 2 * everyMs })) await tellMoved(now);
+      await leases.keep([name]);
+      if (leases.holds(name)) await tellMoved(ambient.now());
     } catch (error) {
       // A database in trouble says so to every request; the next minute tells what this one did not.
       if (!(error instanceof Fault)) onTrouble(error as NodeJS.ErrnoException);
@@ -53,7 +52,7 @@ export function startCheckpoints(
     async stop() {
       clearInterval(timer);
       await telling.then(tell);
-      await leases.giveBack(name, holder).catch(() => undefined);
+      await leases.release().catch(() => undefined);
     },
   };
 }

@@ -38,6 +38,8 @@ export type LogRecord =
   | { readonly event: 'checkpoint_failed'; readonly cause: string }
   /** A receiver said that it is gone; something could not be told to one for a day. */
   | { readonly event: 'webhook_disabled' | 'webhook_given_up'; readonly webhook_id: string }
+  /** The log of a realm, or of the installation, is not as this service wrote it: what is too old is not removed from it. */
+  | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
   /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
   /** Entries of the log of the installation that wait because nothing can be written, and those that are lost. */
@@ -66,6 +68,7 @@ const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   overloaded: 'warn',
   entries_waiting: 'warn',
   checkpoint_failed: 'error',
+  retention_failed: 'error',
 };
 
 /** One JSON line per event on standard error, written off the request's path. */

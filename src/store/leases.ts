@@ -1,10 +1,7 @@
-import type { HeldLease, LeaseStore } from '../directory/leases.ts';
+import type { Lease, LeaseStore } from '../directory/leases.ts';
 import type { Transactions } from './transactions.ts';
 import { all, type Long, run, type Work } from './work.ts';
 
-const TAKE = `insert into lease (name, holder, until) values (?, ?, ?)
-  on conflict (name) do update set holder = excluded.holder, until = excluded.until
-  where lease.holder = excluded.holder or lease.until <= ?`;
 const GIVE_BACK = 'delete from lease where name = ? and holder = ?';
 const ALL = 'select name, holder, until from lease order by name';
 const INSERT = 'insert into lease (name, holder, until) values (?, ?, ?) on conflict do nothing';
@@ -21,7 +18,7 @@ interface LeaseRow {
 
 /** Leases as rows: whoever writes the row has it. */
 export function openLeases({ read, write }: Transactions): LeaseStore {
-  function* replace({ name, holder, until }: HeldLease, seen: HeldLease | undefined): Work<boolean> {
+  function* replace({ name, holder, until }: Lease, seen: Lease | undefined): Work<boolean> {
     const count = seen
       ? yield* run(REPLACE, holder, until, name, seen.holder, seen.until)
       : yield* run(INSERT, name, holder, until);
@@ -29,11 +26,6 @@ export function openLeases({ read, write }: Transactions): LeaseStore {
   }
 
   return {
-    take: ({ name, holder, now, until }) =>
-      write([], function* () {
-        const isTaken = (yield* run(TAKE, name, holder, until, now)) === 1;
-        return { value: isTaken, keep: isTaken };
-      }),
     giveBack: (name, holder) =>
       write([], function* () {
         return { value: undefined, keep: (yield* run(GIVE_BACK, name, holder)) === 1 };
@@ -41,7 +33,7 @@ export function openLeases({ read, write }: Transactions): LeaseStore {
     held: () =>
       read(function* () {
         const rows = yield* all<LeaseRow>(ALL);
-        return rows.map(({ name, holder, until }): HeldLease => ({ name, holder, until: Number(until) }));
+        return rows.map(({ name, holder, until }): Lease => ({ name, holder, until: Number(until) }));
       }),
     replace: (lease, seen) =>
       write([], function* () {
@@ -60,4 +52,4 @@ export function openLeases({ read, write }: Transactions): LeaseStore {
 }
 
 /** Every text about leases. */
-export const LEASE_TEXTS: readonly string[] = [TAKE, GIVE_BACK, ALL, INSERT, REPLACE, RENEW, IS_HELD];
+export const LEASE_TEXTS: readonly string[] = [GIVE_BACK, ALL, INSERT, REPLACE, RENEW, IS_HELD];
