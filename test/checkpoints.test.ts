@@ -7,6 +7,7 @@ import { readLine } from '../src/audit/checkpoint.ts';
 import { startCheckpoints } from '../src/audit/checkpoints.ts';
 import { NIL_UUID } from '../src/domain/id.ts';
 import { appendLines } from '../src/durable.ts';
+import { openLeases } from '../src/leases.ts';
 import { freshDatabase } from './database.ts';
 import { freshFolder, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
@@ -55,7 +56,7 @@ describe('checkpoints', () => {
       startCheckpoints(
         {
           store: vault.engine.log,
-          leases: vault.engine.leases,
+          leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
           keys: vault.logKeys,
           witnesses: [async (lines) => void told[which]?.push(...lines)],
           ambient: systemAmbient,
@@ -89,7 +90,7 @@ describe('checkpoints', () => {
     const checkpoints = startCheckpoints(
       {
         store: vault.engine.log,
-        leases: vault.engine.leases,
+        leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
         keys: vault.logKeys,
         witnesses: [
           async (lines) => {
