@@ -102,6 +102,40 @@ test('counters are bounded: who comes beyond is counted with the others, by reas
   ]);
 });
 
+test('they are bounded as well while nothing can be written, however long, and nothing is lost', async () => {
+  const store = openStore();
+  const sizes: number[] = [];
+  let rounds = 0;
+  const countRound = () => {
+    for (let at = 0; at < LIMITS.refusalsCountedMax; at += 1) {
+      refusals.count(stranger(`10.${rounds}.${at >> 8}.${at & 255}`), 'bad token');
+    }
+    rounds += 1;
+  };
+  // A failure takes its time, and others are refused meanwhile.
+  const note = async (acts: readonly Act[]) => {
+    sizes.push(acts.length);
+    if (store.isShut) countRound();
+    await store.note(acts);
+  };
+  const refusals = openRefusals({ note }, { now: () => 0 }, 5);
+  store.isShut = true;
+  countRound();
+  while (sizes.length < 4) await Bun.sleep(1);
+  store.isShut = false;
+  await refusals.stop();
+  expect(Math.max(...sizes)).toBe(LIMITS.refusalsCountedMax + 1);
+  const counted = store.written.flat().map(({ actor, detail }) => ({ actor, ...detail })) as unknown as {
+    readonly actor: string;
+    readonly count: number;
+  }[];
+  expect(counted).toHaveLength(LIMITS.refusalsCountedMax + 1);
+  expect(counted.find(({ actor }) => actor === 'others')?.count).toBe(
+    (rounds - 1) * LIMITS.refusalsCountedMax,
+  );
+  expect(counted.filter(({ count }) => count === 1)).toHaveLength(LIMITS.refusalsCountedMax);
+});
+
 test('one entry a minute, however often; what cannot be written is counted on', async () => {
   const store = openStore();
   const every = 30;

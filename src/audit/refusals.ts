@@ -23,7 +23,7 @@ interface Counter {
   readonly address: string | undefined;
   readonly why: RefusedAccess;
   readonly since: number;
-  count: number;
+  readonly count: number;
 }
 
 /** The actor of an entry about somebody whom no token names. */
@@ -45,23 +45,13 @@ export function openRefusals(
   let timer: ReturnType<typeof setTimeout> | undefined;
   let logging: Promise<void> = Promise.resolve();
 
-  function counterOf({ clientId, address }: Refused, why: RefusedAccess): Counter {
-    const site = clientId === undefined && address !== undefined ? siteOf(address) : undefined;
-    const own = `${clientId ?? ''} ${site ?? ''} ${why}`;
-    const found = counters.get(own);
-    if (found) return found;
-    const isRoom = counters.size < LIMITS.refusalsCountedMax;
-    const name = isRoom ? own : `${OTHERS} ${why}`;
-    const actor = isRoom ? (clientId ?? NOBODY) : OTHERS;
-    const counter = counters.get(name) ?? {
-      actor,
-      address: isRoom ? site : undefined,
-      why,
-      since: now(),
-      count: 0,
-    };
-    counters.set(name, counter);
-    return counter;
+  function add(counted: Counter): void {
+    const own = nameOf(counted);
+    const isRoom = counters.has(own) || counters.size < LIMITS.refusalsCountedMax;
+    const whose = isRoom ? counted : { ...counted, actor: OTHERS, address: undefined };
+    const name = nameOf(whose);
+    const count = (counters.get(name)?.count ?? 0) + counted.count;
+    counters.set(name, { ...(counters.get(name) ?? whose), count });
   }
 
   async function log(): Promise<void> {
@@ -73,10 +63,9 @@ export function openRefusals(
       await store.note([...counted.values()].map((counter) => actOfCounter(counter, now)));
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      for (const [name, counter] of counted) {
-        counter.count += counters.get(name)?.count ?? 0;
-        counters.set(name, counter);
-      }
+      const newer = counters;
+      counters = counted;
+      newer.forEach(add);
       begin();
     }
   }
@@ -88,8 +77,9 @@ export function openRefusals(
   }
 
   return {
-    count(who, why) {
-      counterOf(who, why).count += 1;
+    count({ clientId, address }, why) {
+      const site = clientId === undefined && address !== undefined ? siteOf(address) : undefined;
+      add({ actor: clientId ?? NOBODY, address: site, why, since: now(), count: 1 });
       begin();
     },
     async stop() {
@@ -98,6 +88,10 @@ export function openRefusals(
       clearTimeout(timer);
     },
   };
+}
+
+function nameOf({ actor, address, why }: Counter): string {
+  return `${actor} ${address ?? ''} ${why}`;
 }
 
 function actOfCounter({ actor, address, why, since, count }: Counter, now: () => number): Act {
