@@ -103,7 +103,7 @@ describe('revocation', () => {
     const before = await service.database.ask('select * from revoked_token');
     for (const token of [
       other.token,
-      await forged(mine, { exp: Math.floor(service.ambient.now() / 1000) - 5 }),
+      await forged(mine, { exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000) }),
       await forged(mine, { aud: 'https://other.example' }),
       await forged(stranger, {}),
       'none',
@@ -116,6 +116,21 @@ describe('revocation', () => {
     service.ambient.advance(FELT_MS);
     expect(await statusOf(other.token)).toBe(200);
     expect(await service.database.ask('select * from revoked_token')).toEqual(before);
+  });
+
+  test('of one that has ended and is accepted by a late clock: it is told of, and ends', async () => {
+    const mine = await holder();
+    const exp = Math.floor(service.ambient.now() / 1000) - 5;
+    const jti = `late-${exp}`;
+    const late = await forged(mine, { jti, exp });
+    expect(await statusOf(late)).toBe(200);
+    expect(await told(mine.form, late)).toMatchObject({ active: true, exp });
+    expect((await send('revoke', { ...mine.form, token: late })).status).toBe(200);
+    service.ambient.advance(FELT_MS);
+    expect([await statusOf(late), await told(mine.form, late)]).toEqual([401, { active: false }]);
+    expect(await service.database.ask('select 1 as one from revoked_token where jti = ?', jti)).toHaveLength(
+      1,
+    );
   });
 
   test('is felt by another service over the same database, and after a start', async () => {
@@ -208,8 +223,10 @@ describe('introspection', () => {
   test('of a token of another client, one that was taken back or has ended, or none at all: not active', async () => {
     const mine = await holder();
     const other = await holder();
-    const ended = await forged(mine, { exp: Math.floor(service.ambient.now() / 1000) - 5 });
-    expect(await statusOf(ended)).toBe(200);
+    const ended = await forged(mine, {
+      exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000),
+    });
+    expect(await statusOf(ended)).toBe(401);
     for (const token of [
       other.token,
       ended,

@@ -48,7 +48,7 @@ export interface Tokens {
   recall(token: string): MaybePromise<Principal | undefined>;
   /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
   verify(token: string): MaybePromise<Principal | undefined>;
-  /** What a token of our own says, where it is accepted and has not ended. Rejects as `verify` does. */
+  /** What a token of our own says, where `verify` accepts it. Rejects as that does. */
   inspect(token: string): Promise<OwnToken | undefined>;
   /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
   prepare(keys: readonly SigningKey[]): void;
@@ -146,11 +146,16 @@ function openVerify(
     return claimed === undefined ? undefined : external?.verify(token, claimed);
   }
 
-  async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
+  /** One that has ended is accepted for as long as clocks may differ, and not worth remembering. */
+  async function checkUnknown(token: string, view: AccessView): Promise<Verified | undefined> {
     const entry = await check(token, view);
-    if (!entry) return undefined;
-    if (entry.expiresAt > ambient.now()) verified.remember(token, entry);
-    return principalOf(entry, await cache.fresh(), ambient.now());
+    if (entry && entry.expiresAt > ambient.now()) verified.remember(token, entry);
+    return entry;
+  }
+
+  async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
+    const entry = await checkUnknown(token, view);
+    return entry && principalOf(entry, await cache.fresh(), ambient.now());
   }
 
   function recallWith(token: string, view: AccessView): Principal | undefined {
@@ -173,11 +178,10 @@ function openVerify(
   return {
     verify,
     async inspect(token) {
-      const principal = await verify(token);
-      // Whatever is accepted and has not ended was remembered when it was.
-      const own = verified.recall(token)?.own;
-      return principal && own
-        ? { ...own, clientId: principal.clientId, scopes: principal.scopes }
+      const entry = verified.recall(token) ?? (await checkUnknown(token, await cache.fresh()));
+      const principal = entry && principalOf(entry, await cache.fresh(), ambient.now());
+      return principal && entry.own
+        ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
         : undefined;
     },
     recall(token) {
