@@ -350,9 +350,9 @@ test('every operation and every status that is documented was seen, but for thos
     expect([why, unseen.some((each) => excuses(...each))]).toEqual([why, true]);
 });
 
-/** The GET of the same path. */
+/** The GET of the record that a path leads to, or of the one that it does something with. */
 function readingOf({ path }: Operation): Operation {
-  const read = operations.find((each) => each.path === path && each.method === 'get');
+  const read = operations.find((each) => each.path === path.replace(/[^}]*$/, '') && each.method === 'get');
   if (!read) throw new Error(`${path} cannot be read`);
   return read;
 }

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { operationsOf } from '../document_caller.ts';
+import type { JsonObject } from '../json_schema.ts';
 import { oidcPath, type Planted, plant } from '../kit.ts';
 import { areAccepted, type Office, openOffice, tokenOf } from './office.ts';
 
@@ -194,6 +196,34 @@ describe('a change', () => {
     ]);
     const stale = await office.ask('DELETE', `/clients/${id}`, { headers: { 'If-Match': etag } });
     expect(stale.status).toBe(412);
+  });
+
+  test('whatever changes one is held to its condition, and documents that', async () => {
+    const { service } = office;
+    const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+    const changing = operationsOf(document).filter(
+      ({ method, path }) => method !== 'get' && path.includes('/clients/{client_id}'),
+    );
+    const told = await Promise.all(
+      changing.map(async ({ id: name, method, path, body, parameters, answers }) => {
+        const { id } = await make();
+        const { status } = await office.ask(
+          method.toUpperCase(),
+          service.url + path.replace('{client_id}', id),
+          { headers: { 'If-Match': '"stale"' }, ...(body ? { data: {} } : {}) },
+        );
+        const isNamed = parameters.some((each) => each.in === 'header' && each.name === 'If-Match');
+        return [name, status, isNamed, '412' in answers];
+      }),
+    );
+    expect(told.sort()).toEqual(
+      ['delete-client', 'disable-client', 'enable-client', 'rotate-client', 'update-client'].map((name) => [
+        name,
+        412,
+        true,
+        true,
+      ]),
+    );
   });
 
   test('without a condition loses nothing of another one that comes at once', async () => {

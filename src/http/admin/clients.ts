@@ -172,6 +172,7 @@ function turning(name: 'disable' | 'enable', summary: string) {
     path: `/clients/:client_id/${name}`,
     summary,
     params: NAMED,
+    isConditional: true,
     success: { ...SHOWN, description: 'The client as it is now.' },
     faults: ['not_found', 'outcome_unknown', ...(isOff ? (['conflict'] as const) : [])],
     async act(asked, rooms) {
@@ -304,6 +305,7 @@ export const CLIENT_OPERATIONS = [
     path: '/clients/:client_id/rotate',
     summary: 'Give a client a new secret; it is in this answer and in no other.',
     params: NAMED,
+    isConditional: true,
     data: {
       schema: z.object({
         overlap_seconds: z
