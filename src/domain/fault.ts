@@ -33,7 +33,7 @@ export const FAULTS = {
   cursor_gone: {
     status: 410,
     title: 'Gone',
-    detail: 'The change that this cursor stands behind is not kept any more, or never was in this database',
+    detail: 'The change that this cursor stands behind is gone, or never was in this database',
   },
   precondition_failed: {
     status: 412,
