@@ -185,9 +185,7 @@ export async function rewrap(
 
 /** What a server listens with and logs. */
 export function serverSettings(settings: Settings): ServerSettings {
-  const { host, port, processes, trustedProxies, corsOrigins, requestLogging } = settings;
-  const isShared = processes > 1;
-  return { host, port, tls: readTls(settings), isShared, trustedProxies, corsOrigins, requestLogging };
+  return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
 }
 
 function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Settings): RateSettings {
@@ -275,13 +273,14 @@ export interface Service extends Server {
 
 /** Answers metrics on a listener of their own, where the settings name one. */
 export async function serveMetrics(
-  { metricsHost: host, metricsPort: port, trustedProxies }: Settings,
+  { metricsHost: host, metricsPort: port, trustedProxies, forwardedHeader }: Settings,
   log: Log,
   snapshot: () => Promise<Snapshot>,
 ): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
   if (port === undefined) return undefined;
   const plain = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
-  return startServer({ host, port, trustedProxies, ...plain }, log, async () => metricsRoutes(snapshot));
+  const listening = { host, port, trustedProxies, forwardedHeader, ...plain };
+  return startServer(listening, log, async () => metricsRoutes(snapshot));
 }
 
 /** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */

@@ -125,6 +125,7 @@ describe('paths', () => {
       tls: undefined,
       isShared: false,
       trustedProxies: [],
+      forwardedHeader: 'x-forwarded-for' as const,
       corsOrigins: [],
     };
     const log = { write: () => undefined };

@@ -18,6 +18,7 @@ test('requestsAtOnceMax: one more is refused at once, and those that wait are an
       tls: undefined,
       isShared: false,
       trustedProxies: [],
+      forwardedHeader: 'x-forwarded-for',
       corsOrigins: [],
       requestLogging: 'off',
     },

@@ -4,12 +4,18 @@ import { LIMITS } from '../domain/limits.ts';
 /** Whose address a request comes from; undefined where the connection is gone, or has none. */
 export type CallerAddress = (headers: Headers, peer: string | undefined) => IpAddress | undefined;
 
+/** The header that a proxy names its peer in. */
+export type ForwardedHeader = 'x-forwarded-for' | 'forwarded';
+
 /**
  * The address of a caller: that of its connection, unless it is a trusted proxy's. Then each proxy has named the peer
  * that it saw, the last one rightmost, and the first of them from the right that is no trusted proxy itself is the
  * caller: what stands left of it may be anybody's invention. What cannot be read leaves the connection's address.
+ * The other header is not looked at: a proxy passes it on as the caller wrote it.
  */
-export function openCallerAddress(trusted: readonly Network[]): CallerAddress {
+export function openCallerAddress(trusted: readonly Network[], header: ForwardedHeader): CallerAddress {
+  const readNodes = header === 'forwarded' ? nodesOf : (list: string) => list.split(',');
+
   const isTrusted = (address: IpAddress) => trusted.some((network) => isWithin(address, network));
 
   /** Undefined where a name that counts is no address, or there are too many. */
@@ -27,15 +33,8 @@ export function openCallerAddress(trusted: readonly Network[]): CallerAddress {
     // The zone of a link-local peer names an interface of this host.
     const address = peer === undefined ? undefined : parseIpAddress(peer.replace(/%.*$/, ''));
     if (trusted.length === 0 || address === undefined || !isTrusted(address)) return address;
-    const named = headers.get('forwarded');
-    const listed = headers.get('x-forwarded-for');
-    const callers = [
-      ...(named === null ? [] : [callerAmong(nodesOf(named))]),
-      ...(listed === null ? [] : [callerAmong(listed.split(','))]),
-    ];
-    // A proxy that sets one of the two passes the other on as the caller wrote it.
-    const [caller = address] = callers;
-    return callers.every((each) => each === caller) ? caller : address;
+    const said = headers.get(header);
+    return said === null ? address : (callerAmong(readNodes(said)) ?? address);
   };
 }
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Log, RequestLogging } from '../observe/log.ts';
 import type { Meter } from '../observe/meter.ts';
 import { type Answer, type Call, openCall } from './call.ts';
-import { openCallerAddress } from './caller_address.ts';
+import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import type { Listener } from './listener.ts';
 import { type Notes, type Operation, openNotes } from './notes.ts';
@@ -21,6 +21,7 @@ export interface ServerSettings {
   readonly isShared: boolean;
   /** Whose word about the address of a caller is taken. */
   readonly trustedProxies: readonly Network[];
+  readonly forwardedHeader: ForwardedHeader;
   readonly corsOrigins: readonly string[];
   readonly requestLogging: RequestLogging;
 }
@@ -70,7 +71,7 @@ export async function startServer(
   const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
   const server = listen(settings, early);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
-  const callerAddress = openCallerAddress(settings.trustedProxies);
+  const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
   const door: Door = {
     addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
     count: limits.address,

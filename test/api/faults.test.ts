@@ -10,6 +10,7 @@ const SETTINGS: ServerSettings = {
   tls: undefined,
   isShared: false,
   trustedProxies: [],
+  forwardedHeader: 'x-forwarded-for' as const,
   corsOrigins: [],
   requestLogging: 'off',
 };
