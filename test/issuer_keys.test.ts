@@ -9,12 +9,13 @@ import {
   type IssuerPair,
   type IssuerServer,
   issue,
+  issuersFile,
   json,
   makePair,
   startBeliever,
   startIssuer,
 } from './issuers.ts';
-import { LOOKUPS, type Planted, plant, type Service } from './kit.ts';
+import { LOOKUPS, type Planted, plant, type Service, startService } from './kit.ts';
 
 /** How the keys of external issuers are read: when, how often, and what becomes of it when the issuer does its worst. */
 
@@ -83,7 +84,7 @@ describe('to the millisecond', () => {
       at = moment;
       const found = await keys.find(kid);
       await Bun.sleep(0);
-      return [found?.kid, asked];
+      return [typeof found === 'object' ? found.kid : found, asked];
     };
     return { keys, find };
   }
@@ -110,9 +111,10 @@ describe('to the millisecond', () => {
     expect(await find('key 1', 0)).toEqual(['key 1', 1]);
     expect(await find('key 2', LIMITS.issuerKeysAgeMsMax - 1)).toEqual([undefined, 1]);
     const known = await keys.find('key 1');
-    expect([known?.kid, known && keys.holds(known)]).toEqual(['key 1', true]);
-    expect(await find('key 1', LIMITS.issuerKeysAgeMsMax)).toEqual([undefined, 1]);
-    expect(known && keys.holds(known)).toBe(false);
+    if (typeof known !== 'object') throw new Error(`the key is ${known}`);
+    expect([known.kid, keys.holds(known)]).toEqual(['key 1', true]);
+    expect(await find('key 1', LIMITS.issuerKeysAgeMsMax)).toEqual(['unread', 1]);
+    expect(keys.holds(known)).toBe(false);
     resolve();
     await Bun.sleep(0);
     expect(await find('key 2', LIMITS.issuerKeysAgeMsMax)).toEqual(['key 2', 2]);
@@ -195,6 +197,42 @@ test('while the issuer is out of reach what was read counts, and no longer than 
   service.ambient.advance(LIMITS.issuerKeysPauseMs);
   expect(await statusOf(one)).toBe(200);
   expect(outcomes().at(-1)).toBe('acme read');
+});
+
+describe('the budget of an address', () => {
+  const BUDGET = 3;
+  const started = () => {
+    const flags = { allowLoopbackDiscovery: 'true', badTokenRate: `${BUDGET}/3600` };
+    return startService({ ...flags, issuersFile: issuersFile(entryOf(acme)) });
+  };
+  /** The statuses of more tokens than the budget has. */
+  async function statuses(of: Service, pair: IssuerPair): Promise<readonly number[]> {
+    const there = path(await plant(of.vault));
+    const found: number[] = [];
+    for (let count = 0; count <= BUDGET; count += 1) {
+      found.push((await of.get(there, await issue(pair, claimsOf(acme, of)))).status);
+    }
+    return found;
+  }
+
+  test('pays nothing for tokens that nobody can check, and for bad ones as ever', async () => {
+    const believer = await started();
+    acme.answers.clear();
+    expect(await statuses(believer, one)).toEqual(Array(BUDGET + 1).fill(401));
+    acme.publish(one.publicJwk);
+    believer.ambient.advance(LIMITS.issuerKeysPauseMs);
+    expect(await statuses(believer, one)).toEqual(Array(BUDGET + 1).fill(200));
+    // A key that it does not have, then a signature of another one.
+    expect(await statuses(believer, two)).toEqual([...Array(BUDGET).fill(401), 429]);
+    believer.ambient.advance(3_600_000);
+    expect(await statuses(believer, { ...two, kid: 'one' })).toEqual([...Array(BUDGET).fill(401), 429]);
+    await believer.stop();
+    const refused = await believer.database.ask<{ detail: string }>(
+      "select detail from act where action = 'access.refused'",
+    );
+    const reasons = refused.map(({ detail }) => JSON.parse(detail).reason);
+    expect([...new Set(reasons)].sort()).toEqual(['bad token', 'token not checked']);
+  });
 });
 
 describe('an issuer that misbehaves', () => {

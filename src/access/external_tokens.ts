@@ -12,8 +12,11 @@ import { REFUSED_HEADERS, type Verified } from './verified.ts';
 
 /** Believes tokens of issuers that the operator named. */
 export interface ExternalTokens {
-  /** What the token of this issuer vouches for; undefined where it is not to be trusted. Never rejects. */
-  verify(token: string, issuer: string): Promise<Verified | undefined>;
+  /**
+   * What the token of this issuer vouches for; undefined where it is not to be trusted, `unchecked` where the issuer does
+   * not say by which keys. Never rejects.
+   */
+  verify(token: string, issuer: string): Promise<Verified | 'unchecked' | undefined>;
 }
 
 export interface ExternalOptions {
@@ -57,7 +60,7 @@ async function verifyOf(
   { issuer, keys }: Known,
   token: string,
   options: ExternalOptions,
-): Promise<Verified | undefined> {
+): Promise<Verified | 'unchecked' | undefined> {
   const now = options.ambient.now();
   const parts = readParts(token);
   if (!parts) return undefined;
@@ -67,6 +70,7 @@ async function verifyOf(
   if (!header || subject === undefined) return undefined;
   const key = await keys.find(header.kid);
   if (!key) return undefined;
+  if (key === 'unread') return 'unchecked';
   const { payload } = await jwtVerify(token, await key.forAlgorithm(header.algorithm), {
     issuer: issuer.issuer,
     audience: issuer.audience,

@@ -15,8 +15,11 @@ export type KeysRead = 'read' | KeySetFailure;
 
 /** The keys of one issuer, as it published them last. */
 export interface IssuerKeys {
-  /** The key of this name. One that is unknown may be new: the issuer is asked again, no more often than the limit. */
-  find(kid: string): MaybePromise<IssuerKey | undefined>;
+  /**
+   * The key of this name. One that is unknown may be new: the issuer is asked again, no more often than the limit.
+   * `unread` where it does not say which keys it has, so that nobody can tell.
+   */
+  find(kid: string): MaybePromise<IssuerKey | 'unread' | undefined>;
   /** Whether the issuer still publishes this key. */
   holds(key: IssuerKey): boolean;
 }
@@ -81,14 +84,20 @@ export function openIssuerKeys(
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
   }
 
-  async function wait(kid: string, refreshing: Promise<void>): Promise<IssuerKey | undefined> {
+  /** What a key is that is not known: none, if the set was read the last time and has not become too old. */
+  function missing(): 'unread' | undefined {
+    const isRead = outcome === 'read' && ambient.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
+    return isRead && !reading ? undefined : 'unread';
+  }
+
+  async function wait(kid: string, refreshing: Promise<void>): Promise<IssuerKey | 'unread' | undefined> {
     waiting += 1;
     const timer = Promise.withResolvers<void>();
     const late = setTimeout(timer.resolve, LIMITS.issuerKeysWaitMsMax);
     await Promise.race([refreshing, timer.promise]);
     clearTimeout(late);
     waiting -= 1;
-    return known(kid);
+    return known(kid) ?? missing();
   }
 
   return {
@@ -96,7 +105,7 @@ export function openIssuerKeys(
       const key = known(kid);
       if (key) return key;
       const refreshing = refresh();
-      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : undefined;
+      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : missing();
     },
     holds: (key) => known(key.kid) === key,
   };

@@ -46,8 +46,11 @@ export interface Tokens {
   mint(client: Client, scopes: Scopes): Promise<MintedToken>;
   /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
   recall(token: string): MaybePromise<Principal | undefined>;
-  /** Who is asking, or undefined where the token is not to be trusted. Rejects with Fault `unavailable`. */
-  verify(token: string): MaybePromise<Principal | undefined>;
+  /**
+   * Who is asking; undefined where the token is not to be trusted, `unchecked` where nobody can tell, because its issuer
+   * is out of reach. Rejects with Fault `unavailable`.
+   */
+  verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
   /** What a token of our own says, where `verify` accepts it. Rejects as that does. */
   inspect(token: string): Promise<OwnToken | undefined>;
   /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
@@ -140,22 +143,26 @@ function openVerify(
   }
 
   /** By its issuer, before anything else: a key of one vouches for nothing of another. */
-  function check(token: string, view: AccessView): Promise<Verified | undefined> | undefined {
+  function check(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> | undefined {
     const claimed = claimedIssuer(token, ambient.now());
     if (claimed === issuer) return checkOwn(token, view);
     return claimed === undefined ? undefined : external?.verify(token, claimed);
   }
 
   /** One that has ended is accepted for as long as clocks may differ, and not worth remembering. */
-  async function checkUnknown(token: string, view: AccessView): Promise<Verified | undefined> {
+  async function checkUnknown(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> {
     const entry = await check(token, view);
-    if (entry && entry.expiresAt > ambient.now()) verified.remember(token, entry);
+    if (isVerified(entry) && entry.expiresAt > ambient.now()) verified.remember(token, entry);
     return entry;
   }
 
-  async function verifyUnknown(token: string, view: AccessView): Promise<Principal | undefined> {
+  async function verifyUnknown(
+    token: string,
+    view: AccessView,
+  ): Promise<Principal | 'unchecked' | undefined> {
     const entry = await checkUnknown(token, view);
-    return entry && principalOf(entry, await cache.fresh(), ambient.now());
+    if (!isVerified(entry)) return entry;
+    return principalOf(entry, await cache.fresh(), ambient.now());
   }
 
   function recallWith(token: string, view: AccessView): Principal | undefined {
@@ -166,11 +173,11 @@ function openVerify(
     return principalOf(entry, view, now);
   }
 
-  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | undefined> {
+  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | 'unchecked' | undefined> {
     return verified.recall(token) ? recallWith(token, view) : verifyUnknown(token, view);
   }
 
-  function verify(token: string): MaybePromise<Principal | undefined> {
+  function verify(token: string): MaybePromise<Principal | 'unchecked' | undefined> {
     const view = cache.fresh();
     return view instanceof Promise ? view.then((later) => verifyWith(token, later)) : verifyWith(token, view);
   }
@@ -179,7 +186,8 @@ function openVerify(
     verify,
     async inspect(token) {
       const entry = verified.recall(token) ?? (await checkUnknown(token, await cache.fresh()));
-      const principal = entry && principalOf(entry, await cache.fresh(), ambient.now());
+      if (!isVerified(entry)) return undefined;
+      const principal = principalOf(entry, await cache.fresh(), ambient.now());
       return principal && entry.own
         ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
         : undefined;
@@ -191,6 +199,10 @@ function openVerify(
         : recallWith(token, view);
     },
   };
+}
+
+function isVerified(entry: Verified | 'unchecked' | undefined): entry is Verified {
+  return typeof entry === 'object';
 }
 
 /** Who is said to have issued a token that is not too long and may be in time. Nothing of it is proven. */

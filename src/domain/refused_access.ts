@@ -2,6 +2,7 @@
 export const REFUSED_ACCESS = [
   'no token',
   'bad token',
+  'token not checked',
   'bad credentials',
   'insufficient scope',
   'realm outside the list',

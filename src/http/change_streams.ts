@@ -131,7 +131,7 @@ async function judge(stream: ChangeStream, { tokens, ambient }: StreamRooms): Pr
   const now = ambient.monotonic();
   if (!stream.isOpen() || now - stream.checkedAt < LIMITS.streamCheckMs) return;
   const principal = await tokens.verify(stream.token);
-  if (!principal) return stream.end('token');
+  if (typeof principal !== 'object') return stream.end('token');
   if (!principal.scopes.has(FEED_SCOPE) || !mayTouch(principal, stream.realm)) return stream.end('rights');
   stream.principal = principal;
   stream.checkedAt = now;
