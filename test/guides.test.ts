@@ -141,8 +141,8 @@ describe('moving-house.md', () => {
     const copies = written.filter((each) => each.includes('equal; '));
     const [whole, ...others] = copies.map((each) => Number(/^equal; (\d+) rows were added/m.exec(each)?.[1]));
     expect(whole).toBeGreaterThan(1);
-    // The client that was late; the last one goes back into what is there already.
-    expect(others).toEqual([1, 0]);
+    // The client that was late, its entry in the log and how far that is; the last one goes back into what is there already.
+    expect(others).toEqual([3, 0]);
     expect(written.find((each) => each.includes('late'))).toContain('first');
   }, 60_000);
 });
@@ -176,7 +176,7 @@ describe('test-suite.md', () => {
     ]);
     expect(writtenBy('authrealm purge')).toContain('4 records are removed');
     expect(writtenBy('authrealm purge')).toContain('imported 4, unchanged 0');
-    expect(writtenBy('sqlite::memory:')).toBe('{"status":"ok"}');
+    expect(JSON.parse(writtenBy('sqlite::memory:'))).toMatchObject({ status: 'ok' });
   }, 60_000);
 
   describe('what it says is not offered', () => {
