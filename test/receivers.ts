@@ -49,6 +49,15 @@ export interface Receiver {
 export function openReceiver(): Receiver {
   const accepted: Received[] = [];
   const received: Received[] = [];
+  const places = new Map<string, number[]>();
+  const accept = (message: Received): void => {
+    accepted.push(message);
+    for (const { data, sequence } of message.events) {
+      const known = places.get(data.realm_id) ?? [];
+      known.push(Number(sequence));
+      places.set(data.realm_id, known);
+    }
+  };
   let answer: (message: Received) => Response | Promise<Response> = () => new Response(null, { status: 204 });
   const server = Bun.serve({
     port: 0,
@@ -61,7 +70,7 @@ export function openReceiver(): Receiver {
       const message = { headers: Object.fromEntries(request.headers), body, events } as Received;
       received.push(message);
       const reply = await answer(message);
-      if (reply.ok) accepted.push(message);
+      if (reply.ok) accept(message);
       return reply;
     },
   });
@@ -72,10 +81,7 @@ export function openReceiver(): Receiver {
     answer(by) {
       answer = by;
     },
-    places: (realm) =>
-      accepted.flatMap(({ events }) =>
-        events.filter(({ data }) => data.realm_id === realm).map(({ sequence }) => Number(sequence)),
-      ),
+    places: (realm) => places.get(realm) ?? [],
     async until(isSo, ms = 15_000) {
       const deadline = performance.now() + ms;
       while (!isSo()) {
