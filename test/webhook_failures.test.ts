@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { systemAmbient } from '../src/ambient.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { waitMsAfter } from '../src/webhooks/backoff.ts';
-import { deleteWebhook, redeliver } from '../src/webhooks/targets.ts';
+import { changeWebhook, deleteWebhook, redeliver } from '../src/webhooks/targets.ts';
 import { type Planted, plant, type Service, startService } from './kit.ts';
 import { http, servePlain, stopAll } from './outbound_servers.ts';
-import { openReceiver, type Receiver, target, upTo } from './receivers.ts';
+import { openReceiver, type Receiver, roomsOf, target, upTo } from './receivers.ts';
 
 /** What becomes of messages that are not received. */
 
@@ -78,6 +78,45 @@ test('it is sent again, later each time, in order, with nothing lost, and under 
   const [first, second, third] = told.map(({ at }) => at) as [number, number, number];
   expect(third - second).toBeGreaterThan(second - first);
   expect(JSON.stringify(told)).not.toContain('what is wrong');
+}, 30_000);
+
+test('what failed is sent again as it was, under its identifier, where more has happened since', async () => {
+  receiver.answer(refused(503));
+  const wish = { realms: new Set([planted.realm]), from: 'oldest', eventsMax: 100 } as const;
+  await target(service, receiver.url, wish);
+  await receiver.until(() => receiver.received.length === 1);
+  await plant(service.vault, { realm: planted.realm });
+  await receiver.until(() => receiver.received.length === 2);
+  receiver.answer(() => new Response());
+  await receiver.until(() => receiver.places(planted.realm).length >= CHANGES + 5);
+  const [first, ...again] = receiver.received.map(({ body, headers }) => [headers['webhook-id'], body]);
+  for (const message of again.slice(0, -1)) expect(message).toEqual(first ?? []);
+  expect(again.at(-1)?.[0]).not.toBe(first?.[0]);
+  expect(receiver.accepted.map(({ events }) => events.length)).toEqual([CHANGES, 5]);
+  expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + 5));
+}, 30_000);
+
+test('what a realm made after the target lost is told as a dead letter, what was gone before the target is not', async () => {
+  const { log, webhooks } = service.vault.engine;
+  await log.trim(planted.realm, systemAmbient.now() + 60_000);
+  const realms = '*';
+  const { webhook: late } = await target(service, receiver.url, { realms, from: 'oldest' });
+  const { webhook } = await target(service, receiver.url, { realms });
+  const enabling = roomsOf(service);
+  for (const { webhookId } of [late, webhook]) {
+    await changeWebhook(enabling, webhookId, { disabledAt: systemAmbient.now() }, systemAmbient);
+  }
+  const { realm } = await plant(service.vault);
+  await log.trim(realm, systemAmbient.now() + 60_000);
+  for (const { webhookId } of [late, webhook]) {
+    await changeWebhook(enabling, webhookId, { disabledAt: undefined }, systemAmbient);
+  }
+  for (const { webhookId } of [late, webhook]) {
+    await until(async () => (await lettersOf(webhookId)).length > 0);
+    expect(await webhooks.deadLetters(webhookId, undefined, 10)).toMatchObject([
+      { realm, firstSeq: 1, lastSeq: CHANGES - 1 },
+    ]);
+  }
 }, 30_000);
 
 test('realms do not wait for each other', async () => {

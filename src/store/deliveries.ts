@@ -31,15 +31,17 @@ const RESEND_ALL = `update dead_letter set attempts = 0
   where webhook_id = ? and redelivered_at is null and attempts > 0`;
 
 const BACKLOG = `select k.realm_id, k.seq as head, coalesce(p.seq, 0) as seq, coalesce(p.attempts, 0) as attempts,
-  coalesce(p.next_at, 0) as next_at from realm_clock k
+  coalesce(p.next_at, 0) as next_at, coalesce(p.failed_seq, 0) as failed_seq from realm_clock k
   left join webhook_progress p on p.webhook_id = ? and p.realm_id = k.realm_id
   where k.realm_id > ? and k.seq > coalesce(p.seq, 0) and coalesce(p.next_at, 0) <= ?`;
 const BACKLOGS = `${BACKLOG} order by k.realm_id limit ?`;
 const LISTED_BACKLOGS = `${BACKLOG} and k.realm_id in (select realm_id from webhook_realm where webhook_id = ?)
   order by k.realm_id limit ?`;
 
-const KEEP_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at) values (?, ?, ?, ?, ?)
-  on conflict (webhook_id, realm_id) do update set seq = excluded.seq, attempts = excluded.attempts, next_at = excluded.next_at`;
+const KEEP_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)
+  values (?, ?, ?, ?, ?, ?)
+  on conflict (webhook_id, realm_id) do update set seq = excluded.seq, attempts = excluded.attempts,
+  next_at = excluded.next_at, failed_seq = excluded.failed_seq`;
 const KEEP_DELIVERY = `insert into delivery (webhook_id, delivery_id, message_id, realm_id, first_seq, last_seq, attempt,
   outcome, status, duration_ms, at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const KEEP_LETTER = `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at)
@@ -211,14 +213,17 @@ interface BacklogRow {
   readonly seq: Long;
   readonly attempts: number;
   readonly next_at: Long;
+  readonly failed_seq: Long;
 }
 
-function backlogOf({ realm_id, head, seq, attempts, next_at }: BacklogRow): Backlog {
-  return { realm: realm_id, head: Number(head), seq: Number(seq), attempts, nextAt: Number(next_at) };
+function backlogOf({ realm_id, head, seq, attempts, next_at, failed_seq }: BacklogRow): Backlog {
+  const places = { head: Number(head), seq: Number(seq), failedSeq: Number(failed_seq) };
+  return { realm: realm_id, ...places, attempts, nextAt: Number(next_at) };
 }
 
-function progressColumns(webhookId: string, { realm, seq, attempts, nextAt }: Progress): readonly SqlValue[] {
-  return [webhookId, realm, seq, attempts, nextAt];
+function progressColumns(webhookId: string, progress: Progress): readonly SqlValue[] {
+  const { realm, seq, attempts, nextAt, failedSeq } = progress;
+  return [webhookId, realm, seq, attempts, nextAt, failedSeq];
 }
 
 /** Every text about deliveries, the claimed ones without their claim. */

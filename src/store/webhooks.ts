@@ -26,16 +26,22 @@ const ROTATE = `update webhook set secret_sealed = ?, previous_sealed = ?, previ
 const REMOVE = 'delete from webhook where webhook_id = ? and revision = ?';
 const CLEAR_REALMS = 'delete from webhook_realm where webhook_id = ?';
 const INSERT_REALM = 'insert into webhook_realm (webhook_id, realm_id) values (?, ?)';
-const INTO_PROGRESS = 'insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at)';
+const INTO_PROGRESS =
+  'insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)';
 const ANY_REALM = 'join realm_clock k on k.realm_id <> ?';
 const LISTED_REALM = `join realm_clock k on k.realm_id in
   (select r.realm_id from webhook_realm r where r.webhook_id = w.webhook_id)`;
 /** Begins at the newest change, where the receiver has not begun. */
-const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0 from webhook w`;
+const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0, 0 from webhook w`;
 const BEGIN_ALL = `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
 const BEGIN_LISTED = `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
-/** Begins at the oldest change, in the realms that it has and has not begun. */
-const GO_ON = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0 from webhook w`;
+/** Begins before the oldest change that is kept. */
+const BEGIN_OLDEST = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
+  coalesce((select min(c.seq) from change c where c.realm_id = k.realm_id), k.seq + 1) - 1, 0, 0, 0 from webhook w`;
+const BEGIN_OLDEST_ALL = `${BEGIN_OLDEST} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
+const BEGIN_OLDEST_LISTED = `${BEGIN_OLDEST} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
+/** Begins at the first change, in the realms that it has and that were made after it. */
+const GO_ON = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
 const GO_ON_ALL = `${GO_ON} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
 const GO_ON_LISTED = `${GO_ON} ${LISTED_REALM} where w.webhook_id = ? and w.all_realms = 0 on conflict do nothing`;
 /** A realm that has come back begins anew. */
@@ -59,7 +65,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         yield* proveSealed(webhook);
         yield* run(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
         yield* keepRealms(webhook);
-        if (from === 'present') yield* begin(webhook);
+        yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
         return { value: true, keep: true, acts: [act] };
       }),
     update: (webhook, seen, act) =>
@@ -124,6 +130,11 @@ function* settleRealms({ webhookId }: Webhook): Work<void> {
 function* begin({ webhookId, realms }: Webhook): Work<void> {
   if (realms === '*') yield* run(BEGIN_ALL, NIL_UUID, webhookId);
   else yield* run(BEGIN_LISTED, webhookId);
+}
+
+function* beginOldest({ webhookId, realms }: Webhook): Work<void> {
+  if (realms === '*') yield* run(BEGIN_OLDEST_ALL, NIL_UUID, webhookId);
+  else yield* run(BEGIN_OLDEST_LISTED, webhookId);
 }
 
 interface WebhookRow {
@@ -195,5 +206,5 @@ export const WEBHOOK_TEXTS: readonly string[] = [
     BEGIN_ALL,
     BEGIN_LISTED,
   ],
-  ...[GO_ON_ALL, GO_ON_LISTED, FORGET_UNLISTED, ...OF_RECEIVER],
+  ...[BEGIN_OLDEST_ALL, BEGIN_OLDEST_LISTED, GO_ON_ALL, GO_ON_LISTED, FORGET_UNLISTED, ...OF_RECEIVER],
 ];

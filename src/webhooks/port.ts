@@ -38,7 +38,7 @@ export interface Delivery {
   /** Time-ordered: the newest is the greatest. */
   readonly deliveryId: string;
   readonly webhookId: string;
-  /** The `webhook-id` header: the same at every attempt. */
+  /** The `webhook-id` header: the same at every attempt to tell the same changes. */
   readonly messageId: string;
   readonly realm: Uuid;
   /** The places of the first and the last change in the order of the realm. */
@@ -77,6 +77,8 @@ export interface Progress {
   /** How often the next message was tried in vain, and when it is tried again. */
   readonly attempts: number;
   readonly nextAt: number;
+  /** The place of the last change in that message, which is sent again as it was; 0 where none was tried. */
+  readonly failedSeq: number;
 }
 
 /** A realm with changes that a receiver was not told yet. */

@@ -2,25 +2,26 @@ import type { SequencedChange } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { waitMsAfter } from './backoff.ts';
-import { isSome, type Line, sendSome } from './line.ts';
+import { isSome, type Line, type Some, sendSome } from './line.ts';
 import { type Portion, portionsOf } from './message.ts';
 import type { Backlog, Delivery } from './port.ts';
 
 /** A realm with more than so many pages lets others have its place. */
 const PAGES_A_TURN = 10;
 
-/** How far a realm is told, and how often what comes next was tried. */
-type Standing = Pick<Backlog, 'seq' | 'attempts'>;
+/** How far a realm is told, how often what comes next was tried, and how far that went. */
+type Standing = Pick<Backlog, 'seq' | 'attempts' | 'failedSeq'>;
 
 /** Tells a receiver the changes of a realm in their order, until there are no more for now, or one is not received. */
-export async function tellRealm(line: Line, { realm, seq, attempts }: Backlog): Promise<void> {
-  let standing: Standing = { seq, attempts };
+export async function tellRealm(line: Line, backlog: Backlog): Promise<void> {
+  const { realm } = backlog;
+  let standing: Standing = backlog;
   for (let page = 0; page < PAGES_A_TURN; page += 1) {
     const rows = await line.rooms.changes(realm, standing.seq, LIMITS.webhookEventsMax);
     noteGap(line, standing.seq, rows[0]);
     for (const portion of portionsOf(rows, line.webhook())) {
       if (!(await tellPortion(line, realm, portion, standing))) return;
-      standing = { seq: portion.upTo, attempts: 0 };
+      standing = { seq: portion.upTo, attempts: 0, failedSeq: 0 };
     }
     if (rows.length < LIMITS.webhookEventsMax) return;
   }
@@ -33,19 +34,26 @@ async function tellPortion(
   { changes, upTo }: Portion,
   from: Standing,
 ): Promise<boolean> {
-  let { seq, attempts } = from;
+  let { seq, attempts, failedSeq } = from;
   let left = changes;
   while (isSome(left)) {
-    const delivery = await sendSome(line, left, attempts + 1);
+    const delivery = await sendSome(line, untilFailed(left, failedSeq), attempts + 1);
     if (!delivery) return false;
     if (delivery.outcome !== 'delivered' && !(await isGivenUp(line, delivery, seq))) return false;
     seq = delivery.lastSeq;
     attempts = 0;
-    line.ledger.noteProgress({ realm, seq, attempts, nextAt: 0 });
+    failedSeq = 0;
+    line.ledger.noteProgress({ realm, seq, attempts, nextAt: 0, failedSeq });
     left = left.filter((change) => change.seq > delivery.lastSeq);
   }
-  if (upTo > seq) line.ledger.noteProgress({ realm, seq: upTo, attempts: 0, nextAt: 0 });
+  if (upTo > seq) line.ledger.noteProgress({ realm, seq: upTo, attempts: 0, nextAt: 0, failedSeq: 0 });
   return true;
+}
+
+/** What failed is sent again as it was, under its identifier, also where more has happened since. */
+function untilFailed(changes: Some<SequencedChange>, failedSeq: number): Some<SequencedChange> {
+  const failed = changes.filter(({ seq }) => seq <= failedSeq);
+  return isSome(failed) ? failed : changes;
 }
 
 /** What comes of a failure: it is tried again later, or after very many times given up, so that the feed goes on. */
@@ -61,13 +69,14 @@ async function isGivenUp(
     rooms.onGivenUp(webhookId);
     return true;
   }
-  ledger.noteProgress({ realm, seq, attempts, nextAt: at + waitMsAfter(attempts, Math.random()) });
+  const nextAt = at + waitMsAfter(attempts, Math.random());
+  ledger.noteProgress({ realm, seq, attempts, nextAt, failedSeq: lastSeq });
   return false;
 }
 
 /** Changes that became too old before they were told: who is told nothing of them must be able to see it. */
 function noteGap({ rooms, ledger, webhookId }: Line, seq: number, next: SequencedChange | undefined): void {
-  if (!next || seq === 0 || next.seq === seq + 1) return;
+  if (!next || next.seq === seq + 1) return;
   const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
   ledger.noteLetter({ ...lost, at: rooms.ambient.now(), redeliveredAt: undefined });
   rooms.onGivenUp(webhookId);

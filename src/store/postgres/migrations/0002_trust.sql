@@ -110,6 +110,7 @@ create table webhook_progress (
   seq bigint not null,
   attempts integer not null,
   next_at bigint not null,
+  failed_seq bigint not null,
   primary key (webhook_id, realm_id)
 );
 

@@ -110,6 +110,7 @@ create table webhook_progress (
   seq integer not null,
   attempts integer not null,
   next_at integer not null,
+  failed_seq integer not null,
   primary key (webhook_id, realm_id)
 ) strict, without rowid;
 
