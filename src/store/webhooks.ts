@@ -37,7 +37,8 @@ const BEGIN_ALL = `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do n
 const BEGIN_LISTED = `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
 /** Begins before the oldest change that is kept. */
 const BEGIN_OLDEST = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
-  coalesce((select min(c.seq) from change c where c.realm_id = k.realm_id), k.seq + 1) - 1, 0, 0, 0 from webhook w`;
+  coalesce((select c.seq from change c where c.realm_id = k.realm_id order by c.seq limit 1), k.seq + 1) - 1, 0, 0, 0
+  from webhook w`;
 const BEGIN_OLDEST_ALL = `${BEGIN_OLDEST} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
 const BEGIN_OLDEST_LISTED = `${BEGIN_OLDEST} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
 /** Begins at the first change, in the realms that it has and that were made after it. */
