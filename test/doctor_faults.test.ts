@@ -206,7 +206,8 @@ const FAULTS: readonly Fault[] = [
     name: 'how far a webhook target has come that is gone',
     check: 'orphans',
     says: /names a record of webhook that is not there/,
-    plant: (db, { realm }) => db.run('insert into webhook_progress values (?, ?, 1, 0, 0, 0)', [NOBODY, realm]),
+    plant: (db, { realm }) =>
+      db.run('insert into webhook_progress values (?, ?, 1, 0, 0, 0)', [NOBODY, realm]),
     id: () => NOBODY,
   },
   {
