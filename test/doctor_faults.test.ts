@@ -186,7 +186,7 @@ const FAULTS: readonly Fault[] = [
   {
     name: 'a clock behind its acts',
     check: 'changes',
-    says: /the clock of the installation is at 1, its last act at 2/,
+    says: /the clock of the installation is at 1, its last act at 3/,
     plant: (db) => db.run('update realm_clock set seq = 1 where realm_id = ?', [NIL_UUID]),
   },
   {

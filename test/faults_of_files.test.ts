@@ -239,7 +239,11 @@ describe('under a running service', () => {
     expect((await look(someone(given))).status).toBe(200);
     expect(await ended(running)).toMatch(moved);
     expect(await clientsOf(given)).toHaveLength(2);
-    expect(readdirSync(dirname(given.path)).sort()).toEqual(['faults.db', 'faults.db.key']);
+    expect(readdirSync(dirname(given.path)).sort()).toEqual([
+      'faults.db',
+      'faults.db.checkpoints',
+      'faults.db.key',
+    ]);
   }, 20_000);
 
   test('a database that is removed is 503, and kept under another name when the service ends', async () => {

@@ -28,9 +28,9 @@ export function* trimLog(
   before: number,
 ): Work<Outcome<number>> {
   if (!chain) return gone(0);
+  if (!isAnchor(keys, which, chain.anchor)) throw new Error('the beginning of a log was moved by a stranger');
   const history = which === NIL_UUID ? 0 : yield* run(REMOVE_HISTORY, which, chain.anchor.seq, before, MOST);
   if (history > 0) return gone(history);
-  if (!isAnchor(keys, which, chain.anchor)) throw new Error('the beginning of a log was moved by a stranger');
   const rows = (yield* oldest(which, chain.anchor.seq, chain.end.seq)).map(entryFrom);
   const young = rows.findIndex(({ at }) => at >= before);
   const old = young < 0 ? rows : rows.slice(0, young);
