@@ -32,7 +32,9 @@ test.each([
 
 test('it refills evenly, and says when there is one more', () => {
   const buckets = bucketsAt(4, 2);
-  expect(buckets.take('a')).toEqual({ isSpent: false, remaining: 3, msToNext: 500 });
+  const first = buckets.take('a');
+  expect([first.isSpent, first.remaining]).toEqual([false, 3]);
+  expect(first.msToNext).toBeCloseTo(500);
   buckets.takes('a', 3);
   const spent = buckets.take('a');
   expect([spent.isSpent, spent.remaining]).toEqual([true, 0]);
