@@ -16,7 +16,7 @@ export interface RealmModel {
   /** The status that the contract gives each write. One that breaks two rules may be told either. */
   ofCreate(kind: Kind, home: Home, data: Data): readonly (201 | 404 | 422)[];
   ofUpdate(record: Kept, changes: Data): 200 | 422;
-  ofRemoval(record: Kept): 204 | 422;
+  ofRemoval(record: Kept): readonly (204 | 422)[];
   put(record: Kept): void;
   /** An answer is remembered in the realm: too many of them are as much in the way of its removal as records. */
   remember(): void;
@@ -88,8 +88,9 @@ export function openRealmModel(): RealmModel {
     },
     ofRemoval(record) {
       const most = LIMITS.cascadeRecordsMax;
-      const isCrowded = below(record).length > most || (record.kind === REALMS && answers > most);
-      return isCrowded ? 422 : 204;
+      if (below(record).length > most) return [422];
+      // Answers go with the users they tell about and when they expire: there are so many at most.
+      return record.kind === REALMS && answers > most ? [204, 422] : [204];
     },
     put(record) {
       records.set(record.id, record);
