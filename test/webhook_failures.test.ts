@@ -237,8 +237,10 @@ test('410 disables the target where a dead letter is sent again, too', async () 
 }, 30_000);
 
 test('a database in trouble is no fault of ours, and what was not told meanwhile is told then', async () => {
-  await service.database.ask('alter table change rename to elsewhere');
+  receiver.answer(() => new Response(null, { status: 503 }));
   await target(service, receiver.url, { realms: new Set([planted.realm]), from: 'oldest' });
+  await service.database.ask('alter table change rename to elsewhere');
+  receiver.answer(() => new Response());
   await Bun.sleep(4 * LIMITS.webhookPollMs);
   await service.database.ask('alter table elsewhere rename to change');
   await receiver.until(() => receiver.accepted.length === CHANGES);

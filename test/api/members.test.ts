@@ -238,7 +238,7 @@ describe.each([...KINDS])('$name', (kind) => {
     const shape = ({ data: { meta, ...data } }: Body) => [Object.keys(data), Object.keys(meta)];
     expect(shape(made.body)).toEqual(shape(plain.body));
     expect(made.id).not.toBe('');
-    expect(JSON.stringify(made.body)).not.toMatch(/polluted|2001|meta\.example|IN_PROGRESS/);
+    expect(JSON.stringify(made.body)).not.toMatch(/polluted|2001-|meta\.example|IN_PROGRESS/);
     // As a client spells it who builds its body by hand: JSON.stringify would drop what stands in the prototype.
     const text = `{"data":{"__proto__":{"type":"x"},"constructor":"x","type":"${kind.resource.type}"}}`;
     expect((await service.put(made.path, token, text)).status).toBe(200);
