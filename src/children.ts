@@ -45,8 +45,7 @@ export interface ChildrenFigures {
 }
 
 /** Between starts that failed, so that a child that cannot start takes no processor. */
-const RESTART_MS_MIN = 200;
-const RESTART_MS_MAX = 5_000;
+const [RESTART_MS_MIN, RESTART_MS_MAX] = [200, 5_000];
 
 /** A question is asked again after the first death, which may have been anyone's; after the second it is suspect. */
 const DEATHS_MAX = 2;
@@ -166,7 +165,7 @@ export function openChildren(settings: ChildrenSettings): Children {
 
   return {
     ask<T>(asked: unknown): Promise<T> {
-      const isLate = pace.neededMs(waiting.length / atOnce) > waitMsMax;
+      const isLate = pace.neededMs((waiting.length + working(children)) / atOnce) > waitMsMax;
       if (isClosed || isLate || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
       const { promise, resolve, reject } = Promise.withResolvers<T>();
       const question = { asked, dueAt: performance.now() + waitMsMax, resolve, reject, deaths: 0 };
@@ -176,11 +175,7 @@ export function openChildren(settings: ChildrenSettings): Children {
       proceed();
       return promise.finally(() => clearTimeout(timer));
     },
-    figures: () => ({
-      waiting: waiting.length,
-      working: [...children].filter(({ question }) => question !== undefined).length,
-      isResting: rest.isResting(),
-    }),
+    figures: () => ({ waiting: waiting.length, working: working(children), isResting: rest.isResting() }),
     async close() {
       isClosed = true;
       const all = [...children];
@@ -191,6 +186,9 @@ export function openChildren(settings: ChildrenSettings): Children {
     },
   };
 }
+
+/** How many questions are under way: they stand before one that comes, as those that wait do. */
+const working = (children: ReadonlySet<Child>) => [...children].filter(({ question }) => question).length;
 
 function isFree({ isReady, isEnding, question }: Child): boolean {
   return isReady && !isEnding && question === undefined;
