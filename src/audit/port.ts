@@ -121,6 +121,4 @@ export interface LogStore {
   trim(log: Uuid, before: number): Promise<number>;
   /** When a user was erased, who was. */
   erasure(person: Person): MaybePromise<Erasure | undefined>;
-  /** Who was erased, behind a realm and a user in this order, at most `limit`. */
-  erasures(after: Pick<Erasure, 'realm' | 'user'>, limit: number): MaybePromise<readonly Erasure[]>;
 }

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { openVault, type Vault } from '../app.ts';
@@ -6,12 +5,12 @@ import { type Checkpoint, readLine } from '../audit/checkpoint.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
 import type { Found } from '../audit/walk.ts';
-import { checkpointFileOf, readSettingFile } from '../config.ts';
+import { readSettingFile } from '../config.ts';
 import { actOf } from '../domain/act.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { addDatabaseSettings, addSettings, type Desk, EXIT } from './cli.ts';
-import { proveKept } from './erase.ts';
+import { keptCheckpoints, proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
@@ -32,7 +31,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
       proveKept(settings);
       const vault = await openVault(settings, systemAmbient);
       try {
-        const path = options.checkpoints ?? existing(checkpointFileOf(settings));
+        const path = options.checkpoints ?? keptCheckpoints(settings);
         const { checkpoints, unsigned, restored } = readCheckpoints(path, vault);
         const findings: Found[] = [];
         const verified = await verifyLogs({
@@ -70,10 +69,6 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
         await vault.engine.close();
       }
     });
-}
-
-function existing(path: string | undefined): string | undefined {
-  return path !== undefined && existsSync(path) ? path : undefined;
 }
 
 /** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */

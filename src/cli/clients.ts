@@ -13,10 +13,12 @@ import type { AccessStore, Client } from '../access/port.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
-import { parseUuid, type Uuid } from '../domain/id.ts';
+import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseScopes, type Realms, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
+import { type Description, show, showAll } from './descriptions.ts';
+import { realmIds } from './identifiers.ts';
 
 interface ClientOptions {
   readonly name?: string;
@@ -147,12 +149,6 @@ function scopes(raw: string): Scopes {
   return parsed;
 }
 
-function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
-  const ids = raw.split(' ').filter(Boolean).map(parseUuid);
-  if (ids.includes(undefined)) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
-  return [...before, ...(ids as Uuid[])];
-}
-
 function hours(raw: string): number {
   const most = LIMITS.secretOverlapHoursMax;
   const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
@@ -166,8 +162,6 @@ function realmsOf({ realm, allRealms }: ClientOptions): Realms | undefined {
   }
   return allRealms ? '*' : realm && new Set(realm);
 }
-
-type Description = Readonly<Record<string, string | readonly string[]>>;
 
 function describe(client: Client): Description {
   return {
@@ -189,18 +183,4 @@ function lastUse({ clientId }: Client, uses: ReadonlyMap<string, number>): Descr
 
 function describeIssued({ client, secret }: Issued): Description {
   return { client_id: client.clientId, client_secret: secret, ...describe(client) };
-}
-
-function showAll(descriptions: readonly Description[], asJson: true | undefined): void {
-  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
-  else for (const each of descriptions) show(each, undefined);
-}
-
-function show(description: Description, asJson: true | undefined): void {
-  if (asJson) {
-    console.log(JSON.stringify(description, null, 2));
-    return;
-  }
-  for (const [name, value] of Object.entries(description)) console.log(`${name.padEnd(14)} ${value}`);
-  console.log('');
 }

@@ -1,8 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openSearch, openVault, type Vault } from '../app.ts';
+import { fileOf, openSearch, openVault, type Vault } from '../app.ts';
 import { erasureLine } from '../audit/checkpoint.ts';
 import { eraseUser } from '../audit/erasing.ts';
 import type { Person } from '../audit/keys.ts';
@@ -14,6 +14,7 @@ import { user } from '../domain/resources.ts';
 import { witnessesOf } from '../witnesses.ts';
 import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
 import { identifiersIn } from './identifiers.ts';
+import { proveKept } from './kept.ts';
 
 /** `erase`: what a person may ask of who holds something about it. */
 export function addErase(program: Command, desk: Desk): void {
@@ -40,13 +41,6 @@ export function addErase(program: Command, desk: Desk): void {
 export function personIn(realm: string, id: string): Person {
   const [inRealm, of] = identifiersIn(user, [realm, id], 2);
   return { realm: inRealm, user: of } as Person;
-}
-
-/** Opening one that is not there would make it. Throws Refusal. */
-export function proveKept({ database }: Settings): void {
-  if (isInMemory(database)) throw new Refusal('a database in memory keeps nothing');
-  const file = fileOf(database);
-  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file}`);
 }
 
 async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {

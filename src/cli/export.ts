@@ -1,7 +1,7 @@
-import { existsSync, lstatSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openDatabase, openVault } from '../app.ts';
+import { openDatabase, openVault } from '../app.ts';
 import type { Settings } from '../config.ts';
 import { countRecords, exportRecords } from '../directory/exporting.ts';
 import type { OpenSecret } from '../directory/format.ts';
@@ -10,6 +10,7 @@ import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
+import { proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
 import { signalled } from './serve.ts';
@@ -34,7 +35,7 @@ export function addExport(program: Command, desk: Desk): void {
     .action(async (file: string, options: ExportOptions, command: Command) => {
       const settings = desk.settingsOf(command);
       proveTarget(file, options);
-      proveDatabase(settings);
+      proveKept(settings, 'export');
       const { picture, open, close } = await openSource(settings, options);
       try {
         await proveRealm(picture, options.realm);
@@ -67,12 +68,6 @@ function proveTarget(file: string, { withSecrets }: ExportOptions): void {
       ? `${file} is there already, and nothing is overwritten: name another file`
       : `${file} is no file: name one that export is to make`,
   );
-}
-
-function proveDatabase({ database }: Settings): void {
-  if (isInMemory(database)) throw new Refusal('a database in memory holds nothing to export');
-  const file = fileOf(database);
-  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file} to export`);
 }
 
 /** What there is to export, and what opens its secrets. */

@@ -1,3 +1,4 @@
+import { InvalidArgumentError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { keyColumns, type Resource } from '../domain/resource.ts';
@@ -10,4 +11,11 @@ export function identifiersIn(resource: Resource, words: readonly string[], dept
   const expected =
     names.length === 0 ? 'no identifier' : `${names.join(', ').toUpperCase()}, each 8-4-4-4-12 in hex`;
   throw new Refusal(`after the resource come: ${expected}`, { isUsage: true });
+}
+
+/** Realm IDs of an option that may be given more than once. Throws InvalidArgumentError where one is none. */
+export function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
+  const ids = raw.split(' ').filter(Boolean).map(parseUuid);
+  if (ids.includes(undefined)) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
+  return [...before, ...(ids as Uuid[])];
 }

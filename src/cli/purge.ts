@@ -1,13 +1,12 @@
-import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openVault } from '../app.ts';
-import type { Settings } from '../config.ts';
+import { openVault } from '../app.ts';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { identifiersIn } from './identifiers.ts';
+import { proveKept } from './kept.ts';
 import { openProgress } from './progress.ts';
 import { resourceNamed, resourceWords } from './resource_word.ts';
 
@@ -21,7 +20,7 @@ export function addPurge(program: Command, desk: Desk): void {
       const resource = resourceNamed(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = desk.settingsOf(command);
-      proveDatabase(settings);
+      proveKept(settings, 'purge');
       const { engine } = await openVault(settings, systemAmbient);
       try {
         const records = await purge(engine.records, resource, key);
@@ -30,13 +29,6 @@ export function addPurge(program: Command, desk: Desk): void {
         await engine.close();
       }
     });
-}
-
-/** Opening one that is not there would make it. */
-function proveDatabase({ database }: Settings): void {
-  if (isInMemory(database)) throw new Refusal('a database in memory holds nothing to purge');
-  const file = fileOf(database);
-  if (file !== undefined && !existsSync(file)) throw new Refusal(`there is no database ${file} to purge`);
 }
 
 /** Removes step by step until the record itself is gone; answers how many records went. */

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
 import { restoreLine } from '../audit/checkpoint.ts';
-import { checkpointFileOf, masterKeySource, type Settings } from '../config.ts';
+import { masterKeySource, type Settings } from '../config.ts';
 import { erasuresIn } from '../directory/ledger.ts';
 import { actOf } from '../domain/act.ts';
 import type { Erasure } from '../domain/erasure.ts';
@@ -13,6 +13,7 @@ import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
+import { keptCheckpoints } from './kept.ts';
 import { openProgress } from './progress.ts';
 
 interface RestoreOptions {
@@ -38,7 +39,7 @@ export function addRestore(program: Command, desk: Desk): void {
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = desk.settingsOf(command);
       const database = databaseOf(settings);
-      const ledger = options.ledger ?? existing(checkpointFileOf(settings));
+      const ledger = options.ledger ?? keptCheckpoints(settings);
       const erasures = await erasuresOf(ledger);
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
       const progress = openProgress(total, systemAmbient, process.stderr, 'bytes');
@@ -100,10 +101,6 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
   } finally {
     await vault.engine.close();
   }
-}
-
-function existing(path: string | undefined): string | undefined {
-  return path !== undefined && existsSync(path) ? path : undefined;
 }
 
 async function erasuresOf(ledger: string | undefined): Promise<readonly Erasure[]> {

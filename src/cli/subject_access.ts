@@ -4,7 +4,8 @@ import { openVault } from '../app.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
-import { personIn, proveKept } from './erase.ts';
+import { personIn } from './erase.ts';
+import { proveKept } from './kept.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { openVault } from '../app.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
-import { parseUuid, type Uuid } from '../domain/id.ts';
+import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Realms } from '../domain/principal.ts';
 import { webhookRule } from '../telling.ts';
@@ -20,6 +20,8 @@ import {
   type WebhookRooms,
 } from '../webhooks/targets.ts';
 import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { type Description, show, showAll } from './descriptions.ts';
+import { realmIds } from './identifiers.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -230,12 +232,6 @@ function words(raw: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...raw.split(' ').filter(Boolean)];
 }
 
-function realmIds(raw: string, before: readonly Uuid[] = []): readonly Uuid[] {
-  const ids = raw.split(' ').filter(Boolean).map(parseUuid);
-  if (ids.includes(undefined)) throw new InvalidArgumentError('A realm ID has the form 8-4-4-4-12, in hex.');
-  return [...before, ...(ids as Uuid[])];
-}
-
 function whole(raw: string): number {
   if (!/^[1-9]\d{0,14}$/.test(raw)) throw new InvalidArgumentError('A whole number from 1 on is wanted.');
   return Number(raw);
@@ -256,8 +252,6 @@ function hours(raw: string): number {
   if (Number.isNaN(value)) throw new InvalidArgumentError('Hours are a number from 0 to 9999.');
   return value * 3_600_000;
 }
-
-type Description = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
 
 function describe(webhook: Webhook): Description {
   const { webhookId, name, url, events, realms, withData, eventsMax, skippedClient, disabledAt } = webhook;
@@ -310,19 +304,4 @@ function describeLetter({ realm, firstSeq, lastSeq, attempts, at, redeliveredAt 
 
 function instant(at: number): string {
   return new Date(at).toISOString();
-}
-
-function showAll(descriptions: readonly Description[], asJson: true | undefined): void {
-  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
-  else for (const each of descriptions) show(each, undefined);
-}
-
-function show(description: Description, asJson: true | undefined): void {
-  if (asJson) {
-    console.log(JSON.stringify(description, null, 2));
-    return;
-  }
-  for (const [name, value] of Object.entries(description))
-    console.log(`${name.padEnd(14)} ${value ?? 'none'}`);
-  console.log('');
 }

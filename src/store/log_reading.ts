@@ -1,5 +1,5 @@
 import type { LogKeys } from '../audit/keys.ts';
-import type { Erasure, LogHead, LogStore } from '../audit/port.ts';
+import type { LogHead, LogStore } from '../audit/port.ts';
 import type { Act } from '../domain/act.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -23,8 +23,6 @@ const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
 const BEHIND = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
-const ERASURES = `select realm_id, user_id, at from erasure where (realm_id, user_id) > (?, ?)
-  order by realm_id, user_id limit ?`;
 
 interface HeadRow {
   readonly realm_id: Uuid;
@@ -89,18 +87,6 @@ export function openLogStore({ read, write }: Transactions, log: Log): LogStore 
         const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
         return row && { realm, user, at: Number(row.at) };
       }),
-    erasures: (after, limit) =>
-      read(function* () {
-        const rows = yield* all<{ realm_id: Uuid; user_id: Uuid; at: Long }>(
-          ERASURES,
-          after.realm,
-          after.user,
-          limit,
-        );
-        return rows.map(
-          ({ realm_id, user_id, at }): Erasure => ({ realm: realm_id, user: user_id, at: Number(at) }),
-        );
-      }),
   };
 }
 
@@ -136,6 +122,6 @@ function headFrom(row: HeadRow): LogHead {
 
 /** Every text that reads the log or keeps it short. */
 export const LOG_READING_TEXTS: readonly string[] = [
-  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, ERASURES, BEHIND],
+  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, BEHIND],
   ...TRIM_TEXTS,
 ];

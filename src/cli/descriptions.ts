@@ -1,0 +1,17 @@
+/** What there is to say about one thing: a word for each value. */
+export type Description = Readonly<Record<string, string | number | boolean | null | readonly string[]>>;
+
+export function showAll(descriptions: readonly Description[], asJson: true | undefined): void {
+  if (asJson) console.log(JSON.stringify(descriptions, null, 2));
+  else for (const each of descriptions) show(each, undefined);
+}
+
+export function show(description: Description, asJson: true | undefined): void {
+  if (asJson) {
+    console.log(JSON.stringify(description, null, 2));
+    return;
+  }
+  for (const [name, value] of Object.entries(description))
+    console.log(`${name.padEnd(14)} ${value ?? 'none'}`);
+  console.log('');
+}
