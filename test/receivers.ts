@@ -3,6 +3,7 @@ import { systemAmbient } from '../src/ambient.ts';
 import { webhookRule } from '../src/telling.ts';
 import {
   createWebhook,
+  deleteWebhook,
   type IssuedWebhook,
   type WebhookRooms,
   type WebhookWish,
@@ -129,4 +130,10 @@ export function target(
 /** Places from 1 to `last`. */
 export function upTo(last: number, first = 1): readonly number[] {
   return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+}
+
+/** A service tells nobody any more. */
+export async function deleteTargets({ vault }: Service): Promise<void> {
+  const { webhooks } = vault.engine;
+  for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemAmbient);
 }

@@ -2,10 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { systemAmbient } from '../src/ambient.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { waitMsAfter } from '../src/webhooks/backoff.ts';
-import { changeWebhook, deleteWebhook, redeliver } from '../src/webhooks/targets.ts';
+import { changeWebhook, redeliver } from '../src/webhooks/targets.ts';
 import { type Planted, plant, type Service, startService } from './kit.ts';
 import { http, servePlain, stopAll } from './outbound_servers.ts';
-import { openReceiver, type Receiver, roomsOf, target, upTo } from './receivers.ts';
+import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo } from './receivers.ts';
 
 /** What becomes of messages that are not received. */
 
@@ -27,8 +27,7 @@ beforeEach(async () => {
 afterEach(async () => {
   receiver.stop();
   stopAll();
-  const { webhooks } = service.vault.engine;
-  for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemAmbient);
+  await deleteTargets(service);
 });
 
 const CHANGES = 6;

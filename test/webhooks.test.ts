@@ -2,9 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemAmbient } from '../src/ambient.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
-import { changeWebhook, deleteWebhook, rotateWebhook } from '../src/webhooks/targets.ts';
+import { changeWebhook, rotateWebhook } from '../src/webhooks/targets.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from './kit.ts';
-import { openReceiver, type Receiver, roomsOf, target, upTo, verify } from './receivers.ts';
+import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo, verify } from './receivers.ts';
 
 /** What receivers are told, by a real service over real sockets. */
 
@@ -25,8 +25,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   receiver.stop();
-  const { webhooks } = service.vault.engine;
-  for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemAmbient);
+  await deleteTargets(service);
 });
 
 /** Six more changes to plant, in a realm of its own or in this one: one realm's are five. */
