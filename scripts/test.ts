@@ -2,8 +2,9 @@ import { fileURLToPath } from 'node:url';
 
 /**
  * Runs the suite: most files side by side, then those that need the machine to themselves. What one engine passes the
- * other one has to pass: with `--engines` all of them run on PostgreSQL as well, without it those in PROMPT alone, and
- * nothing that takes long. Other arguments are handed on, and then there is one run of what they name.
+ * other one has to pass. Without arguments it is what takes a few minutes: nothing of LONG, and on PostgreSQL those in
+ * PROMPT alone. With `--rest` it is all that was left out by that, with `--engines` both together. Other arguments are
+ * handed on, and then there is one run of what they name.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -74,7 +75,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
   'pastes the documents, which begin with a SQLite database': ['test/docs.test.ts', 'test/guides.test.ts'],
 };
 
-/** The same, of those that take too long to run without `--engines`. */
+/** The same, of those that take too long to run when a few minutes are all there is. */
 const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
   'is about PostgreSQL itself, its faults and its schema': [
     'test/citus.test.ts',
@@ -101,25 +102,45 @@ const WITHOUT = [
   'test/tidy.test.ts',
 ] as const;
 
-/** What runs on PostgreSQL even without `--engines`. */
+/** What runs on PostgreSQL even when a few minutes are all there is. */
 const PROMPT = ['test/store.test.ts', 'test/api/**'] as const;
 
-const isIn = (patterns: readonly string[]) => {
-  const globs = patterns.map((pattern) => new Bun.Glob(pattern));
-  return (path: string): boolean => globs.some((glob) => glob.match(path));
-};
+/** What kills processes again and again, waits until something is given up, or is long for another reason. */
+const LONG = [
+  'test/backups_under_load.test.ts',
+  'test/concurrency.test.ts',
+  'test/durability.test.ts',
+  'test/import_command.test.ts',
+  'test/model.test.ts',
+  'test/restore_killed.test.ts',
+  'test/retention.test.ts',
+  'test/seventh_carried.test.ts',
+  'test/torture.test.ts',
+  'test/webhook_failures.test.ts',
+  'test/webhook_guard.test.ts',
+  'test/webhook_leases.test.ts',
+] as const;
+
+/** How much is to run. */
+type Part = 'prompt' | 'rest' | 'whole';
 
 const files = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)].sort();
-const without = files.filter(isIn(WITHOUT));
-const once = files.filter(isIn(Object.values(ONCE).flat()));
-const onceAndLong = files.filter(isIn(Object.values(ONCE_AND_LONG).flat()));
-const single = new Set([...without, ...once, ...onceAndLong]);
-const twice = files.filter((path) => !single.has(path));
+const isWithout = isIn(WITHOUT);
+const isOnce = isIn([...Object.values(ONCE).flat(), ...Object.values(ONCE_AND_LONG).flat()]);
+const isOnceAndLong = isIn(Object.values(ONCE_AND_LONG).flat());
+const isLong = isIn(LONG);
+const isPrompt = isIn(PROMPT);
 
 interface Ran {
   readonly isGood: boolean;
   /** How many tests there were. */
   readonly count: number;
+}
+
+/** Whether a path is of these patterns. */
+function isIn(patterns: readonly string[]): (path: string) => boolean {
+  const globs = patterns.map((pattern) => new Bun.Glob(pattern));
+  return (path) => globs.some((glob) => glob.match(path));
 }
 
 /** Bun's own closing line. */
@@ -153,27 +174,31 @@ async function runAll(engine: string, paths: readonly string[]): Promise<Ran> {
   return { isGood: ran.every(({ isGood }) => isGood), count };
 }
 
-async function runSuite(isWhole: boolean): Promise<boolean> {
-  const asked = isWhole ? twice : twice.filter(isIn(PROMPT));
+async function runSuite(part: Part): Promise<boolean> {
+  const chosen = (isLate: (path: string) => boolean) => (path: string) =>
+    part === 'whole' || (part === 'rest') === isLate(path);
+  const none = files.filter(isWithout).filter(chosen(isLong));
+  const once = files.filter((path) => !isWithout(path) && isOnce(path));
+  const twice = files.filter((path) => !isWithout(path) && !isOnce(path));
   const ran = [
-    await runAll('none', without),
-    await runAll('sqlite', isWhole ? [...once, ...onceAndLong] : once),
+    await runAll('none', none),
+    await runAll('sqlite', once.filter(chosen((path) => isLong(path) || isOnceAndLong(path)))),
   ];
-  const sqlite = await runAll('sqlite', twice);
-  const postgres = await runAll('postgres', asked);
+  const sqlite = await runAll('sqlite', twice.filter(chosen(isLong)));
+  const postgres = await runAll('postgres', twice.filter(chosen((path) => isLong(path) || !isPrompt(path))));
   const others = ran.reduce((sum, each) => sum + each.count, 0);
   console.log(
     `${others} tests of one engine or none, ${sqlite.count} on SQLite, ${postgres.count} on PostgreSQL`,
   );
-  const isSame = !isWhole || sqlite.count === postgres.count;
+  const isSame = part !== 'whole' || sqlite.count === postgres.count;
   if (!isSame) console.log('the engines did not run the same tests');
   return isSame && [...ran, sqlite, postgres].every(({ isGood }) => isGood);
 }
 
+const PARTS: Readonly<Record<string, Part>> = { '': 'prompt', '--rest': 'rest', '--engines': 'whole' };
 const words = process.argv.slice(2);
-const isWhole = words.length === 1 && words[0] === '--engines';
-const isGood =
-  words.length > 0 && !isWhole
-    ? (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', ...words)).isGood
-    : await runSuite(isWhole);
+const part = PARTS[words.join(' ')];
+const isGood = part
+  ? await runSuite(part)
+  : (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', ...words)).isGood;
 process.exitCode = isGood ? 0 : 1;

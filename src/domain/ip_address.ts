@@ -10,7 +10,8 @@ export interface Network {
   readonly bits: number;
 }
 
-const DECIMALS = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/;
+/** Four octets. A leading zero means octal to some readers. */
+const DECIMALS = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 const MAPPED = [0, 0, 0, 0, 0, 0xffff];
 const GROUP_BITS = 16;
 const V4_BITS = 32;
@@ -20,6 +21,7 @@ const SITE_GROUPS = 4;
 
 /** Reads an address. Answers undefined for everything else: names, ports, zones, octets with leading zeros. */
 export function parseIpAddress(raw: string): IpAddress | undefined {
+  if (DECIMALS.test(raw)) return raw as IpAddress;
   const groups = groupsOf(raw);
   return groups && spelled(groups);
 }
@@ -58,12 +60,8 @@ function maskOf(bits: number, at: number): number {
 /** The eight groups of an address. */
 function groupsOf(raw: string): readonly number[] | undefined {
   if (raw.includes(':')) return groupsOfV6(raw);
-  const [, ...octets] = DECIMALS.exec(raw) ?? [];
-  if (octets.length === 0) return undefined;
-  const numbers = octets.map(Number);
-  // A leading zero means octal to some readers.
-  if (octets.some((octet, at) => octet !== String(numbers[at]) || Number(octet) > 255)) return undefined;
-  const [a = 0, b = 0, c = 0, d = 0] = numbers;
+  if (!DECIMALS.test(raw)) return undefined;
+  const [a = 0, b = 0, c = 0, d = 0] = raw.split('.').map(Number);
   return [...MAPPED, a * 256 + b, c * 256 + d];
 }
 

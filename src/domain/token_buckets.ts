@@ -36,6 +36,7 @@ const EPSILON_MS = 1e-6;
  */
 export function openBuckets({ requests, seconds }: Rate, now: () => number): Buckets {
   const fullAt = new Map<string, number>();
+  let newest: string | undefined;
   const windowMs = seconds * 1000;
   const eachMs = windowMs / requests;
 
@@ -48,7 +49,8 @@ export function openBuckets({ requests, seconds }: Rate, now: () => number): Buc
   }
 
   function keep(key: string, at: number): void {
-    fullAt.delete(key);
+    if (key !== newest) fullAt.delete(key);
+    newest = key;
     fullAt.set(key, at);
     if (fullAt.size <= LIMITS.bucketsMax) return;
     const [oldest] = fullAt.keys();

@@ -30,12 +30,17 @@ export function openCallerAddress(trusted: readonly Network[], header: Forwarded
   }
 
   return (headers, peer) => {
-    // The zone of a link-local peer names an interface of this host.
-    const address = peer === undefined ? undefined : parseIpAddress(peer.replace(/%.*$/, ''));
+    const address = peer === undefined ? undefined : parseIpAddress(withoutZone(peer));
     if (trusted.length === 0 || address === undefined || !isTrusted(address)) return address;
     const said = headers.get(header);
     return said === null ? address : (callerAmong(readNodes(said)) ?? address);
   };
+}
+
+/** The zone of a link-local peer names an interface of this host. */
+function withoutZone(peer: string): string {
+  const at = peer.indexOf('%');
+  return at === -1 ? peer : peer.slice(0, at);
 }
 
 /** An address as a proxy writes it: an IPv6 one often in brackets, either perhaps with a port. */

@@ -38,6 +38,7 @@ export const UNLIMITED: RateLimits = { address: undefined, client: undefined, gu
 export function openRateLimits(settings: RateSettings, now: () => number): RateLimits {
   const { perAddress, perClient, badTokens, processes } = settings;
   const policies: string[] = [];
+  let policy = '';
 
   function counting<By extends readonly string[]>(
     name: string,
@@ -48,9 +49,10 @@ export function openRateLimits(settings: RateSettings, now: () => number): RateL
     const share = shareOf(rate, processes);
     const buckets = openBuckets(share, now);
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
+    policy = policies.join(', ');
     return (call, ...by) => {
       const standing = buckets.take(keyOf(call, ...by));
-      tell(call, policies, `"${name}";${told(standing)}`);
+      tell(call, policy, `"${name}";${told(standing)}`);
       return standing.isSpent ? refusal(standing) : undefined;
     };
   }
@@ -85,10 +87,10 @@ function told({ remaining, msToNext }: Standing): string {
   return `r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
 }
 
-function tell(call: Call, policies: readonly string[], standing: string): void {
+function tell(call: Call, policy: string, standing: string): void {
   const before = call.rateHeaders?.RateLimit;
   call.rateHeaders = {
-    'RateLimit-Policy': policies.join(', '),
+    'RateLimit-Policy': policy,
     RateLimit: before === undefined ? standing : `${before}, ${standing}`,
   };
 }
