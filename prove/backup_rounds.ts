@@ -1,6 +1,9 @@
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { erasureLine } from '../src/audit/checkpoint.ts';
+import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile, realm, user } from '../src/domain/resources.ts';
+import { logKeysOf } from '../test/archive.ts';
 import { sqliteAt, type TestDatabase } from '../test/database.ts';
 import { FULL_SCOPE, kindOf, word } from '../test/family.ts';
 import { freePort } from '../test/kit.ts';
@@ -175,8 +178,9 @@ async function restored(
   const path = join(folder, name);
   const ledger = `${path}.ledger`;
   copyFileSync(join(folder, 'live.db.key'), `${path}.key`);
-  const lines = gone.map(({ realm: realm_id, user: user_id, at }) =>
-    JSON.stringify({ kind: 'erasure', realm_id, user_id, at: new Date(at).toISOString() }),
+  const keys = await logKeysOf(join(folder, 'live.db'));
+  const lines = gone.map(({ realm: inRealm, user: of, at }) =>
+    erasureLine({ realm: inRealm as Uuid, user: of as Uuid, at }, keys),
   );
   writeFileSync(ledger, lines.join('\n'));
   const words = [backup, '--ledger', ledger, '--database', `sqlite:${path}`];

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { openClientCredentials } from './access/client_credentials.ts';
 import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
@@ -22,8 +21,8 @@ import { openTokens } from './access/token.ts';
 import { openTokenDesk } from './access/token_desk.ts';
 import { openAdministration } from './administration.ts';
 import type { LogKeys } from './audit/keys.ts';
-import type { SearchFile } from './audit/port.ts';
-import { keepLog } from './audit/root.ts';
+import { findLogKeys, keepLog } from './audit/root.ts';
+import { besideCommand, openSearch, READER_COMMAND } from './beside.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
 import { openCounting } from './counting.ts';
@@ -59,6 +58,13 @@ import {
 import { startTelling, type Telling, webhookRule } from './telling.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
+export {
+  besideCommand,
+  openSearch,
+  READER_COMMAND,
+  SEARCHER_COMMAND,
+  type SearchQuestion,
+} from './beside.ts';
 export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
 export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
 export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
@@ -130,12 +136,23 @@ export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring 
   return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
 }
 
-/** Throws Refusal unless the master keys of these settings are those of a database file. Makes none. */
-export async function proveKeysOf(settings: Settings, path: string, ambient: Ambient): Promise<void> {
+/**
+ * Throws Refusal unless the master keys of these settings are those of a database file. Makes none. Answers the keys of its
+ * log; undefined where it has none yet.
+ */
+export async function proveKeysOf(
+  settings: Settings,
+  path: string,
+  ambient: Ambient,
+): Promise<LogKeys | undefined> {
   const database = await inspectEngine({ engine: 'sqlite', path });
   try {
-    const proofs = await database.accessOf().access.keyChecks();
-    if (proofs.length > 0) proveAll(givenKeyring(settings, ambient), proofs);
+    const { access } = database.accessOf();
+    const proofs = await access.keyChecks();
+    if (proofs.length === 0) return undefined;
+    const keyring = givenKeyring(settings, ambient);
+    proveAll(keyring, proofs);
+    return await findLogKeys(access, keyring, ambient);
   } finally {
     await database.close();
   }
@@ -191,40 +208,6 @@ export function serverSettings(settings: Settings): ServerSettings {
 function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Settings): RateSettings {
   const badTokens = badTokenRate === 'off' ? undefined : badTokenRate;
   return { perAddress: addressRate, perClient: clientRate, badTokens, processes };
-}
-
-/** As bin/authrealm has it: no file of the working folder says what the runtime does. */
-const RUNTIME_OPTIONS = ['--no-env-file', '--config=/dev/null', '--tsconfig-override=/dev/null'];
-
-/** The command line of a hidden command of this program, for another process of it. */
-export function besideCommand(...words: readonly string[]): readonly string[] {
-  return [process.execPath, ...RUNTIME_OPTIONS, fileURLToPath(new URL('main.ts', import.meta.url)), ...words];
-}
-
-/** The hidden command of a process that reads lists and counts beside a service. */
-export const READER_COMMAND = 'reader';
-
-/** The hidden command of a process that looks for texts in a file that this one has open. */
-export const SEARCHER_COMMAND = 'searcher';
-
-/** What a searcher is asked. */
-export interface SearchQuestion {
-  readonly path: string;
-  readonly texts: readonly string[];
-}
-
-/** Looks into files by another process, which is ended by `close`. */
-export function openSearch(): { readonly search: SearchFile; close(): Promise<void> } {
-  const searchers = openChildren({
-    command: besideCommand(SEARCHER_COMMAND),
-    atOnce: 1,
-    waitingMax: LIMITS.listsWaitingMax,
-    waitMsMax: LIMITS.questionMsMax,
-  });
-  return {
-    search: (path, texts) => searchers.ask<readonly string[]>({ path, texts } satisfies SearchQuestion),
-    close: searchers.close,
-  };
 }
 
 interface Readings {

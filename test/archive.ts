@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { type Archiver, openVault, VERSION } from '../src/app.ts';
+import { type Archiver, openVault, proveKeysOf, VERSION } from '../src/app.ts';
+import type { LogKeys } from '../src/audit/keys.ts';
 import { openKept } from '../src/cli/restore.ts';
 import { readSettings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
@@ -130,6 +131,16 @@ export function flip(path: string, at: number): void {
   closeSync(file);
 }
 
+/** The keys of the log of a database, as a restore finds them. */
+export async function logKeysOf(path: string): Promise<LogKeys> {
+  // Of a copy, because the engine lets go of a file late.
+  const copy = join(freshFolder(), 'looked-at.db');
+  for (const ending of ['', '.key']) copyFileSync(path + ending, copy + ending);
+  const keys = await proveKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemAmbient);
+  if (!keys) throw new Error(`${path} has no log`);
+  return keys;
+}
+
 /** Opens files by the master key of a database, as the command does. */
 export function openKeptOf(database: string): OpenKept {
   const settings = readSettings({ database: `sqlite:${database}` }, {});
@@ -140,7 +151,12 @@ export function openKeptOf(database: string): OpenKept {
 export function restoring(order: Partial<RestoreOrder> & Pick<RestoreOrder, 'backup' | 'database'>) {
   const { database } = order;
   const openKept = openKeptOf(database);
-  const whole = { replaces: true, hasManifest: true, erasures: [], proveKeys: async () => undefined };
+  const whole = {
+    replaces: true,
+    hasManifest: true,
+    erasuresBy: async () => [],
+    proveKeys: async () => undefined,
+  };
   return restore({ ...whole, openKept, ...order }, program, archiver, () => undefined);
 }
 

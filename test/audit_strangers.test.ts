@@ -144,8 +144,8 @@ describe('a stranger', () => {
   test('is not hidden by a later checkpoint of the same place', () =>
     inWorld(async ({ vault, planted }) => {
       const head = await vault.engine.log.head(planted.realm);
-      const line = head && checkpointLine(head, 0, vault.logKeys);
-      const now = readLine(line ?? '', vault.logKeys) as Checkpoint & { kind: 'checkpoint' };
+      const line = readLine(checkpointLine(head ? [head] : [], 0, vault.logKeys), vault.logKeys);
+      const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
       const before = { ...now, tag: '00'.repeat(32) };
       expect((await verify(vault, [before, now])).says).toContainEqual(
         expect.stringContaining('not what a checkpoint says'),

@@ -2,15 +2,16 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { disagreements } from '../prove/agreement.ts';
+import { checkpointLine, erasureLine } from '../src/audit/checkpoint.ts';
 import { EXIT } from '../src/cli/cli.ts';
-import { erasuresIn } from '../src/directory/ledger.ts';
-import type { Erasure } from '../src/domain/erasure.ts';
+import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { applyErasures } from '../src/store/backups/erasures.ts';
 import {
   archiver,
   contentOf,
+  logKeysOf,
   openKeptOf,
   program,
   recordsIn,
@@ -21,11 +22,6 @@ import {
 import { freshFolder, type Planted } from './kit.ts';
 
 setDefaultTimeout(120_000);
-
-const lineOf = ({ realm, user }: Pick<Planted, 'realm' | 'user'>, at: number): string =>
-  JSON.stringify({ kind: 'erasure', realm_id: realm, user_id: user, at: new Date(at).toISOString(), seq: 7 });
-
-const CHECKPOINT = JSON.stringify({ kind: 'checkpoint', realm_id: null, seq: 9, tag: 'x' });
 
 async function backedUp(users: number) {
   const { path, planted } = await storedDatabase(users);
@@ -53,11 +49,11 @@ describe('who was erased after the backup', () => {
     const { path, planted, backup, ledger } = await backedUp(40);
     const gone = planted.filter((_, at) => at % 3 === 0);
     const staying = planted.filter((_, at) => at % 3 !== 0);
-    const now = program.ambient.now();
-    writeFileSync(
-      ledger,
-      `${[CHECKPOINT, ...gone.map((each) => lineOf(each, now)), CHECKPOINT].join('\n')}\n`,
-    );
+    const at = program.ambient.now();
+    const keys = await logKeysOf(path);
+    const checkpoint = checkpointLine([], at, keys);
+    const lines = gone.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
+    writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
     expect(code).toBe(EXIT.done);
     expect(JSON.parse(stdout)).toMatchObject({ erasures_applied: gone.length, users_erased: gone.length });
@@ -146,66 +142,10 @@ describe('who was erased after the backup', () => {
 
   test('who is not in the backup is no trouble', async () => {
     const { path, planted, backup, ledger } = await backedUp(1);
-    const stranger = { realm: planted[0]?.realm, user: crypto.randomUUID() } as unknown as Planted;
-    writeFileSync(ledger, lineOf(stranger, program.ambient.now()));
+    const stranger = { realm: planted[0]?.realm as Uuid, user: program.ambient.mintId() };
+    const at = program.ambient.now();
+    writeFileSync(ledger, erasureLine({ ...stranger, at }, await logKeysOf(path)));
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
     expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('0 users were removed again')]);
-  });
-});
-
-describe('a ledger', () => {
-  const id = '11111111-1111-4111-8111-111111111111';
-  const line = (more: object) =>
-    JSON.stringify({ kind: 'erasure', realm_id: id, user_id: id, at: '2026-11-21T19:00:00.000Z', ...more });
-
-  async function* chunks(text: string): AsyncGenerator<Uint8Array> {
-    // In pieces, so that lines cross them.
-    for (let from = 0; from < text.length; from += 50) yield Buffer.from(text.slice(from, from + 50));
-  }
-
-  test('tells each user once, as of the last time, whatever else it holds', async () => {
-    const text = [
-      CHECKPOINT,
-      line({ at: '2026-11-21T19:00:00.000Z' }),
-      '',
-      line({ at: '2026-11-22T19:00:00Z', realm_id: id.toUpperCase() }),
-      line({ at: '2026-11-20T19:00:00.123456Z' }),
-      '{"kind":"something to come","realm_id":7}',
-    ].join('\n');
-    expect(await erasuresIn(chunks(text), 'l')).toEqual([
-      { realm: id, user: id, at: Date.parse('2026-11-22T19:00:00Z') },
-    ] as unknown as Erasure[]);
-    expect(await erasuresIn(chunks(''), 'l')).toEqual([]);
-  });
-
-  test.each([
-    ['cut by a crash', line({}).slice(0, -20)],
-    ['no JSON', 'erasure'],
-    ['no object', '["erasure"]'],
-    ['null', 'null'],
-    ['without a kind', '{}'],
-    ['without a user', line({ user_id: undefined })],
-    ['of a user that is no identifier', line({ user_id: 'jane' })],
-    ['without an instant', line({ at: undefined })],
-    ['with an instant of no zone', line({ at: '2026-11-21T19:00:00' })],
-    ['with an instant that never was', line({ at: '2026-13-41T19:00:00Z' })],
-    ['that is too long', line({ note: 'x'.repeat(LIMITS.importLineBytesMax) })],
-  ])('with a line %s is refused, by its number', async (_name, broken) => {
-    const reading = erasuresIn(chunks([CHECKPOINT, broken, line({})].join('\n')), 'ledger.jsonl');
-    await expect(reading).rejects.toThrow(/^line 2 of the ledger ledger\.jsonl cannot be read/);
-  });
-
-  test('that is refused or not there leaves everything as it is', async () => {
-    const { path, backup, ledger } = await backedUp(1);
-    const before = contentOf(path);
-    const missing = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
-    expect([missing.code, missing.stderr]).toEqual([
-      EXIT.failed,
-      expect.stringMatching(/there is no ledger/),
-    ]);
-    writeFileSync(ledger, '{"kind":"erasure"');
-    const torn = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
-    expect([torn.code, torn.stderr]).toEqual([EXIT.failed, expect.stringMatching(/line 1 of the ledger/)]);
-    expect(contentOf(path)).toEqual(before);
   });
 });

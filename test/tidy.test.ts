@@ -43,6 +43,7 @@ const DOORS: Readonly<
     types: ['directory', 'access', 'feed', 'leases', 'webhooks'],
   },
   children: { any: ['domain'] },
+  beside: { any: ['domain', 'children'], types: ['audit'] },
   passwords: { any: ['domain', 'children'] },
   outbound: { any: ['domain'] },
   observe: { any: [] },
@@ -84,6 +85,7 @@ const DOORS: Readonly<
       'directory',
       'access',
       'audit',
+      'beside',
       'store',
       'http',
       'observe',
@@ -123,7 +125,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:os': ['children', 'cli', 'witnesses'],
   'node:path': ['access', 'app', 'cli', 'store'],
   'node:tls': ['outbound'],
-  'node:url': ['app'],
+  'node:url': ['beside'],
 };
 
 function roomOf(path: string): string {

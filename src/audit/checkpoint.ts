@@ -11,33 +11,34 @@ export interface Checkpoint {
   readonly entries: number;
 }
 
-/** A line of a file of checkpoints, read. `unsigned`: it is not, or not by this installation. */
-export type Line =
-  | ({ readonly kind: 'checkpoint' } & Checkpoint)
+/** What a line says. */
+export type Said =
+  | { readonly kind: 'checkpoint'; readonly logs: readonly Checkpoint[] }
   | ({ readonly kind: 'erasure' } & Erasure)
   /** A backup was put in the place of the database: what was said before is of another one. */
   | { readonly kind: 'restore'; readonly at: number }
-  | { readonly kind: 'unsigned' };
+  /** Of a later release. */
+  | { readonly kind: 'other' };
 
-/** A line that says how far a log is: JSON, with an Ed25519 signature over what stands before it. */
-export function checkpointLine(
-  { log, chain }: LogHead,
-  at: number,
-  keys: Pick<LogKeys, 'sign'>,
-): string | undefined {
-  if (!chain) return undefined;
+/**
+ * A line as it was read. `malformed`: it is no such line, or was not written whole. What these keys did not sign, whole and
+ * as it stands, is told apart and never trusted.
+ */
+export type Line = (Said & { readonly isSigned: boolean }) | { readonly kind: 'malformed' };
+
+/**
+ * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature takes longer than
+ * all else, so a line may tell of several logs. Those without an entry are left out.
+ */
+export function checkpointLine(heads: readonly LogHead[], at: number, keys: Pick<LogKeys, 'sign'>): string {
+  const logs = heads.flatMap(checkpointOf);
+  return signed({ kind: 'checkpoint', at: new Date(at).toISOString(), logs }, keys);
+}
+
+function checkpointOf({ log, chain }: LogHead): readonly Checkpoint[] {
+  if (!chain) return [];
   const { seq, tag, entries } = chain.end;
-  return signed(
-    {
-      kind: 'checkpoint',
-      log,
-      position: seq,
-      tag: Buffer.from(tag).toString('hex'),
-      entries,
-      at: new Date(at).toISOString(),
-    },
-    keys,
-  );
+  return [{ log, position: seq, tag: Buffer.from(tag).toString('hex'), entries }];
 }
 
 /** A line that says who was erased: identifiers and a time, and nothing else. */
@@ -50,40 +51,67 @@ export function restoreLine(at: number, keys: Pick<LogKeys, 'sign'>): string {
   return signed({ kind: 'restore', at: new Date(at).toISOString() }, keys);
 }
 
-function signed(said: Readonly<Record<string, unknown>>, keys: Pick<LogKeys, 'sign'>): string {
-  return JSON.stringify({ ...said, signature: keys.sign(JSON.stringify(said)) });
+function signed(said: object, keys: Pick<LogKeys, 'sign'>): string {
+  const text = JSON.stringify(said);
+  return `${text.slice(0, -1)},"signature":"${keys.sign(text)}"}`;
 }
 
-/** Reads a line. What was not signed by these keys, whole and as it stands, is told apart and never trusted. */
-export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'>): Line {
-  const said = parseObject(text);
-  const { signature, ...rest } = said ?? {};
-  if (typeof signature !== 'string' || !keys.isSigned(JSON.stringify(rest), signature)) {
-    return { kind: 'unsigned' };
-  }
-  const log = parseUuid(String(rest.log));
-  if (rest.kind === 'checkpoint' && log) {
-    const { position, tag, entries } = rest;
-    return {
-      kind: 'checkpoint',
-      log,
-      position: Number(position),
-      tag: String(tag),
-      entries: Number(entries),
-    };
-  }
-  if (rest.kind === 'restore') return { kind: 'restore', at: Date.parse(String(rest.at)) };
-  const [realm, user] = [parseUuid(String(rest.realm_id)), parseUuid(String(rest.user_id))];
-  if (rest.kind === 'erasure' && realm && user) {
-    return { kind: 'erasure', realm, user, at: Date.parse(String(rest.at)) };
-  }
-  return { kind: 'unsigned' };
+/** Reads a line by the keys of a log; without any no line is signed. */
+export function readLine(text: string, keys: Pick<LogKeys, 'isSigned'> | undefined): Line {
+  const { signature, ...rest } = parseObject(text) ?? {};
+  const said = readSaid(rest);
+  if (!said) return { kind: 'malformed' };
+  const isSigned = typeof signature === 'string' && keys?.isSigned(JSON.stringify(rest), signature) === true;
+  return { ...said, isSigned };
 }
 
-function parseObject(text: string): Record<string, unknown> | undefined {
+type Members = Readonly<Record<string, unknown>>;
+
+function readSaid(line: Members): Said | undefined {
+  if (typeof line.kind !== 'string') return undefined;
+  if (line.kind === 'checkpoint') return readCheckpoints(line);
+  if (line.kind === 'erasure') return readErasure(line);
+  if (line.kind !== 'restore') return { kind: 'other' };
+  const at = readInstant(line.at);
+  return at === undefined ? undefined : { kind: 'restore', at };
+}
+
+function readCheckpoints(line: Members): Said | undefined {
+  if (!Array.isArray(line.logs)) return undefined;
+  const logs = line.logs.map(readCheckpoint);
+  const isWhole = logs.every((each) => each !== undefined);
+  return isWhole ? { kind: 'checkpoint', logs } : undefined;
+}
+
+function readCheckpoint(said: unknown): Checkpoint | undefined {
+  if (typeof said !== 'object' || said === null) return undefined;
+  const { log: name, position, tag, entries } = said as Members;
+  const log = readUuid(name);
+  if (!log || typeof position !== 'number' || typeof tag !== 'string' || typeof entries !== 'number')
+    return undefined;
+  return { log, position, tag, entries };
+}
+
+function readErasure({ realm_id, user_id, at }: Members): Said | undefined {
+  const [realm, user, instant] = [readUuid(realm_id), readUuid(user_id), readInstant(at)];
+  return realm && user && instant !== undefined ? { kind: 'erasure', realm, user, at: instant } : undefined;
+}
+
+function readUuid(value: unknown): Uuid | undefined {
+  return typeof value === 'string' ? parseUuid(value) : undefined;
+}
+
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+
+function readInstant(value: unknown): number | undefined {
+  const instant = typeof value === 'string' && INSTANT.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(instant) ? undefined : instant;
+}
+
+function parseObject(text: string): Members | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+    return typeof value === 'object' && value !== null ? (value as Members) : undefined;
   } catch {
     return undefined;
   }

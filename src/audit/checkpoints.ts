@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
 import { checkpointLine } from './checkpoint.ts';
 import type { LogKeys } from './keys.ts';
-import type { LogStore } from './port.ts';
+import type { LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
 /** Somebody outside of the database who keeps lines. Rejects where it could not; then they are told again. */
@@ -61,17 +61,31 @@ export function startCheckpoints(
 function openTelling({ store, keys, witnesses }: CheckpointRooms): (now: number) => Promise<void> {
   const told = new Map<Uuid, number>();
   return async (now) => {
-    const lines: string[] = [];
-    const positions: [Uuid, number][] = [];
-    for await (const head of headsOf(store)) {
-      const line = checkpointLine(head, now, keys);
-      const position = head.chain?.end.seq;
-      if (line === undefined || position === undefined || told.get(head.log) === position) continue;
-      lines.push(line);
-      positions.push([head.log, position]);
+    for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
+      const lines = slices(moved, LIMITS.checkpointLogsMax).map((heads) => checkpointLine(heads, now, keys));
+      for (const witness of witnesses) await witness(lines);
+      for (const { log, chain } of moved) if (chain) told.set(log, chain.end.seq);
     }
-    if (lines.length === 0) return;
-    for (const witness of witnesses) await witness(lines);
-    for (const [log, position] of positions) told.set(log, position);
   };
+}
+
+/** The heads that are wanted, as many of them as are told at once. */
+async function* batchesOf(
+  store: CheckpointRooms['store'],
+  isWanted: (head: LogHead) => boolean,
+): AsyncGenerator<readonly LogHead[]> {
+  let batch: LogHead[] = [];
+  for await (const head of headsOf(store)) {
+    if (isWanted(head)) batch.push(head);
+    if (batch.length < LIMITS.checkpointsAtOnceMax) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function slices<T>(items: readonly T[], length: number): readonly (readonly T[])[] {
+  return Array.from({ length: Math.ceil(items.length / length) }, (_, at) =>
+    items.slice(at * length, (at + 1) * length),
+  );
 }

@@ -19,6 +19,20 @@ export async function keepLog(
   return keys;
 }
 
+/** The same of a database that is looked at; undefined where it has no log yet. */
+export async function findLogKeys(
+  store: Pick<AccessStore, 'secret'>,
+  keyring: Pick<Keyring, 'open'>,
+  ambient: Ambient,
+): Promise<LogKeys | undefined> {
+  const found = await store.secret(NAME);
+  return found && openRoot(found, keyring, ambient);
+}
+
+function openRoot(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, ambient: Ambient): LogKeys {
+  return openLogKeys(Buffer.from(keyring.open('instance-secret', PLACE, sealed), 'base64url'), ambient);
+}
+
 type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
 
 /**
@@ -31,8 +45,7 @@ export async function obtainLogKeys(
   ambient: Ambient,
 ): Promise<LogKeys> {
   const found = (await store.secret(NAME)) ?? (await make(store, keyring, ambient));
-  const root = Buffer.from(keyring.open('instance-secret', PLACE, found), 'base64url');
-  return openLogKeys(root, ambient);
+  return openRoot(found, keyring, ambient);
 }
 
 async function make(store: Secrets, keyring: Pick<Keyring, 'seal'>, ambient: Ambient): Promise<Uint8Array> {

@@ -80,8 +80,11 @@ function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
   for (const [index, line] of text.split('\n').entries()) {
     if (line === '') continue;
     const read = readLine(line, logKeys);
-    if (read.kind === 'unsigned') unsigned.push(index + 1);
-    if (read.kind === 'checkpoint') checkpoints.push(read);
+    if (read.kind === 'malformed' || !read.isSigned) {
+      unsigned.push(index + 1);
+      continue;
+    }
+    if (read.kind === 'checkpoint') checkpoints.push(...read.logs);
     if (read.kind !== 'restore') continue;
     // What was told of the database before is not what stands in its place.
     checkpoints.length = 0;

@@ -4,9 +4,7 @@ import { systemAmbient } from '../ambient.ts';
 import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
 import { restoreLine } from '../audit/checkpoint.ts';
 import { masterKeySource, type Settings } from '../config.ts';
-import { erasuresIn } from '../directory/ledger.ts';
 import { actOf } from '../domain/act.ts';
-import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Engine } from '../store/open.ts';
 import { witnessesOf } from '../witnesses.ts';
@@ -14,11 +12,13 @@ import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { keptCheckpoints } from './kept.ts';
+import { readLedger } from './ledger.ts';
 import { openProgress } from './progress.ts';
 
 interface RestoreOptions {
   readonly replace?: true;
   readonly ledger?: string;
+  readonly takeUnsigned?: true;
   readonly manifest: boolean;
   readonly json?: true;
 }
@@ -34,23 +34,34 @@ export function addRestore(program: Command, desk: Desk): void {
       '--ledger <FILE>',
       'the ledger with the erasures since the backup; the checkpoint file of the database unless given',
     )
+    .option(
+      '--take-unsigned',
+      'obey lines of the ledger too that the installation of the backup did not sign',
+    )
     .option('--no-manifest', 'restore a file that authrealm backup did not make')
     .option('--json', 'write JSON')
     .action(async (backup: string, options: RestoreOptions, command: Command) => {
       const settings = desk.settingsOf(command);
       const database = databaseOf(settings);
       const ledger = options.ledger ?? keptCheckpoints(settings);
-      const erasures = await erasuresOf(ledger);
+      if (ledger !== undefined && !existsSync(ledger)) throw new Refusal(`there is no ledger ${ledger}`);
+      let unsigned: readonly number[] = [];
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
       const progress = openProgress(total, systemAmbient, process.stderr, 'bytes');
       const restored = await restore(
         {
           backup,
           database,
-          erasures,
           replaces: options.replace === true,
           hasManifest: options.manifest,
           proveKeys: (path) => proveKeysOf(settings, path, systemAmbient),
+          async erasuresBy(keys) {
+            if (ledger === undefined) return [];
+            const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
+            const read = await readLedger(Bun.file(ledger).stream(), how);
+            unsigned = read.unsigned;
+            return read.erasures;
+          },
           openKept: (path) => openKept(settings, path),
         },
         { version: VERSION, ambient: systemAmbient },
@@ -58,8 +69,8 @@ export function addRestore(program: Command, desk: Desk): void {
         (done) => progress.show(done, done),
       ).finally(progress.stop);
       await noteRestored(settings, restored);
-      if (options.json) console.log(JSON.stringify(asJson(database, restored), null, 2));
-      else tell(database, restored, ledger);
+      if (options.json) console.log(JSON.stringify(asJson(database, restored, unsigned), null, 2));
+      else tell(database, restored, ledger, unsigned);
     });
 }
 
@@ -103,13 +114,8 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
   }
 }
 
-async function erasuresOf(ledger: string | undefined): Promise<readonly Erasure[]> {
-  if (ledger === undefined) return [];
-  if (!existsSync(ledger)) throw new Refusal(`there is no ledger ${ledger}`);
-  return erasuresIn(Bun.file(ledger).stream(), ledger);
-}
-
-function asJson(path: string, { examined, takenAt, erased, aside, isOldUnread }: Restored) {
+function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
+  const { examined, takenAt, erased, aside, isOldUnread } = restored;
   const { schema, storeId, rows } = examined;
   return {
     path,
@@ -119,12 +125,18 @@ function asJson(path: string, { examined, takenAt, erased, aside, isOldUnread }:
     rows,
     erasures_applied: erased.applied,
     users_erased: erased.users,
+    unsigned_lines: unsigned,
     replaced: aside ?? null,
     replaced_unread: isOldUnread,
   };
 }
 
-function tell(path: string, restored: Restored, ledger: string | undefined): void {
+function tell(
+  path: string,
+  restored: Restored,
+  ledger: string | undefined,
+  unsigned: readonly number[],
+): void {
   const { examined, takenAt, erased, aside, isOldUnread } = restored;
   console.log(`${path}: ${totalOf(examined.rows)} rows, schema ${examined.schema}${since(takenAt)}`);
   if (aside !== undefined) console.log(`the database that was there is ${aside}`);
@@ -133,6 +145,8 @@ function tell(path: string, restored: Restored, ledger: string | undefined): voi
     console.log(
       'the database that was there could not be read: what was erased since is in the ledger alone',
     );
+  for (const line of unsigned)
+    console.log(`${ledger} line ${line} has no signature of its installation: it was taken`);
   if (ledger === undefined)
     console.log('no --ledger was given: erasures that only the ledger knows were not applied');
   console.log(

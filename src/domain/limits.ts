@@ -161,6 +161,10 @@ export const LIMITS = Object.freeze({
   discoveriesPerRealmMax: 2,
   /** How often it is said outside of the database how far its logs are. */
   checkpointMs: 60_000,
+  /** Logs that a line tells of: more lines take longer to sign, and longer ones are cut by programs that read logs. */
+  checkpointLogsMax: 64,
+  /** Logs that are told of at once: 64 lines of about 11 KB each. */
+  checkpointsAtOnceMax: 4_096,
   /** A process that works beside the service and has nothing to do is ended. */
   childIdleMsMax: 60_000,
   hashesWaitingMax: 64,

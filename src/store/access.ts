@@ -149,20 +149,23 @@ function openUses({
   };
 }
 
-/** The schema that brings tokens that were taken back. */
-const REVOCATION_SCHEMA = 2;
+/** The schema that brings the log, and tokens that were taken back. */
+const TRUST_SCHEMA = 2;
 
 /** What only reads, of a database that is looked at, which may have an older schema. */
 export function openAccessToLook(
   transactions: Transactions,
   schema: () => Promise<number>,
-): Pick<AccessStore, 'table' | 'keyChecks'> {
+): Pick<AccessStore, 'table' | 'keyChecks' | 'secret'> {
+  const access = openAccess(transactions);
+  const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
   return {
-    ...openAccess(transactions),
+    ...access,
     async table(known) {
-      const hasRevoked = (await schema()) >= REVOCATION_SCHEMA;
+      const hasRevoked = await isTrusted();
       return transactions.read(() => wholeTable(known, hasRevoked));
     },
+    secret: async (name) => ((await isTrusted()) ? access.secret(name) : undefined),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import type { LogKeys } from '../../audit/keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../durable.ts';
@@ -24,9 +25,10 @@ export interface RestoreOrder {
   readonly replaces: boolean;
   /** False for a file that no manifest speaks for. */
   readonly hasManifest: boolean;
-  readonly erasures: readonly Erasure[];
-  /** Throws Refusal unless the master keys of a database are given. */
-  readonly proveKeys: (path: string) => Promise<void>;
+  /** Throws Refusal unless the master keys of a database are given. Answers the keys of its log, if it has one. */
+  readonly proveKeys: (path: string) => Promise<LogKeys | undefined>;
+  /** Those that are known outside of any database, as these keys signed them. Throws Refusal where they did not. */
+  readonly erasuresBy: (keys: LogKeys | undefined) => Promise<readonly Erasure[]>;
   readonly openKept: OpenKept;
 }
 
@@ -63,13 +65,14 @@ export async function restore(
     const draft = join(folder, 'restored.db');
     await fetchBackup({ backup, draft, manifest }, onBytes);
     const examined = await archiver.examine(draft, `the backup ${backup}`, program.version);
-    await naming(backup, async () => {
+    const keys = await naming(backup, () => {
       if (manifest) proveSame(manifest, examined);
-      await order.proveKeys(draft);
+      return order.proveKeys(draft);
     });
+    const told = await order.erasuresBy(keys);
     const hold = takeHold(path);
     try {
-      const erasing = { draft, folder, erasures: known(order, hold), open: order.openKept };
+      const erasing = { draft, folder, erasures: known(told, hold), open: order.openKept };
       const complete = await eraseAgain(erasing, program, archiver);
       syncPath(complete.path);
       const aside = hold && replace(path, complete.path, program.ambient.now());
@@ -161,9 +164,9 @@ function proveSame(manifest: Manifest, { schema, storeId, rows }: Examined): voi
 }
 
 /** Runs what speaks of a file without naming it, or by another name. */
-async function naming(backup: string, work: () => Promise<void>): Promise<void> {
+async function naming<T>(backup: string, work: () => Promise<T>): Promise<T> {
   try {
-    await work();
+    return await work();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     throw new Refusal(`the backup ${backup}: ${error.message}`, { cause: error });
@@ -171,8 +174,8 @@ async function naming(backup: string, work: () => Promise<void>): Promise<void> 
 }
 
 /** All erasures that anybody knows of. */
-function known({ erasures }: RestoreOrder, hold: Hold | undefined): readonly Erasure[] {
-  return [...erasures, ...(hold?.erasures ?? [])].toSorted((one, other) => one.at - other.at);
+function known(told: readonly Erasure[], hold: Hold | undefined): readonly Erasure[] {
+  return [...told, ...(hold?.erasures ?? [])].toSorted((one, other) => one.at - other.at);
 }
 
 interface Erasing {
