@@ -95,6 +95,7 @@ const WITHOUT = [
   'test/outbound*.test.ts',
   'test/passwords.test.ts',
   'test/plain_filter.test.ts',
+  'test/prepaid.test.ts',
   'test/query.test.ts',
   'test/scale.test.ts',
   'test/supply_chain.test.ts',

@@ -330,7 +330,7 @@ export async function serve(
   const told = { witnesses: witnessesOf(settings, log), metrics: together, search: searching.search };
   const mayTell = webhookRule(settings);
   const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
-  const limits = openRateLimits(rateSettings(settings), ambient.monotonic);
+  const limits = openRateLimits(rateSettings(settings), ambient);
   let telling: Telling | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;

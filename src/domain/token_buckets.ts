@@ -16,8 +16,8 @@ export interface Standing {
 
 /** A bucket for every key. */
 export interface Buckets {
-  /** Takes one, if there is one. `isSpent`: there was none. */
-  take(key: string): Standing;
+  /** Takes so many, one unless told otherwise, if there are as many. `isSpent`: there were not. */
+  take(key: string, count?: number): Standing;
   /** Takes none. */
   look(key: string): Standing;
 }
@@ -58,10 +58,10 @@ export function openBuckets({ requests, seconds }: Rate, now: () => number): Buc
   }
 
   return {
-    take(key) {
+    take(key, count = 1) {
       const at = now();
       const missingMs = missing(key, at);
-      const after = missingMs + eachMs;
+      const after = missingMs + count * eachMs;
       if (after > windowMs + EPSILON_MS) return standing(missingMs, true);
       keep(key, at + after);
       return standing(after, false);

@@ -16,6 +16,8 @@ export interface Call {
    * the socket before.
    */
   address(): IpAddress | undefined;
+  /** The header of that name. */
+  authorization(): string | null;
   principal: Principal | undefined;
   key: Key | undefined;
   /** The records above a collection. */
@@ -42,6 +44,7 @@ export function openCall(
 ): Call {
   let isAsked = false;
   let address: IpAddress | undefined;
+  let authorization: string | null | undefined;
   return {
     request,
     params,
@@ -50,6 +53,10 @@ export function openCall(
       if (!isAsked) address = addressOf(request);
       isAsked = true;
       return address;
+    },
+    authorization() {
+      if (authorization === undefined) authorization = request.headers.get('authorization');
+      return authorization;
     },
     principal: undefined,
     key: undefined,

@@ -77,7 +77,7 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
       if (isStopped) throw new Fault('unavailable');
       if (streams.size >= LIMITS.streamsMax || own.length >= LIMITS.streamsPerClientMax)
         throw overloaded('PLACES_TAKEN');
-      const token = bearerToken(call.request.headers.get('authorization') ?? '') ?? '';
+      const token = bearerToken(call.authorization() ?? '') ?? '';
       const stream = openChangeStream({
         ...{ realm, token, principal, place, monotonic },
         onRoom: look,

@@ -1,6 +1,8 @@
+import type { Ambient } from '../domain/id.ts';
 import { siteOf } from '../domain/ip_address.ts';
 import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../domain/token_buckets.ts';
 import type { Call } from './call.ts';
+import { openPrepaid } from './prepaid.ts';
 import { faultReply, type Reply } from './reply.ts';
 
 /** How much a caller may ask for; what is undefined is not limited. */
@@ -35,7 +37,7 @@ export interface Guesses {
 
 export const UNLIMITED: RateLimits = { address: undefined, client: undefined, guesses: undefined };
 
-export function openRateLimits(settings: RateSettings, now: () => number): RateLimits {
+export function openRateLimits(settings: RateSettings, { monotonic, randomBytes }: Ambient): RateLimits {
   const { perAddress, perClient, badTokens, processes } = settings;
   const policies: string[] = [];
   let policy = '';
@@ -43,24 +45,33 @@ export function openRateLimits(settings: RateSettings, now: () => number): RateL
   function counting<By extends readonly string[]>(
     name: string,
     rate: Rate | undefined,
-    keyOf: (call: Call, ...by: By) => string,
+    takerOf: (buckets: Buckets) => (call: Call, ...by: By) => Standing,
   ): Count<By> | undefined {
     if (!rate) return undefined;
     const share = shareOf(rate, processes);
-    const buckets = openBuckets(share, now);
+    const take = takerOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
     return (call, ...by) => {
-      const standing = buckets.take(keyOf(call, ...by));
+      const standing = take(call, ...by);
       tell(call, policy, `"${name}";${told(standing)}`);
       return standing.isSpent ? refusal(standing) : undefined;
     };
   }
 
+  /** To ask a socket for its address costs more than all else here. */
+  function bySite(buckets: Buckets): (call: Call) => Standing {
+    const prepaid = openPrepaid(buckets, new DataView(randomBytes(4).buffer).getUint32(0));
+    return (call) => {
+      const shown = call.authorization();
+      return shown === null ? buckets.take(siteOfCall(call)) : prepaid.take(shown, () => siteOfCall(call));
+    };
+  }
+
   return {
-    address: counting('address', perAddress, siteOfCall),
-    client: counting('client', perClient, (_, clientId: string) => clientId),
-    guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), now)),
+    address: counting('address', perAddress, bySite),
+    client: counting('client', perClient, (buckets) => (_, clientId: string) => buckets.take(clientId)),
+    guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
   };
 }
 
