@@ -41,6 +41,7 @@ export function tellCheckpoints(
     keys: logKeys,
     witnesses: witnessesOf(settings, log),
     ambient,
+    retentionDays: settings.retentionDays,
     name: `${hostname()} ${checkpointFileOf(settings) ?? ''}`,
     onTrouble: ({ code = 'unknown' }) => log.write({ event: 'checkpoint_failed', cause: code }),
   });

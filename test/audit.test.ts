@@ -17,12 +17,17 @@ import { edit } from './spoilt_logs.ts';
 
 const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
 
-async function verified(vault: Vault, checkpoints: readonly Checkpoint[] = []): Promise<readonly Found[]> {
+async function verified(
+  vault: Vault,
+  checkpoints: readonly Checkpoint[] = [],
+  now: () => number = systemAmbient.now,
+): Promise<readonly Found[]> {
   const findings: Found[] = [];
   await verifyLogs({
     store: vault.engine.log,
     keys: vault.logKeys,
     checkpoints,
+    now,
     onFinding: (found) => findings.push(found),
   });
   return findings;
@@ -31,7 +36,10 @@ async function verified(vault: Vault, checkpoints: readonly Checkpoint[] = []): 
 /** How far every log is now, as a file would tell. */
 async function checkpointsOf({ engine, logKeys }: Vault): Promise<readonly Checkpoint[]> {
   const heads = await Array.fromAsync(headsOf(engine.log));
-  const line = readLine(checkpointLine(heads, 0, logKeys), logKeys);
+  const line = readLine(
+    checkpointLine(heads, { at: systemAmbient.now(), retentionDays: 90 }, logKeys),
+    logKeys,
+  );
   return line.kind === 'checkpoint' && line.isSigned ? line.logs : [];
 }
 
@@ -299,11 +307,12 @@ describe('a log that is kept short', () => {
     const checkpoints = await checkpointsOf(vault);
     const { log } = vault.engine;
     const before = await log.head(id);
-    expect(await log.trim(id, systemAmbient.now() + 1_000)).toBe((before?.seq ?? 0) - 1);
-    expect(await log.trim(id, systemAmbient.now() + 1_000)).toBe(0);
+    const later = systemAmbient.now() + 1_000;
+    expect(await log.trim(id, later)).toBe((before?.seq ?? 0) - 1);
+    expect(await log.trim(id, later)).toBe(0);
     expect(await log.entries(id, 0, 10)).toHaveLength(1);
     await plant(vault, { realm: id });
-    expect(await verified(vault, checkpoints)).toEqual([]);
+    expect(await verified(vault, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
     expect((await log.head(id))?.chain?.end.entries).toBeGreaterThan(before?.chain?.end.entries ?? 0);
     await vault.engine.close();
   });

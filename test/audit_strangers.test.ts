@@ -34,6 +34,7 @@ async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
     store: vault.engine.log,
     keys: vault.logKeys,
     checkpoints,
+    now: systemAmbient.now,
     onFinding: (found) => says.push(found.says),
   });
   return { says, untagged: verified.untagged };
@@ -144,7 +145,10 @@ describe('a stranger', () => {
   test('is not hidden by a later checkpoint of the same place', () =>
     inWorld(async ({ vault, planted }) => {
       const head = await vault.engine.log.head(planted.realm);
-      const line = readLine(checkpointLine(head ? [head] : [], 0, vault.logKeys), vault.logKeys);
+      const line = readLine(
+        checkpointLine(head ? [head] : [], { at: systemAmbient.now(), retentionDays: 90 }, vault.logKeys),
+        vault.logKeys,
+      );
       const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
       const before = { ...now, tag: '00'.repeat(32) };
       expect((await verify(vault, [before, now])).says).toContainEqual(

@@ -62,6 +62,7 @@ describe('checkpoints', () => {
           keys: vault.logKeys,
           witnesses: [async (lines) => void told[which]?.push(...lines)],
           ambient: systemAmbient,
+          retentionDays: 90,
           name: 'shared',
           onTrouble: (error) => {
             throw error;
@@ -79,9 +80,17 @@ describe('checkpoints', () => {
     await Promise.all(both.map((each) => each.stop()));
     const logs = told.flat().map((text) => {
       const line = readLine(text, vault.logKeys);
-      return line.kind === 'checkpoint' && line.isSigned ? line.logs.map(({ log }) => log) : [];
+      return line.kind === 'checkpoint' && line.isSigned
+        ? line.logs.map(({ log, retentionDays }) => [log, retentionDays])
+        : [];
     });
-    expect(logs.slice(0, 2)).toEqual([[NIL_UUID, realm], [realm]]);
+    expect(logs.slice(0, 2)).toEqual([
+      [
+        [NIL_UUID, 90],
+        [realm, 90],
+      ],
+      [[realm, 90]],
+    ]);
     await vault.engine.close();
   });
 
@@ -104,6 +113,7 @@ describe('checkpoints', () => {
           },
         ],
         ambient: systemAmbient,
+        retentionDays: 90,
         name: 'broken',
         onTrouble: ({ code = '' }) => troubles.push(code),
       },
@@ -133,6 +143,7 @@ describe('checkpoints', () => {
       keys: logKeys,
       witnesses: [async (lines) => void told.push(lines)],
       ambient: systemAmbient,
+      retentionDays: 90,
       name: 'many',
       onTrouble: (error) => {
         throw error;

@@ -51,7 +51,7 @@ describe('who was erased after the backup', () => {
     const staying = planted.filter((_, at) => at % 3 !== 0);
     const at = program.ambient.now();
     const keys = await logKeysOf(path);
-    const checkpoint = checkpointLine([], at, keys);
+    const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
     const lines = gone.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
     writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');

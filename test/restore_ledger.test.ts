@@ -36,6 +36,8 @@ function signed(said: object, keys = OWN): string {
 
 const ERASURE = { kind: 'erasure', realm_id: ID, user_id: ID, at: '2026-11-21T19:00:00.000Z' };
 
+const CHECKPOINT = { kind: 'checkpoint', at: ERASURE.at, retention_days: 90, logs: [] };
+
 async function* chunks(text: string): AsyncGenerator<Uint8Array> {
   // In pieces, so that lines cross them.
   for (let from = 0; from < text.length; from += 50) yield Buffer.from(text.slice(from, from + 50));
@@ -47,7 +49,7 @@ const read = (lines: readonly string[], how: { keys?: LogKeys | undefined; takes
 describe('a ledger', () => {
   test('tells each user once, as of the last time, whatever else it holds', async () => {
     const { erasures, unsigned } = await read([
-      checkpointLine([], 1, OWN),
+      checkpointLine([], { at: 1, retentionDays: 90 }, OWN),
       line('2026-11-21T19:00:00.000Z'),
       '',
       signed({ ...ERASURE, at: '2026-11-22T19:00:00Z', realm_id: ID.toUpperCase() }),
@@ -71,12 +73,16 @@ describe('a ledger', () => {
     ['without an instant', signed({ ...ERASURE, at: undefined })],
     ['with an instant of no zone', signed({ ...ERASURE, at: '2026-11-21T19:00:00' })],
     ['with an instant that never was', signed({ ...ERASURE, at: '2026-13-41T19:00:00Z' })],
-    ['of checkpoints that are none', signed({ kind: 'checkpoint', logs: [{ log: ID }] })],
+    ['of checkpoints that are none', signed({ ...CHECKPOINT, logs: [{ log: ID }] })],
+    ['of checkpoints at no time', signed({ ...CHECKPOINT, at: undefined })],
+    ['of checkpoints under no retention', signed({ ...CHECKPOINT, retention_days: undefined })],
     ['of a restore at no time', signed({ kind: 'restore' })],
     ['that is too long', signed({ ...ERASURE, note: 'x'.repeat(LIMITS.importLineBytesMax) })],
   ])('with a line %s is refused, by its number, and no option takes it', async (_name, broken) => {
     for (const takesUnsigned of [false, true]) {
-      const reading = read([checkpointLine([], 1, OWN), broken, line()], { takesUnsigned });
+      const reading = read([checkpointLine([], { at: 1, retentionDays: 90 }, OWN), broken, line()], {
+        takesUnsigned,
+      });
       await expect(reading).rejects.toThrow(/^line 2 of the ledger ledger\.jsonl cannot be read/);
     }
   });
@@ -88,7 +94,7 @@ describe('a ledger', () => {
     ['that says more than was signed', line().replace('{', '{"note":1,')],
     ['that was made to tell of something else', line().replace('"erasure"', '"something to come"')],
     ['of another installation', line(undefined, STRANGER)],
-    ['of a checkpoint of another one', checkpointLine([], 1, STRANGER)],
+    ['of a checkpoint of another one', checkpointLine([], { at: 1, retentionDays: 90 }, STRANGER)],
     ['of a restore of another one', restoreLine(1, STRANGER)],
     ['without a signature', JSON.stringify(ERASURE)],
     [

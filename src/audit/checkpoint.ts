@@ -3,12 +3,20 @@ import type { LogKeys } from './keys.ts';
 import type { Erasure, LogHead } from './port.ts';
 
 /** How far a log was at some time, said outside of the database. */
-export interface Checkpoint {
+export interface Checkpoint extends Telling {
   readonly log: Uuid;
   readonly position: number;
   /** Hexadecimal. */
   readonly tag: string;
   readonly entries: number;
+}
+
+/** When a line was told, and what was in force then. */
+export interface Telling {
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  /** Entries older than this were removed. */
+  readonly retentionDays: number;
 }
 
 /** What a line says. */
@@ -30,12 +38,17 @@ export type Line = (Said & { readonly isSigned: boolean }) | { readonly kind: 'm
  * A line that says how far logs are: JSON, with an Ed25519 signature over what stands before it. A signature takes longer than
  * all else, so a line may tell of several logs. Those without an entry are left out.
  */
-export function checkpointLine(heads: readonly LogHead[], at: number, keys: Pick<LogKeys, 'sign'>): string {
-  const logs = heads.flatMap(checkpointOf);
-  return signed({ kind: 'checkpoint', at: new Date(at).toISOString(), logs }, keys);
+export function checkpointLine(
+  heads: readonly LogHead[],
+  { at, retentionDays }: Telling,
+  keys: Pick<LogKeys, 'sign'>,
+): string {
+  const logs = heads.flatMap(placeOf);
+  const said = { kind: 'checkpoint', at: new Date(at).toISOString(), retention_days: retentionDays, logs };
+  return signed(said, keys);
 }
 
-function checkpointOf({ log, chain }: LogHead): readonly Checkpoint[] {
+function placeOf({ log, chain }: LogHead): readonly Omit<Checkpoint, keyof Telling>[] {
   if (!chain) return [];
   const { seq, tag, entries } = chain.end;
   return [{ log, position: seq, tag: Buffer.from(tag).toString('hex'), entries }];
@@ -77,19 +90,21 @@ function readSaid(line: Members): Said | undefined {
 }
 
 function readCheckpoints(line: Members): Said | undefined {
-  if (!Array.isArray(line.logs)) return undefined;
-  const logs = line.logs.map(readCheckpoint);
+  const { logs: said, retention_days: retentionDays } = line;
+  const at = readInstant(line.at);
+  if (!Array.isArray(said) || at === undefined || typeof retentionDays !== 'number') return undefined;
+  const logs = said.map((each) => readCheckpoint(each, { at, retentionDays }));
   const isWhole = logs.every((each) => each !== undefined);
   return isWhole ? { kind: 'checkpoint', logs } : undefined;
 }
 
-function readCheckpoint(said: unknown): Checkpoint | undefined {
+function readCheckpoint(said: unknown, telling: Telling): Checkpoint | undefined {
   if (typeof said !== 'object' || said === null) return undefined;
   const { log: name, position, tag, entries } = said as Members;
   const log = readUuid(name);
   if (!log || typeof position !== 'number' || typeof tag !== 'string' || typeof entries !== 'number')
     return undefined;
-  return { log, position, tag, entries };
+  return { log, position, tag, entries, ...telling };
 }
 
 function readErasure({ realm_id, user_id, at }: Members): Said | undefined {

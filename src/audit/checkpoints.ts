@@ -16,6 +16,8 @@ export interface CheckpointRooms {
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly witnesses: readonly Witness[];
   readonly ambient: Pick<Ambient, 'now'>;
+  /** How long entries are kept. */
+  readonly retentionDays: number;
   /** The processes that share the witnesses. */
   readonly name: string;
   onTrouble(error: NodeJS.ErrnoException): void;
@@ -58,11 +60,19 @@ export function startCheckpoints(
 }
 
 /** Tells of the logs that moved since this process told of them. */
-function openTelling({ store, keys, witnesses }: CheckpointRooms): (now: number) => Promise<void> {
+function openTelling({
+  store,
+  keys,
+  witnesses,
+  retentionDays,
+}: CheckpointRooms): (now: number) => Promise<void> {
   const told = new Map<Uuid, number>();
   return async (now) => {
+    const telling = { at: now, retentionDays };
     for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
-      const lines = slices(moved, LIMITS.checkpointLogsMax).map((heads) => checkpointLine(heads, now, keys));
+      const lines = slices(moved, LIMITS.checkpointLogsMax).map((heads) =>
+        checkpointLine(heads, telling, keys),
+      );
       for (const witness of witnesses) await witness(lines);
       for (const { log, chain } of moved) if (chain) told.set(log, chain.end.seq);
     }

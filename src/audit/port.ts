@@ -115,7 +115,8 @@ export interface LogStore {
   catchUp(at: number): Promise<void>;
   /**
    * Removes the oldest tagged entries of a log that are older than `before`, at most LIMITS.cascadeRecordsMax of them and
-   * never the last one, and moves the anchor behind them; what stands before its beginning goes first. Answers how many went.
+   * never the newest that is, and moves the anchor behind them; what stands before its beginning goes first. Answers how many
+   * went.
    * Rejects with an error where one of them is not what was tagged.
    */
   trim(log: Uuid, before: number): Promise<number>;

@@ -4,6 +4,7 @@ import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './keys.ts';
 import { openPersonsJudge } from './persons.ts';
 import type { LogHead, LogStore } from './port.ts';
+import { type Horizon, horizonOf } from './trimmed.ts';
 import { type Find, type Found, openWalk } from './walk.ts';
 
 /** What was looked at. */
@@ -20,6 +21,8 @@ export interface Verification {
   readonly keys: LogKeys;
   /** What was said outside of the database. */
   readonly checkpoints: readonly Checkpoint[];
+  /** The time of who verifies, in milliseconds since the epoch. */
+  now(): number;
   onFinding(finding: Found): void;
 }
 
@@ -31,10 +34,11 @@ const WALKS_MAX = 5;
  * Looks at every entry of every log: whether it is the one that was tagged, in its place, whether any is missing, and
  * whether all is there that checkpoints tell of. What nobody but a checkpoint can tell is not seen without one: an end that
  * was cut off together with what says where it is, an older database in the place of a newer one, and a log that was written
- * anew by who has the master key. What is written meanwhile is not looked at.
+ * anew, or whose beginning was moved, by who has the master key. What is written meanwhile is not looked at.
  */
 export async function verifyLogs(asked: Verification): Promise<Verified> {
   const told = Map.groupBy(asked.checkpoints, ({ log }) => log);
+  const horizon = horizonOf(asked.checkpoints);
   const beginnings = await readBeginnings(asked.store, asked.keys);
   const sum = { logs: 0, entries: 0, untagged: 0, findings: 0 };
   const tell = (found: Found): void => {
@@ -42,7 +46,7 @@ export async function verifyLogs(asked: Verification): Promise<Verified> {
     asked.onFinding(found);
   };
   for await (const head of headsOf(asked.store)) {
-    const walked = await walkStill(asked, head, told.get(head.log) ?? []);
+    const walked = await walkStill({ ...asked, checkpoints: told.get(head.log) ?? [], horizon }, head);
     sum.logs += 1;
     sum.entries += walked.entries;
     sum.untagged += walked.untagged;
@@ -73,14 +77,15 @@ interface Walked {
   readonly findings: readonly Found[];
 }
 
+/** What one log is looked at with: the checkpoints are its own. */
+interface OfOneLog extends Verification {
+  readonly horizon: Horizon;
+}
+
 /** Walks a log that keeps its beginning meanwhile. */
-async function walkStill(
-  asked: Verification,
-  head: LogHead,
-  checkpoints: readonly Checkpoint[],
-): Promise<Walked> {
+async function walkStill(asked: OfOneLog, head: LogHead): Promise<Walked> {
   for (let walks = 1; ; walks += 1) {
-    const walked = await walkOnce(asked, head, checkpoints);
+    const walked = await walkOnce(asked, head);
     const now = await asked.store.head(head.log);
     if (now?.chain?.anchor.seq === head.chain?.anchor.seq || walks === WALKS_MAX || !now) return walked;
     head = now;
@@ -88,14 +93,13 @@ async function walkStill(
 }
 
 async function walkOnce(
-  { store, keys }: Verification,
+  { store, keys, checkpoints, horizon, now }: OfOneLog,
   head: LogHead,
-  checkpoints: readonly Checkpoint[],
 ): Promise<Walked> {
   const { log } = head;
   const findings: Found[] = [];
   const find: Find = (seq, says) => findings.push({ log, seq, says });
-  const walk = openWalk(head, checkpoints, keys, find);
+  const walk = openWalk(head, { checkpoints, removableBefore: horizon(now()) }, keys, find);
   const persons = log === NIL_UUID ? undefined : openPersonsJudge(log, store, keys, find);
   let last = head.chain?.anchor.seq ?? 0;
   while (last < head.seq) {

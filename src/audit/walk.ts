@@ -3,6 +3,7 @@ import { type Chain, isAnchor, isBeginning, linkTo } from './chain.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { LogKeys } from './keys.ts';
 import type { LogHead, StoredEntry } from './port.ts';
+import { judgeTrimmed, type Outside } from './trimmed.ts';
 
 /** One log on its way from its beginning to its end. */
 export interface Walk {
@@ -18,15 +19,18 @@ export interface Walk {
 /** Told what is wrong, and at which place. */
 export type Find = (seq: number | undefined, says: string) => void;
 
-export function openWalk(head: LogHead, checkpoints: readonly Checkpoint[], keys: LogKeys, find: Find): Walk {
-  const meet = openMeetings(checkpoints, find);
-  const chain = begin(head, checkpoints, keys, find);
+export function openWalk(head: LogHead, outside: Outside, keys: LogKeys, find: Find): Walk {
+  const meet = openMeetings(outside.checkpoints, find);
+  const chain = begin(head, outside.checkpoints, keys, find);
+  const anchor = head.chain?.anchor;
+  const isTrimmed = anchor !== undefined && !isBeginning(keys, head.log, anchor);
   if (chain) meet(chain);
   const end = head.chain?.end.seq ?? 0;
   let last = chain?.seq ?? 0;
   const counts = { tagged: 0, untagged: 0 };
 
   function take(entry: StoredEntry): void {
+    if (isTrimmed && counts.tagged === 0) judgeTrimmed(anchor, entry, outside, find);
     last = entry.seq;
     if (entry.seq > end && entry.tag === null) {
       counts.untagged += 1;
@@ -48,6 +52,7 @@ export function openWalk(head: LogHead, checkpoints: readonly Checkpoint[], keys
       for (const entry of entries) take(entry);
     },
     end() {
+      if (isTrimmed && counts.tagged === 0) find(anchor.seq, 'no entry is left: retention leaves one');
       if (chain) judgeEnd(head, chain, find);
       if (chain && head.seq !== last) find(head.seq, `its clock is here, and its last entry is ${last}`);
       meet('the end');
@@ -110,7 +115,7 @@ function openMeetings(checkpoints: readonly Checkpoint[], find: Find): (chain: C
   return (chain) => {
     if (chain === 'the end') {
       for (const position of awaited.keys()) {
-        // What is older than the log is kept has no entry to be compared with.
+        // What was removed has no entry to be compared with; whether it was old enough is judged of the beginning.
         if (beginning !== undefined && position < beginning) continue;
         find(position, 'a checkpoint tells of it, and it is not there: cut off, or an older database');
       }

@@ -38,6 +38,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
           store: vault.engine.log,
           keys: vault.logKeys,
           checkpoints,
+          now: systemAmbient.now,
           onFinding: (found) => findings.push(found),
         });
         const report = { path, unsigned, restored, told: checkpoints.length, verified, findings };
@@ -106,7 +107,7 @@ interface Report {
 /** What only somebody outside of the database can tell. */
 const UNSEEN =
   'without checkpoints it cannot be seen whether an end was cut off, an older database stands in the place of a newer ' +
-  'one, or who has the master key wrote a log anew';
+  'one, or who has the master key wrote a log anew or moved its beginning';
 
 function tell(report: Report): void {
   const { path, unsigned, told, restored, verified, findings } = report;

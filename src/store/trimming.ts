@@ -8,8 +8,8 @@ import { entryFrom, type Row } from './log_rows.ts';
 import { all, type Outcome, run, type Work } from './work.ts';
 
 const OLD_CHANGES = `select ${CHANGE_COLUMNS}, tag from change
-  where realm_id = ? and seq > ? and seq < ? order by seq limit ?`;
-const OLD_ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? and seq < ? order by seq limit ?`;
+  where realm_id = ? and seq > ? and seq <= ? order by seq limit ?`;
+const OLD_ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? and seq <= ? order by seq limit ?`;
 const REMOVE_HISTORY = `delete from change where realm_id = ?1 and seq in (
   select seq from change where realm_id = ?1 and seq <= ?2 and at < ?3 order by seq limit ?4)`;
 const REMOVE_CHANGES = 'delete from change where realm_id = ? and seq > ? and seq <= ?';
@@ -19,8 +19,9 @@ const MOVE_ANCHOR = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anch
 
 /**
  * Removes the oldest entries of a log that are older than `before`: first what an older release wrote before the chain
- * began, then tagged ones, behind which the anchor moves. LIMITS.cascadeRecordsMax of them at most. Throws where one is
- * not what was tagged: nobody is helped to remove that.
+ * began, then tagged ones, behind which the anchor moves. LIMITS.cascadeRecordsMax of them at most. The newest that is old
+ * stays: it is the proof that what stood before it was old. Throws where one is not what was tagged: nobody is helped to
+ * remove that.
  */
 export function* trimLog(
   keys: LogKeys,
@@ -33,7 +34,7 @@ export function* trimLog(
   if (history > 0) return gone(history);
   const rows = (yield* oldest(which, chain.anchor.seq, chain.end.seq)).map(entryFrom);
   const young = rows.findIndex(({ at }) => at >= before);
-  const old = young < 0 ? rows : rows.slice(0, young);
+  const old = (young < 0 ? rows : rows.slice(0, young)).slice(0, -1);
   const end = endOf(keys, chain.anchor, old);
   if (old.length === 0) return gone(0);
   const anchor = anchorAt(keys, which, end);
@@ -60,11 +61,11 @@ function endOf(keys: LogKeys, anchor: Link, entries: readonly StoredEntry[]): Li
   return chain;
 }
 
-/** The oldest entries behind a place, none of them the last one that is tagged. */
+/** The oldest tagged entries behind a place: as many as may go, and the one that stays. */
 function oldest(which: Uuid, after: number, end: number): Work<readonly Row[]> {
   return which === NIL_UUID
-    ? all<Row>(OLD_ACTS, after, end, MOST)
-    : all<Row>(OLD_CHANGES, which, after, end, MOST);
+    ? all<Row>(OLD_ACTS, after, end, MOST + 1)
+    : all<Row>(OLD_CHANGES, which, after, end, MOST + 1);
 }
 
 /** Every text that keeps a log short. */
