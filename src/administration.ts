@@ -1,8 +1,8 @@
 import type { Keyring } from './access/keyring.ts';
 import { erasureLine } from './audit/checkpoint.ts';
-import type { Witness } from './audit/checkpoints.ts';
 import { eraseUser } from './audit/erasing.ts';
 import type { LogKeys } from './audit/keys.ts';
+import { tellAll, type Witness } from './audit/ledger.ts';
 import type { SearchFile } from './audit/port.ts';
 import { openLogReading } from './audit/reading.ts';
 import { subjectAccess } from './audit/subject_access.ts';
@@ -47,7 +47,9 @@ export function openAdministration(means: Means): Offices {
           ...rooms,
           scrub: engine.scrub,
           async tell(erasure) {
-            for (const witness of witnesses) await witness([erasureLine(erasure, logKeys)]);
+            await tellAll(witnesses, [erasureLine(erasure, logKeys)]);
+            // Where it cannot be noted it is told once more.
+            await engine.log.noteTold([erasure], occasion.now()).catch(unlessFault);
           },
         },
         person,
@@ -55,11 +57,13 @@ export function openAdministration(means: Means): Offices {
       );
       if (!erasing) return undefined;
       // What cannot be done now is the command line's to do; the user is erased all the same.
-      const scrubbed = erasing.scrub({ search, mayRewrite: false }).catch((error: unknown) => {
-        if (error instanceof Fault) return undefined;
-        throw error;
-      });
-      return { erasure: erasing.erasure, scrubbed };
+      const scrubbed = erasing.scrub({ search, mayRewrite: false }).catch(unlessFault);
+      return { erasure: erasing.erasure, untold: erasing.untold, scrubbed };
     },
   };
+}
+
+/** A database in trouble is a reason to leave something for later; a bug is none. */
+function unlessFault(error: unknown): undefined {
+  if (!(error instanceof Fault)) throw error;
 }

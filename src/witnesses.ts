@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
-import { startCheckpoints, type Witness } from './audit/checkpoints.ts';
+import { startCheckpoints } from './audit/checkpoints.ts';
 import type { LogKeys } from './audit/keys.ts';
+import type { Witness } from './audit/ledger.ts';
 import { checkpointFileOf, type Settings } from './config.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';

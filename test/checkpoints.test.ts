@@ -138,7 +138,7 @@ describe('checkpoints', () => {
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);
     const checkpoints = startCheckpoints({
-      store: { heads: page },
+      store: { heads: page, untold: engine.log.untold, noteTold: engine.log.noteTold },
       leases: openLeases(engine.leases, 10_000, systemAmbient),
       keys: logKeys,
       witnesses: [async (lines) => void told.push(lines)],

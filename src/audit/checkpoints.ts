@@ -3,18 +3,13 @@ import type { Ambient, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
 import { checkpointLine } from './checkpoint.ts';
-import type { LogKeys } from './keys.ts';
+import { type LedgerRooms, openLedger, type Witness } from './ledger.ts';
 import type { LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
-/** Somebody outside of the database who keeps lines. Rejects where it could not; then they are told again. */
-export type Witness = (lines: readonly string[]) => Promise<void>;
-
-export interface CheckpointRooms {
-  readonly store: Pick<LogStore, 'heads'>;
+export interface CheckpointRooms extends LedgerRooms {
+  readonly store: Pick<LogStore, 'heads' | 'untold' | 'noteTold'>;
   readonly leases: Leases;
-  readonly keys: Pick<LogKeys, 'sign'>;
-  readonly witnesses: readonly Witness[];
   readonly ambient: Pick<Ambient, 'now'>;
   /** How long entries are kept. */
   readonly retentionDays: number;
@@ -24,25 +19,26 @@ export interface CheckpointRooms {
 }
 
 /**
- * Tells witnesses every minute how far the logs are that moved, all of them at first and when it ends: one of the processes
- * that share the witnesses does. It keeps no process alive.
+ * Tells witnesses every minute who was erased and not told of, and how far the logs are that moved, all of them at first and
+ * when it ends: one of the processes that share the witnesses does. It keeps no process alive.
  */
 export function startCheckpoints(
   rooms: CheckpointRooms,
   everyMs: number = LIMITS.checkpointMs,
 ): { stop(): Promise<void> } {
-  const { leases, ambient, onTrouble } = rooms;
+  const { leases, ambient, witnesses } = rooms;
   const name = `checkpoints ${rooms.name}`;
-  const tellMoved = openTelling(rooms);
+  const works = [openLedger(rooms), ...witnesses.map((witness) => openTelling(rooms, witness))];
+
+  // A database in trouble says so to every request; the next minute tells what this one did not.
+  const onTrouble = (error: unknown): void => {
+    if (!(error instanceof Fault)) rooms.onTrouble(error as NodeJS.ErrnoException);
+  };
 
   async function tell(): Promise<void> {
-    try {
-      await leases.keep([name]);
-      if (leases.holds(name)) await tellMoved(ambient.now());
-    } catch (error) {
-      // A database in trouble says so to every request; the next minute tells what this one did not.
-      if (!(error instanceof Fault)) onTrouble(error as NodeJS.ErrnoException);
-    }
+    await leases.keep([name]).catch(onTrouble);
+    // What one witness cannot keep is told to the others.
+    for (const work of works) if (leases.holds(name)) await work(ambient.now()).catch(onTrouble);
   }
 
   let telling = tell();
@@ -59,13 +55,11 @@ export function startCheckpoints(
   };
 }
 
-/** Tells of the logs that moved since this process told of them. */
-function openTelling({
-  store,
-  keys,
-  witnesses,
-  retentionDays,
-}: CheckpointRooms): (now: number) => Promise<void> {
+/** Tells one witness of the logs that moved since this process told it of them. */
+function openTelling(
+  { store, keys, retentionDays }: CheckpointRooms,
+  witness: Witness,
+): (now: number) => Promise<void> {
   const told = new Map<Uuid, number>();
   return async (now) => {
     const telling = { at: now, retentionDays };
@@ -73,7 +67,7 @@ function openTelling({
       const lines = slices(moved, LIMITS.checkpointLogsMax).map((heads) =>
         checkpointLine(heads, telling, keys),
       );
-      for (const witness of witnesses) await witness(lines);
+      await witness(lines);
       for (const { log, chain } of moved) if (chain) told.set(log, chain.end.seq);
     }
   };

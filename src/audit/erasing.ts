@@ -14,13 +14,15 @@ export interface ErasingRooms {
   readonly records: Pick<Store, 'get' | 'list' | 'purge'> & Eraser;
   readonly reading: LogReading;
   readonly scrub: (texts: readonly string[], how: Scrubbing) => Promise<Scrubbed>;
-  /** Tells it where checkpoints are told. */
+  /** Tells it where checkpoints are told. Rejects where that could not be done. */
   readonly tell: (erasure: Erasure) => Promise<void>;
 }
 
 /** A user who was erased, and what is still to be done about the files. */
 export interface Erasing {
   readonly erasure: Erasure;
+  /** Why it could not be told: undefined where it stands outside of the database. The service tells it until it does. */
+  readonly untold: unknown;
   /** Empties the files of what they still hold, and notes it. May be called again. */
   scrub(how: Scrubbing): Promise<Scrubbed>;
 }
@@ -50,9 +52,13 @@ export async function eraseUser(
   }
   if (kind === 'unknown') return undefined;
   const erasure = { ...person, at };
-  await tell(erasure);
+  const untold = await tell(erasure).then(
+    () => undefined,
+    (error: unknown) => error ?? 'unknown',
+  );
   return {
     erasure,
+    untold,
     async scrub(how) {
       // One who was erased before that was done left nothing to say what to look for.
       const scrubbed = await scrub(texts, { ...how, isBlind: texts.length === 0 });

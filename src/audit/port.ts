@@ -122,4 +122,8 @@ export interface LogStore {
   trim(log: Uuid, before: number): Promise<number>;
   /** When a user was erased, who was. */
   erasure(person: Person): MaybePromise<Erasure | undefined>;
+  /** The erasures behind that of `after`, in the order of their realms and users, of which it is not noted that they were told. */
+  untold(after: Person | undefined, limit: number): MaybePromise<readonly Erasure[]>;
+  /** Notes that these were told outside of the database. */
+  noteTold(erasures: readonly Erasure[], at: number): Promise<void>;
 }

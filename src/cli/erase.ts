@@ -6,6 +6,7 @@ import { fileOf, openSearch, openVault, type Vault } from '../app.ts';
 import { erasureLine } from '../audit/checkpoint.ts';
 import { eraseUser } from '../audit/erasing.ts';
 import type { Person } from '../audit/keys.ts';
+import { tellAll } from '../audit/ledger.ts';
 import type { Scrubbed } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import type { Settings } from '../config.ts';
@@ -53,7 +54,7 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
       const line = erasureLine(erasure, logKeys);
       if (witnesses.length === 0)
         console.log(`no checkpoint file is named: keep this line with your backups\n${line}`);
-      for (const witness of witnesses) await witness([line]);
+      await tellAll(witnesses, [line]);
     },
   };
   const erasing = await eraseUser(rooms, person, systemAmbient);
@@ -68,6 +69,14 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
   for (const copy of copiesBeside(settings)) {
     console.log(`${copy} is a copy from before: it holds what it held, so remove it when you can`);
   }
+  if (erasing.untold !== undefined) throw untold(person, erasing.untold as NodeJS.ErrnoException);
+}
+
+function untold({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {
+  return new Refusal(
+    `user ${id} is erased, and that could not be told outside of the database (${code}): until it is, a restore of an ` +
+      'older backup may bring it back. Run the same command again; the next checkpoint of the service tells it, too',
+  );
 }
 
 function tellScrubbed(scrubbed: Scrubbed): void {

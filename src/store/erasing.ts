@@ -12,7 +12,7 @@ const FORGET_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
 const CHANGE = 'select 1 from change where realm_id = ? and user_id = ? limit 1';
 const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
 const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null`;
+  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null, told_at = null`;
 const SCRUBBED = 'update erasure set scrubbed_at = ? where realm_id = ? and user_id = ?';
 
 /** Removes users so that nothing of them is left to read. */

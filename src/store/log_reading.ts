@@ -23,6 +23,10 @@ const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
 const BEHIND = `select realm_id from realm_clock
   where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
 const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
+const UNTOLD = `select realm_id, user_id, at from erasure
+  where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;
+/** Erased once more meanwhile, it is told once more. */
+const TOLD = 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?';
 
 interface HeadRow {
   readonly realm_id: Uuid;
@@ -34,6 +38,12 @@ interface HeadRow {
   readonly anchor_tag: Uint8Array | null;
   readonly anchor_entries: Long | null;
   readonly anchor_mac: Uint8Array | null;
+}
+
+interface ErasureRow {
+  readonly realm_id: Uuid;
+  readonly user_id: Uuid;
+  readonly at: Long;
 }
 
 /** The log of the installation and of every realm, to be read and kept short. */
@@ -87,6 +97,17 @@ export function openLogStore({ read, write }: Transactions, log: Log): LogStore 
         const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
         return row && { realm, user, at: Number(row.at) };
       }),
+    untold: (after, limit) =>
+      read(function* () {
+        const behind = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
+        const rows = yield* all<ErasureRow>(UNTOLD, ...behind, limit);
+        return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
+      }),
+    noteTold: (erasures, at) =>
+      write('instance', function* () {
+        yield* runAll(erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })));
+        return { value: undefined, keep: true, rows: erasures.length };
+      }),
   };
 }
 
@@ -122,6 +143,6 @@ function headFrom(row: HeadRow): LogHead {
 
 /** Every text that reads the log or keeps it short. */
 export const LOG_READING_TEXTS: readonly string[] = [
-  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, BEHIND],
+  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, UNTOLD, TOLD, BEHIND],
   ...TRIM_TEXTS,
 ];

@@ -96,6 +96,8 @@ export const PERSON_OPERATIONS = [
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
       const told = { ...describe(done.erasure), files: await filesOf(done.scrubbed) };
+      // Whoever hears that somebody is erased must not meet that person again behind a restore.
+      if (done.untold !== undefined) throw new Fault('outcome_unknown', [], done.untold);
       return { body: { data: told, links: { self: location } }, location };
     },
   }),

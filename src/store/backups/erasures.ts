@@ -69,7 +69,7 @@ function missingIn(path: string, erasures: readonly Erasure[]): readonly Erasure
 
 /** As of when it happened first, so that the next restore knows of it as well; the file is written anew afterwards. */
 const NOTE = `insert into erasure (realm_id, user_id, at, scrubbed_at) values (?, ?, ?, ?)
-  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = excluded.scrubbed_at`;
+  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = excluded.scrubbed_at, told_at = null`;
 
 function noteErasures(path: string, erasures: readonly Erasure[], now: number): void {
   const db = new Database(path, { readwrite: true });

@@ -105,7 +105,10 @@ export const TABLES: readonly Table[] = [
   },
   table('instance_secret', ['name'], ['sealed', 'created_at']),
   table('user_salt', ['realm_id', 'user_id'], ['salt']),
-  onlyAddedTo(table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at']), ['realm_id', 'user_id']),
+  onlyAddedTo(table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']), [
+    'realm_id',
+    'user_id',
+  ]),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
   {

@@ -60,8 +60,11 @@ create table erasure (
   user_id uuid not null,
   at bigint not null,
   scrubbed_at bigint,
+  told_at bigint,
   primary key (realm_id, user_id)
 );
+
+create index erasure_untold on erasure (realm_id, user_id) where told_at is null;
 
 -- Tokens that were taken back before they expired, and when each client last asked for one.
 

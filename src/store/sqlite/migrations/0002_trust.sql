@@ -60,8 +60,11 @@ create table erasure (
   user_id text not null,
   at integer not null,
   scrubbed_at integer,
+  told_at integer,
   primary key (realm_id, user_id)
 ) strict, without rowid;
+
+create index erasure_untold on erasure (realm_id, user_id) where told_at is null;
 
 -- Tokens that were taken back before they expired, and when each client last asked for one.
 

@@ -1,0 +1,72 @@
+import { erasureLine } from './checkpoint.ts';
+import type { LogKeys } from './keys.ts';
+import type { Erasure, LogStore } from './port.ts';
+
+/** Somebody outside of the database who keeps lines. Rejects where it could not; then they are told again. */
+export type Witness = (lines: readonly string[]) => Promise<void>;
+
+/** Tells lines to all of them. Rejects, after the last one was asked, where one of them could not keep them. */
+export async function tellAll(witnesses: readonly Witness[], lines: readonly string[]): Promise<void> {
+  const told = await Promise.allSettled(witnesses.map((witness) => witness(lines)));
+  const failed = told.find((outcome) => outcome.status === 'rejected');
+  if (failed) throw failed.reason;
+}
+
+export interface LedgerRooms {
+  readonly store: Pick<LogStore, 'untold' | 'noteTold'>;
+  readonly keys: Pick<LogKeys, 'sign'>;
+  readonly witnesses: readonly Witness[];
+}
+
+const PAGE = 100;
+
+/**
+ * Tells of the erasures of which it is not noted that they were told, and notes it once every witness has them. Who erased
+ * tells of it, too: this is for what was never told because that one was killed before, or told elsewhere. While one
+ * witness cannot keep them, the others are told once. Rejects where one could not, after all that could be done.
+ */
+export function openLedger({ store, keys, witnesses }: LedgerRooms): (now: number) => Promise<void> {
+  const tellEach = witnesses.map(openRemembering);
+
+  async function tellPage(erasures: readonly Erasure[], now: number): Promise<unknown> {
+    const lines = new Map(erasures.map((erasure) => [nameOf(erasure), erasureLine(erasure, keys)]));
+    const told = await Promise.allSettled(tellEach.map(({ tell }) => tell(lines)));
+    const failed = told.find((outcome) => outcome.status === 'rejected');
+    if (failed) return failed.reason;
+    await store.noteTold(erasures, now);
+    for (const { forget } of tellEach) forget([...lines.keys()]);
+    return undefined;
+  }
+
+  return async (now) => {
+    let trouble: unknown;
+    let after: Erasure | undefined;
+    for (;;) {
+      const erasures = await store.untold(after, PAGE);
+      if (erasures.length === 0) break;
+      trouble = (await tellPage(erasures, now)) ?? trouble;
+      after = erasures.at(-1);
+    }
+    if (trouble !== undefined) throw trouble;
+  };
+}
+
+/** Tells a witness each line once, by its name, until it is forgotten. */
+function openRemembering(witness: Witness) {
+  const told = new Set<string>();
+  return {
+    async tell(lines: ReadonlyMap<string, string>): Promise<void> {
+      const fresh = [...lines].filter(([name]) => !told.has(name));
+      if (fresh.length === 0) return;
+      await witness(fresh.map(([, line]) => line));
+      for (const [name] of fresh) told.add(name);
+    },
+    forget(names: readonly string[]): void {
+      for (const name of names) told.delete(name);
+    },
+  };
+}
+
+function nameOf({ realm, user, at }: Erasure): string {
+  return `${realm} ${user} ${at}`;
+}
