@@ -69,7 +69,7 @@ export { type Archiver, type Errand, runErrand } from './store/backups/archiver.
 export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
 export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
 export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
-export { fileOf, isInMemory, nameOf, openReader, refusalOf, searchFile } from './store/open.ts';
+export { fileOf, hasStray, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
 export { pendingMigrations } from './store/pending.ts';
 export { citusSql } from './store/postgres/citus.ts';
 

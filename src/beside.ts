@@ -23,7 +23,7 @@ export interface SearchQuestion {
   readonly texts: readonly string[];
 }
 
-/** Looks into files by another process, which is ended by `close`. */
+/** Looks into files of databases by another process, which is ended by `close`. */
 export function openSearch(): { readonly search: SearchFile; close(): Promise<void> } {
   const searchers = openChildren({
     command: besideCommand(SEARCHER_COMMAND),
@@ -32,7 +32,7 @@ export function openSearch(): { readonly search: SearchFile; close(): Promise<vo
     waitMsMax: LIMITS.questionMsMax,
   });
   return {
-    search: (path, texts) => searchers.ask<readonly string[]>({ path, texts } satisfies SearchQuestion),
+    search: (path, texts) => searchers.ask<boolean>({ path, texts } satisfies SearchQuestion),
     close: searchers.close,
   };
 }

@@ -70,8 +70,11 @@ export interface Eraser {
   noteScrubbed(erased: Pick<Erasure, 'realm' | 'user'>, at: number): Promise<void>;
 }
 
-/** Looks for texts in every byte of a file, in another process; answers those that stand there. */
-export type SearchFile = (path: string, texts: readonly string[]) => Promise<readonly string[]>;
+/**
+ * Looks for texts in every byte of the file of an embedded database, in another process; answers whether one stands there
+ * that no record holds.
+ */
+export type SearchFile = (path: string, texts: readonly string[]) => Promise<boolean>;
 
 /** How far a scrub may go. */
 export interface Scrubbing {

@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
-import { SEARCHER_COMMAND, type SearchQuestion, searchFile } from '../app.ts';
+import { hasStray, SEARCHER_COMMAND, type SearchQuestion } from '../app.ts';
 import { serveParent } from '../children.ts';
 
-/** The hidden command of a process that looks for texts in a file. */
+/** The hidden command of a process that looks for texts in the file of a database. */
 export function addSearcher(program: Command): void {
   program.command(SEARCHER_COMMAND, { hidden: true }).action(() =>
     serveParent((asked) => {
       const { path, texts } = asked as SearchQuestion;
-      return searchFile(path, texts);
+      return hasStray(path, texts);
     }),
   );
 }

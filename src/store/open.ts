@@ -16,7 +16,7 @@ export type { EmbeddedEngine, Engine } from './engine.ts';
 export type { AskReader, ListQuestion } from './lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
 export { complaintAboutPostgres, type PostgresAddress, parsePostgres } from './postgres/address.ts';
-export { searchFile } from './sqlite/search_file.ts';
+export { hasStray } from './sqlite/strays.ts';
 
 /** A SQLite file, or `:memory:` for a database that ends with the process. */
 export interface SqliteAddress {

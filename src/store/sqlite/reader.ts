@@ -32,7 +32,8 @@ export async function openReader(path: string): Promise<Reader> {
   };
 }
 
-function connectToRead(path: string): Database {
+/** Opens a database that another process has open. Nothing can be written through it. */
+export function connectToRead(path: string): Database {
   const db = new Database(path, { readonly: true, strict: true });
   try {
     db.run('pragma busy_timeout = 0');
