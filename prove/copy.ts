@@ -41,7 +41,7 @@ async function fill(path: string): Promise<void> {
       if (count % COMMIT_LINES === 0) db.run('commit; begin');
     }
   }
-  db.query('insert into realm_clock values (?, ?)').run(REALM, count);
+  db.query('insert into realm_clock (realm_id, seq) values (?, ?)').run(REALM, count);
   db.run('commit');
   db.close();
 }

@@ -71,6 +71,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/slot.test.ts',
     'test/snapshot.test.ts',
     'test/store.sqlite.test.ts',
+    'test/webhook_plans.test.ts',
     'test/wire_at_once.test.ts',
     'test/writer.test.ts',
   ],

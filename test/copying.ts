@@ -55,7 +55,7 @@ export async function everything(
     found[name] = rows.map((row) =>
       Object.fromEntries(
         Object.entries(row)
-          .filter(([column]) => column !== 'slot' && !column.endsWith('_crc'))
+          .filter(([column]) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'))
           .map(([column, value]) => [
             column,
             value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value,

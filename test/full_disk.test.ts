@@ -8,6 +8,7 @@ import { Fault } from '../src/domain/fault.ts';
 import { realm } from '../src/domain/resources.ts';
 import { openLog } from '../src/store/log.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { openPlace } from '../src/store/sqlite/place.ts';
 import { openSqliteRecords } from '../src/store/sqlite/records.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
@@ -72,7 +73,7 @@ function boundedByDisk({ vault }: Service, folder: string): Bounded {
 function boundedByEngine({ settings }: Service): Bounded {
   const db = connect(databaseFile({ settings }));
   const snapshot = openSnapshot(db);
-  const writer = openWriter(db, snapshot, openPlace(db.filename), openLog());
+  const writer = openWriter(db, snapshot, openPlace(db.filename), openLog(SQLITE));
   const pages = db.query<{ page_count: number }, []>('pragma page_count').get()?.page_count ?? 0;
   return {
     records: openSqliteRecords(db, snapshot, openTransactions(db, snapshot, writer)),

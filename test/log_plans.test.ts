@@ -1,14 +1,15 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { ERASING_TEXTS } from '../src/store/erasing.ts';
-import { LOG_TEXTS } from '../src/store/log.ts';
+import { logTexts } from '../src/store/log.ts';
 import { LOG_READING_TEXTS } from '../src/store/log_reading.ts';
 import { SALT_TEXTS } from '../src/store/salts.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 
 const TABLE = /\b(change|act|realm_clock|user_salt|erasure)\b/;
 
-test.each([...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS])(
+test.each([...logTexts(SQLITE), ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS])(
   'a long log costs what a short one does: %s',
   (text) => {
     const db = new Database(':memory:');

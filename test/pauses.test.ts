@@ -5,6 +5,7 @@ import { LIMITS } from '../src/domain/limits.ts';
 import { openLog } from '../src/store/log.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { openPlace } from '../src/store/sqlite/place.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
@@ -23,7 +24,7 @@ async function database() {
     proofs += 1;
     place.prove();
   };
-  const writer = openWriter(db, snapshot, { prove }, openLog());
+  const writer = openWriter(db, snapshot, { prove }, openLog(SQLITE));
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   const done: string[] = [];
   return {

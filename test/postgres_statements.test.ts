@@ -64,7 +64,7 @@ const UNNAMED: Readonly<Record<string, RegExp>> = {
   'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
   'how far realms are': /^select k\.realm_id, c\.seq, /,
   'what a webhook target was not told yet':
-    /^select k\.realm_id, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
+    /^select k\.realm_id, k\.moved, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
   'erasures that were not told yet': /^select .* from erasure where told_at is null and /,
   'everything there is':
     /^select count\(\*\) as n from \w+$|^select .* where \(?realm_id(, (id|user_id)\))? > /,

@@ -4,12 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
 import { CASCADES } from '../src/store/cascade.ts';
-import { DELIVERY_TEXTS } from '../src/store/deliveries.ts';
+import { deliveryTexts } from '../src/store/deliveries.ts';
 import { ERASING_TEXTS } from '../src/store/erasing.ts';
 import { FEED_TEXTS } from '../src/store/feed.ts';
 import { LEASE_TEXTS } from '../src/store/leases.ts';
 import { listTable, type Plan, planOf, presenceText, type Reading } from '../src/store/list_plans.ts';
-import { LOG_TEXTS } from '../src/store/log.ts';
+import { logTexts } from '../src/store/log.ts';
 import { LOG_READING_TEXTS } from '../src/store/log_reading.ts';
 import { memoryTexts } from '../src/store/memories.ts';
 import { CLAIM_TEXTS } from '../src/store/postgres/claims.ts';
@@ -17,6 +17,7 @@ import { POSTGRES, statementsOf } from '../src/store/postgres/dialect.ts';
 import type { Indexes } from '../src/store/postgres/indexes.ts';
 import { numbered } from '../src/store/postgres/places.ts';
 import { SALT_TEXTS } from '../src/store/salts.ts';
+import { standingTexts } from '../src/store/standings.ts';
 import { WEBHOOK_TEXTS } from '../src/store/webhooks.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
@@ -43,8 +44,8 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
-    ...[...LOG_TEXTS, ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
-    ...[...FEED_TEXTS, ...WEBHOOK_TEXTS, ...DELIVERY_TEXTS],
+    ...[...logTexts(POSTGRES), ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
+    ...[...FEED_TEXTS, ...WEBHOOK_TEXTS, ...deliveryTexts(POSTGRES), ...standingTexts(POSTGRES)],
     ...CLAIM_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));

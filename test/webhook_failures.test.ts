@@ -50,7 +50,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 /** Has the next attempts counted as if so many had been in vain, and none be waited for. */
 async function tried(webhookId: string, attempts: number): Promise<void> {
   await until(async () => {
-    const set = `update webhook_progress set attempts = ${attempts}, next_at = 0 where webhook_id = ? and attempts > 0`;
+    const set = `update webhook_progress set attempts = ${attempts}, next_at = 1 where webhook_id = ? and attempts > 0`;
     return (await service.database.spoil(set, webhookId)) > 0;
   });
 }

@@ -5,6 +5,7 @@ import { LIMITS } from '../src/domain/limits.ts';
 import { openLog } from '../src/store/log.ts';
 import { openEngine } from '../src/store/open.ts';
 import { connect } from '../src/store/sqlite/connection.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import { FileGone } from '../src/store/sqlite/place.ts';
 import { openSnapshot } from '../src/store/sqlite/snapshot.ts';
 import { openWriter } from '../src/store/sqlite/writer.ts';
@@ -24,7 +25,7 @@ async function database(isThere: (proof: number) => boolean, workMs = 0) {
       if (!isThere(proofs)) throw new FileGone();
     },
   };
-  const writer = openWriter(db, openSnapshot(db), place, openLog());
+  const writer = openWriter(db, openSnapshot(db), place, openLog(SQLITE));
   let worked = 0;
   const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
   const write = () =>

@@ -1,16 +1,15 @@
 import type { Uuid } from '../domain/id.ts';
-import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type {
-  Backlog,
   DeadLetter,
   Delivery,
   DeliveryOutcome,
   Progress,
   Settlement,
+  Standings,
   WebhookStore,
 } from '../webhooks/port.ts';
-import type { Dialect } from './dialect.ts';
+import type { Dialect, ListDialect } from './dialect.ts';
 import { IS_HELD } from './leases.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
@@ -20,23 +19,16 @@ const DELIVERY = `select delivery_id, webhook_id, message_id, realm_id, first_se
   duration_ms, at from delivery where webhook_id = ?`;
 const NEWEST = `${DELIVERY} order by delivery_id desc limit ?`;
 const NEWEST_BEFORE = `${DELIVERY} and delivery_id < ? order by delivery_id desc limit ?`;
-const LETTER = `select webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at from dead_letter
-  where webhook_id = ?`;
+const LETTER_COLUMNS = 'webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at';
+const LETTER = `select ${LETTER_COLUMNS} from dead_letter where webhook_id = ?`;
 const LETTERS = `${LETTER} order by realm_id, first_seq limit ?`;
 const LETTERS_BEHIND = `${LETTER} and (realm_id, first_seq) > (?, ?) order by realm_id, first_seq limit ?`;
-const WAITING = `${LETTER} and attempts = 0 order by realm_id, first_seq limit ?`;
+const waitingBy = ({ by }: ListDialect): string => `select ${LETTER_COLUMNS}
+  from dead_letter${by('dead_letter_waiting')} where webhook_id = ? and attempts = 0 order by realm_id, first_seq limit ?`;
 const RESEND = `update dead_letter set attempts = 0, redelivered_at = null
   where webhook_id = ? and realm_id = ? and first_seq = ?`;
 const RESEND_ALL = `update dead_letter set attempts = 0
   where webhook_id = ? and redelivered_at is null and attempts > 0`;
-
-const BACKLOG = `select k.realm_id, k.seq as head, coalesce(p.seq, 0) as seq, coalesce(p.attempts, 0) as attempts,
-  coalesce(p.next_at, 0) as next_at, coalesce(p.failed_seq, 0) as failed_seq from realm_clock k
-  left join webhook_progress p on p.webhook_id = ? and p.realm_id = k.realm_id
-  where k.realm_id > ? and k.seq > coalesce(p.seq, 0) and coalesce(p.next_at, 0) <= ?`;
-const BACKLOGS = `${BACKLOG} order by k.realm_id limit ?`;
-const LISTED_BACKLOGS = `${BACKLOG} and k.realm_id in (select realm_id from webhook_realm where webhook_id = ?)
-  order by k.realm_id limit ?`;
 
 const KEEP_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)
   values (?, ?, ?, ?, ?, ?)
@@ -56,14 +48,15 @@ const RECEIVERS = 'select webhook_id from webhook order by webhook_id';
 const OLD_LETTERS = 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?';
 const REMOVE_LETTER = 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?';
 
-type OfTargets = 'list' | 'insert' | 'update' | 'rotate' | 'remove';
+type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof Standings;
 
-/** How far receivers are, what was tried, and what was given up. */
+/** What was tried, and what was given up. */
 export function openDeliveries(
   { read, write }: Transactions,
-  { claims }: Dialect,
-): Omit<WebhookStore, OfTargets> {
+  { claims, lists }: Dialect,
+): Omit<WebhookStore, Elsewhere> {
   const isHeld = `${IS_HELD}${claims.together}`;
+  const waiting = waitingBy(lists);
   const isThere = `${IS_THERE}${claims.together}`;
 
   function* settle(lease: { name: string; holder: string }, settled: Settlement): Work<Outcome<boolean>> {
@@ -97,17 +90,9 @@ export function openDeliveries(
           : yield* run(RESEND_ALL, webhookId);
         return { value, keep: value > 0, acts: [act] };
       }),
-    backlogs: ({ webhookId, realms }, after = NIL_UUID, now, limit) =>
-      read(function* () {
-        const rows =
-          realms === '*'
-            ? yield* all<BacklogRow>(BACKLOGS, webhookId, after, now, limit)
-            : yield* all<BacklogRow>(LISTED_BACKLOGS, webhookId, after, now, webhookId, limit);
-        return rows.map(backlogOf);
-      }),
     waitingLetters: (webhookId, limit) =>
       read(function* () {
-        return (yield* all<LetterRow>(WAITING, webhookId, limit)).map(letterOf);
+        return (yield* all<LetterRow>(waiting, webhookId, limit)).map(letterOf);
       }),
     settle: (lease, settled) => write([], () => settle(lease, settled)),
     trim: (before) => write([], () => trimmed(before)),
@@ -207,28 +192,14 @@ function letterColumns(letter: DeadLetter): readonly SqlValue[] {
   return [webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt ?? null];
 }
 
-interface BacklogRow {
-  readonly realm_id: Uuid;
-  readonly head: Long;
-  readonly seq: Long;
-  readonly attempts: number;
-  readonly next_at: Long;
-  readonly failed_seq: Long;
-}
-
-function backlogOf({ realm_id, head, seq, attempts, next_at, failed_seq }: BacklogRow): Backlog {
-  const places = { head: Number(head), seq: Number(seq), failedSeq: Number(failed_seq) };
-  return { realm: realm_id, ...places, attempts, nextAt: Number(next_at) };
-}
-
 function progressColumns(webhookId: string, progress: Progress): readonly SqlValue[] {
   const { realm, seq, attempts, nextAt, failedSeq } = progress;
   return [webhookId, realm, seq, attempts, nextAt, failedSeq];
 }
 
 /** Every text about deliveries, the claimed ones without their claim. */
-export const DELIVERY_TEXTS: readonly string[] = [
-  ...[NEWEST, NEWEST_BEFORE, LETTERS, LETTERS_BEHIND, WAITING, RESEND, RESEND_ALL, BACKLOGS, LISTED_BACKLOGS],
+export const deliveryTexts = ({ lists }: Dialect): readonly string[] => [
+  ...[NEWEST, NEWEST_BEFORE, LETTERS, LETTERS_BEHIND, waitingBy(lists), RESEND, RESEND_ALL],
   ...[KEEP_PROGRESS, KEEP_DELIVERY, KEEP_LETTER, TOO_MANY, OLDEST, REMOVE_UP_TO, RECEIVERS, OLD_LETTERS],
   ...[REMOVE_LETTER, IS_THERE],
 ];

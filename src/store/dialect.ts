@@ -28,6 +28,7 @@ export interface Dialect {
   readonly lists: ListDialect;
   /** What a select that ends so does with the rows it answers, until the transaction ends. */
   readonly claims: Claims;
+  readonly moves: Moves;
 }
 
 /** How lists are read. */
@@ -44,6 +45,17 @@ export interface ListDialect {
   readonly few: (source: string, most: number) => string;
   /** What holds of the rows in those slots, which are its one value; undefined where none were told. */
   readonly isInSlots: string | undefined;
+}
+
+/** The order in which clocks of realms moved, told by numbers that may be shared. */
+export interface Moves {
+  /** The number of what is being written now. */
+  readonly now: string;
+  /**
+   * A select of `begins`, the least number under which anything may still become visible, and `ends`, which is greater than
+   * that of everything that is visible.
+   */
+  readonly bounds: string;
 }
 
 /** Ends of a select where writers of several realms meet. Empty where an engine has one writer at a time. */

@@ -5,6 +5,7 @@ import type { Act } from '../domain/act.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { user } from '../domain/resources.ts';
+import type { Dialect, Moves } from './dialect.ts';
 import { type Detail, detailOf, type Entry } from './entry.ts';
 import { openSalts, type Salts } from './salts.ts';
 import { all, first, type Long, type Outcome, runAll, type Statement, type Work } from './work.ts';
@@ -25,8 +26,10 @@ export interface Log {
   catchUp(realm: Uuid, at: number): Work<Outcome<boolean>>;
 }
 
-const ADVANCE = `insert into realm_clock (realm_id, seq) values (?, ?)
-  on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq
+const advanceBy = ({
+  now,
+}: Moves): string => `insert into realm_clock (realm_id, seq, moved) values (?, ?, ${now})
+  on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq, moved = excluded.moved
   returning seq, tagged_seq, tag, entries`;
 const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm_id = ?';
 const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
@@ -51,12 +54,13 @@ interface ClockRow {
   readonly entries: Long | null;
 }
 
-export function openLog(): Log {
+export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
+  const advance = advanceBy(moves);
   let kept: { readonly keys: LogKeys; readonly salts: Salts } | undefined;
 
   /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
   function* take(log: Uuid, count: number, at: number): Work<Taken> {
-    const clock = (yield* first<ClockRow>(ADVANCE, log, count)) as ClockRow;
+    const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
     if (!kept) return { before, chain: undefined, acts: [] };
     const { chain, acts } = yield* reach(kept.keys, { log, at }, clock, before);
@@ -215,6 +219,6 @@ export function namedColumns(
 }
 
 /** Every text of the log. */
-export const LOG_TEXTS: readonly string[] = [
-  ...[ADVANCE, CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
+export const logTexts = ({ moves }: Pick<Dialect, 'moves'>): readonly string[] => [
+  ...[advanceBy(moves), CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
 ];

@@ -6,6 +6,7 @@ import type { Webhook, WebhookStore } from '../webhooks/port.ts';
 import { IS_PROVEN } from './access.ts';
 import { openDeliveries } from './deliveries.ts';
 import type { Dialect } from './dialect.ts';
+import { openStandings } from './standings.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
 import { all, first, type Long, run, type Work } from './work.ts';
@@ -58,6 +59,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
 
   return {
     ...openDeliveries(transactions, dialect),
+    ...openStandings(transactions, dialect),
     list: () => read(listed),
     insert: (webhook, from, act) =>
       write('instance', function* () {

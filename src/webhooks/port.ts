@@ -74,17 +74,41 @@ export interface Progress {
   readonly realm: Uuid;
   /** The place of the last change that it was told, or that it is not to be told. */
   readonly seq: number;
-  /** How often the next message was tried in vain, and when it is tried again. */
+  /** How often the next message was tried in vain, and when it is tried again; 0 and 0 where it was not. */
   readonly attempts: number;
   readonly nextAt: number;
   /** The place of the last change in that message, which is sent again as it was; 0 where none was tried. */
   readonly failedSeq: number;
 }
 
-/** A realm with changes that a receiver was not told yet. */
-export interface Backlog extends Progress {
+/** A realm as a receiver stands in it. */
+export interface Standing extends Progress {
   /** The place of its newest change. */
   readonly head: number;
+}
+
+/** A place in the order in which the clocks of realms moved; realms may share a number. */
+export interface MovedPlace {
+  readonly moved: number;
+  readonly realm: Uuid;
+}
+
+export type Moved = Standing & MovedPlace;
+
+/** How far a receiver is in realms: LIMITS.webhookClocksAtOnce of them at a time. */
+export interface Standings {
+  /** Under this number no clock moves any more that has not moved for whoever looks now. */
+  movedUpTo(): MaybePromise<number>;
+  /** Realms whose clock moved, behind a place in that order; told or not. `upTo`: movedUpTo of the moment before. */
+  moved(
+    webhookId: string,
+    after: MovedPlace,
+  ): MaybePromise<{ readonly rows: readonly Moved[]; readonly upTo: number }>;
+  /** Realms behind one in the order of their identifiers, told or not. */
+  standingsBehind(webhookId: string, after: Uuid): MaybePromise<readonly Standing[]>;
+  standingsOf(webhookId: string, realms: readonly Uuid[]): MaybePromise<readonly Standing[]>;
+  /** Realms of which something was not received and is to be sent again by now, the first one first. */
+  due(webhookId: string, now: number, limit: number): MaybePromise<readonly Standing[]>;
 }
 
 /** What a dispatcher has come to since it last said so. All of it lands together, or nothing does. */
@@ -96,7 +120,7 @@ export interface Settlement {
 }
 
 /** Where receivers rest, and what was sent to them. Each act is logged in the commit of what it tells. */
-export interface WebhookStore {
+export interface WebhookStore extends Standings {
   /** All of them, the oldest first. */
   list(): MaybePromise<readonly Webhook[]>;
   /**
@@ -125,13 +149,6 @@ export interface WebhookStore {
   /** Has one dead letter sent again, or with undefined all that were not received yet. Answers how many. */
   resend(webhookId: string, which: LetterPlace | undefined, act: Act): Promise<number>;
 
-  /** Realms behind `after` with changes that a receiver was not told and that are due at `now`, in their order. */
-  backlogs(
-    webhook: Pick<Webhook, 'webhookId' | 'realms'>,
-    after: Uuid | undefined,
-    now: number,
-    limit: number,
-  ): MaybePromise<readonly Backlog[]>;
   /** Dead letters that wait to be sent again, the oldest first. */
   waitingLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
   /** Keeps what became of messages. Answers false, and keeps nothing, where this lease has another holder by now. */

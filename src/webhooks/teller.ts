@@ -1,10 +1,9 @@
-import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openLedger } from './ledger.ts';
 import type { Line, TellerRooms } from './line.ts';
 import type { Webhook } from './port.ts';
+import { openRealms } from './realms.ts';
 import { sendAgain } from './redelivery.ts';
-import { tellRealm } from './telling.ts';
 
 /** Tells one receiver what it was not told yet: realm by realm in its order, some realms at once. */
 export interface Teller {
@@ -76,43 +75,11 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
   };
 }
 
-/** Makes what looks for realms with something to tell, and tells them as far as there are places. */
-function openRealms(line: Line, places: Places): () => Promise<void> {
-  const { rooms, webhookId, ledger, webhook, mayGoOn } = line;
-  /** Realms whose progress is not written down yet: what is read about them is not right any more. */
-  const unsettled = new Set<Uuid>();
-  let after: Uuid | undefined;
-
-  function settle(realm: Uuid): void {
-    ledger
-      .settled()
-      .catch(rooms.onTrouble)
-      .finally(() => unsettled.delete(realm));
-  }
-
-  return async function look(): Promise<void> {
-    if (places.isBusy()) return;
-    const most = LIMITS.webhookRealmsAtOnceMax + unsettled.size;
-    const { realms } = webhook();
-    const found = await rooms.store.backlogs({ webhookId, realms }, after, rooms.ambient.now(), most);
-    // Goes round, so that no realm waits for those before it.
-    after = found.length < most ? undefined : found.at(-1)?.realm;
-    for (const backlog of found) {
-      const { realm } = backlog;
-      if (places.isBusy()) return;
-      if (unsettled.has(realm) || !mayGoOn(realm)) continue;
-      unsettled.add(realm);
-      const telling = tellRealm(line, backlog).finally(() => settle(realm));
-      places.take(realm, telling, look);
-    }
-  };
-}
-
 /** Trouble of ours would be there at once again. */
 const REST_MS = 5_000;
 
 /** How much is sent at once. */
-interface Places {
+export interface Places {
   /** Whether there is none, or nothing is to be begun for now. */
   isBusy(): boolean;
   /** Whether the work of this name is under way. */

@@ -4,24 +4,24 @@ import { LIMITS } from '../domain/limits.ts';
 import { waitMsAfter } from './backoff.ts';
 import { isSome, type Line, type Some, sendSome } from './line.ts';
 import { type Portion, portionsOf } from './message.ts';
-import type { Backlog, Delivery } from './port.ts';
+import type { Delivery, Standing } from './port.ts';
 
 /** A realm with more than so many pages lets others have its place. */
 const PAGES_A_TURN = 10;
 
 /** How far a realm is told, how often what comes next was tried, and how far that went. */
-type Standing = Pick<Backlog, 'seq' | 'attempts' | 'failedSeq'>;
+type Place = Pick<Standing, 'seq' | 'attempts' | 'failedSeq'>;
 
 /** Tells a receiver the changes of a realm in their order, until there are no more for now, or one is not received. */
-export async function tellRealm(line: Line, backlog: Backlog): Promise<void> {
-  const { realm } = backlog;
-  let standing: Standing = backlog;
+export async function tellRealm(line: Line, standing: Standing): Promise<void> {
+  const { realm } = standing;
+  let place: Place = standing;
   for (let page = 0; page < PAGES_A_TURN; page += 1) {
-    const rows = await line.rooms.changes(realm, standing.seq, LIMITS.webhookEventsMax);
-    noteGap(line, standing.seq, rows[0]);
+    const rows = await line.rooms.changes(realm, place.seq, LIMITS.webhookEventsMax);
+    noteGap(line, place.seq, rows[0]);
     for (const portion of portionsOf(rows, line.webhook())) {
-      if (!(await tellPortion(line, realm, portion, standing))) return;
-      standing = { seq: portion.upTo, attempts: 0, failedSeq: 0 };
+      if (!(await tellPortion(line, realm, portion, place))) return;
+      place = { seq: portion.upTo, attempts: 0, failedSeq: 0 };
     }
     if (rows.length < LIMITS.webhookEventsMax) return;
   }
@@ -32,7 +32,7 @@ async function tellPortion(
   line: Line,
   realm: Uuid,
   { changes, upTo }: Portion,
-  from: Standing,
+  from: Place,
 ): Promise<boolean> {
   let { seq, attempts, failedSeq } = from;
   let left = changes;

@@ -2,6 +2,15 @@ import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../statements.ts';
 
+function longOf(transaction: string): string {
+  return `${transaction}::text::bigint`;
+}
+
+/** An index is written anew with each number: a realm that is written again and again keeps the same one for a while. */
+function rounded(transaction: string): string {
+  return `${longOf(transaction)} & -64`;
+}
+
 export const POSTGRES: Dialect = {
   position: 'strpos',
   greatest: 'greatest',
@@ -21,6 +30,12 @@ export const POSTGRES: Dialect = {
     isInSlots: undefined,
   },
   claims: { alone: ' for update', free: ' for update skip locked', together: ' for share' },
+  // A transaction that was not visible to a look has no lesser identifier than the oldest one that ran then.
+  moves: {
+    now: `(${rounded('pg_current_xact_id()')})`,
+    bounds: `select ${rounded('pg_snapshot_xmin(s)')} as begins, ${longOf('pg_snapshot_xmax(s)')} as ends
+      from pg_current_snapshot() s`,
+  },
 };
 
 export const statementsOf = statementsOver(RESOURCES, POSTGRES);

@@ -54,7 +54,7 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     long: open(unprepared, LIMITS.readersMax),
   };
   const session = openSession(indexes.columnsOf);
-  const log = openLog();
+  const log = openLog(POSTGRES);
   const writer = openWriter(pools.transactions, session.perform, log);
   const transactions = openTransactions(pools.transactions, session.perform, writer);
   const long = openLongReading(pools.long, session.perform);

@@ -3,6 +3,8 @@ import type { Dialect } from '../dialect.ts';
 import { statementsOver } from '../statements.ts';
 import { slotOf } from './slot.ts';
 
+const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';
+
 export const SQLITE: Dialect = {
   position: 'instr',
   greatest: 'max',
@@ -30,6 +32,11 @@ export const SQLITE: Dialect = {
     isInSlots: 'slot in (select value from json_each(?))',
   },
   claims: { alone: '', free: '', together: '' },
+  // There is one writer at a time: what is not visible yet gets a greater number.
+  moves: {
+    now: `(select ${NEXT_MOVE} from realm_clock)`,
+    bounds: `select n as begins, n as ends from (select ${NEXT_MOVE} as n from realm_clock)`,
+  },
 };
 
 export const statementsOf = statementsOver(RESOURCES, SQLITE);

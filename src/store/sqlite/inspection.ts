@@ -49,7 +49,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     integrity: () => complaintsOf(rows),
     wrongSums: () => wrongSumsOf(rows),
     accessOf: () => {
-      const writer = openWriter(db, UNSHARED, openPlace(path), openLog());
+      const writer = openWriter(db, UNSHARED, openPlace(path), openLog(SQLITE));
       const transactions = openTransactions(db, UNSHARED, writer);
       const sealed = openSealedToLook(transactions, SQLITE, questions.schema);
       return { access: openAccessToLook(transactions, questions.schema), sealed };

@@ -92,7 +92,7 @@ async function opening(path: string, makeReady: (db: Database) => Promise<void>)
 function engineOver(db: Database): EmbeddedEngine {
   const snapshot = openSnapshot(db);
   const place = openPlace(db.filename);
-  const log = openLog();
+  const log = openLog(SQLITE);
   const writer = openWriter(db, snapshot, place, log);
   const transactions = openTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);

@@ -1,0 +1,179 @@
+import { NIL_UUID, type Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Line } from './line.ts';
+import type { MovedPlace, Standing } from './port.ts';
+
+/** Begins to tell a realm, where there is anything to tell. Answers false where there is no place for it now. */
+export type Begin = (standing: Standing) => boolean;
+
+/** Where realms that may have something to tell are found. */
+export interface Sources {
+  /** `beginner` is called before anything is read, and makes what is called with each row of that. */
+  look(beginner: () => Begin): Promise<void>;
+  /** A realm is to be looked at again, of which no more is known. */
+  again(realm: Uuid): void;
+  /** The receiver was changed: what was passed over may be for it now. */
+  restart(): void;
+}
+
+/** Answers false where it was stopped. */
+type Source = (beginner: () => Begin) => Promise<boolean>;
+
+export function openSources(line: Line, unsettled: ReadonlySet<Uuid>): Sources {
+  const again = new Set<Uuid>();
+  const moved = openMoved(line);
+  const sweep = openSweep(line);
+  const isFull = () => again.size >= LIMITS.webhookRealmsAgainMax;
+  const sources: readonly Source[] = [
+    openDue(line, unsettled),
+    openAgain(line, again),
+    async (beginner) => isFull() || (await moved.look(beginner)),
+    async (beginner) => isFull() || (await sweep.look(beginner)),
+  ];
+  let turn = 0;
+
+  return {
+    async look(beginner) {
+      // What is swept goes by this place: nothing moves between the two unseen.
+      await moved.begin();
+      // Whichever stands first gets the first place: each does in its turn.
+      turn += 1;
+      const inTurn = sources.map((_, at) => sources[(turn + at) % sources.length] as Source);
+      for (const source of inTurn) if (!(await source(beginner))) return;
+    },
+    again: (realm) => again.add(realm),
+    restart() {
+      moved.restart();
+      sweep.restart();
+    },
+  };
+}
+
+/** What was not received, and is to be sent again by now. */
+function openDue({ rooms, webhookId }: Line, unsettled: ReadonlySet<Uuid>): Source {
+  return async (beginner) => {
+    const begin = beginner();
+    const most = LIMITS.webhookRealmsAtOnceMax + unsettled.size;
+    return (await rooms.store.due(webhookId, rooms.ambient.now(), most)).every(begin);
+  };
+}
+
+/** What was told of just now. */
+function openAgain({ rooms, webhookId }: Line, again: Set<Uuid>): Source {
+  return async (beginner) => {
+    const realms = [...again].slice(0, LIMITS.webhookClocksAtOnce);
+    if (realms.length === 0) return true;
+    const begin = beginner();
+    const left = new Set(realms);
+    for (const realm of realms) again.delete(realm);
+    try {
+      const standings = await rooms.store.standingsOf(webhookId, realms);
+      for (const standing of standings) {
+        if (!beginFresh(begin, standing)) return false;
+        left.delete(standing.realm);
+      }
+      left.clear();
+      return true;
+    } finally {
+      for (const realm of left) again.add(realm);
+    }
+  };
+}
+
+/** What was not received has its own time. */
+function beginFresh(begin: Begin, standing: Standing): boolean {
+  return standing.nextAt > 0 || begin(standing);
+}
+
+/** How far it came, and up to where nothing becomes visible any more of which it has not come by: the next one begins there. */
+interface Pass {
+  at: MovedPlace;
+  upTo: number;
+}
+
+/** What was written lately. */
+function openMoved({ rooms, webhookId }: Line) {
+  const { store, ambient } = rooms;
+  let place: MovedPlace | undefined;
+
+  /** Answers undefined where there is more behind the place that it came to. */
+  async function page(begin: Begin, pass: Pass): Promise<boolean | undefined> {
+    const { rows, upTo } = await store.moved(webhookId, pass.at);
+    pass.upTo = Math.min(pass.upTo, upTo);
+    for (const standing of rows) {
+      if (!beginFresh(begin, standing)) return false;
+      pass.at = standing;
+    }
+    if (rows.length === LIMITS.webhookClocksAtOnce) return undefined;
+    pass.at = { moved: pass.upTo, realm: NIL_UUID };
+    return true;
+  }
+
+  async function goOn(beginner: () => Begin, from: MovedPlace): Promise<boolean> {
+    const end = ambient.monotonic() + LIMITS.webhookLookMsMax;
+    const pass: Pass = { at: from, upTo: Number.POSITIVE_INFINITY };
+    try {
+      while (ambient.monotonic() < end) {
+        const isThrough = await page(beginner(), pass);
+        if (isThrough !== undefined) return isThrough;
+        await nextTurn();
+      }
+      return true;
+    } finally {
+      place = pass.at.moved < pass.upTo ? pass.at : { moved: pass.upTo, realm: NIL_UUID };
+    }
+  }
+
+  return {
+    async begin() {
+      place ??= { moved: await store.movedUpTo(), realm: NIL_UUID };
+    },
+    look: async (beginner: () => Begin) => place === undefined || (await goOn(beginner, place)),
+    restart() {
+      place = undefined;
+    },
+  };
+}
+
+/** Everything, from the start and then now and then. */
+function openSweep({ rooms, webhookId, webhook }: Line) {
+  const { store, ambient } = rooms;
+  const most = LIMITS.webhookClocksAtOnce;
+  let after: Uuid | undefined = NIL_UUID;
+  let dueAt = ambient.monotonic();
+
+  /** Some realms, and the one behind which to go on, if there are more. */
+  async function page(behind: Uuid): Promise<{ standings: readonly Standing[]; next: Uuid | undefined }> {
+    const { realms } = webhook();
+    if (realms === '*') {
+      const standings = await store.standingsBehind(webhookId, behind);
+      return { standings, next: standings[most - 1]?.realm };
+    }
+    const listed = [...realms].filter((realm) => realm > behind).sort();
+    const some = listed.slice(0, most);
+    return { standings: await store.standingsOf(webhookId, some), next: some[most - 1] };
+  }
+
+  return {
+    async look(beginner: () => Begin): Promise<boolean> {
+      const end = ambient.monotonic() + LIMITS.webhookLookMsMax;
+      if (ambient.monotonic() >= dueAt) after ??= NIL_UUID;
+      while (after !== undefined && ambient.monotonic() < end) {
+        const begin = beginner();
+        const { standings, next } = await page(after);
+        if (!standings.every((standing) => beginFresh(begin, standing))) return false;
+        after = next;
+        if (next === undefined) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
+        await nextTurn();
+      }
+      return true;
+    },
+    restart() {
+      after = NIL_UUID;
+    },
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../src/ambient.ts';
+import { openVault, type Vault } from '../src/app.ts';
+import type { Uuid } from '../src/domain/id.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import { POSTGRES } from '../src/store/postgres/dialect.ts';
+import type { Line } from '../src/webhooks/line.ts';
+import type { Standing, Webhook } from '../src/webhooks/port.ts';
+import { openSources, type Sources } from '../src/webhooks/sources.ts';
+import { freshDatabase, type TestDatabase } from './database.ts';
+import { type MovableAmbient, movableAmbient, plant } from './kit.ts';
+import { target } from './receivers.ts';
+
+/** Which realms are looked at for a target: those with something new, and no others. Nobody sends anything here. */
+
+setDefaultTimeout(30_000);
+
+let database: TestDatabase;
+let vault: Vault;
+let ambient: MovableAmbient;
+let webhook: Webhook;
+let sources: Sources;
+let one: Uuid;
+let other: Uuid;
+let busy: Uuid;
+
+beforeEach(async () => {
+  database = await freshDatabase();
+  const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
+  vault = await openVault(settings, systemAmbient);
+  [one, other, busy] = (await Promise.all([plant(vault), plant(vault), plant(vault)])).map(
+    ({ realm }) => realm,
+  ) as [Uuid, Uuid, Uuid];
+  ({ webhook } = await target({ vault, settings }, 'http://127.0.0.1:9/'));
+  await moveOn();
+  ambient = movableAmbient();
+  sources = openSources(lineOf(webhook), new Set());
+});
+
+afterEach(() => vault.engine.close());
+
+function lineOf(of: Webhook): Line {
+  const rooms = { store: vault.engine.webhooks, ambient };
+  return { rooms, webhookId: of.webhookId, webhook: () => of } as unknown as Line;
+}
+
+/** The realms that one look meets, or as many as it is let. */
+async function met(most = Number.POSITIVE_INFINITY): Promise<readonly Standing[]> {
+  const found: Standing[] = [];
+  await sources.look(() => (standing) => {
+    if (found.length >= most) return false;
+    found.push(standing);
+    return true;
+  });
+  return found;
+}
+
+const realmsOf = (found: readonly Standing[]): readonly Uuid[] => found.map(({ realm }) => realm);
+
+/** Has so much written elsewhere that what was written before is no more of these transactions. */
+async function passBy(): Promise<void> {
+  for (let count = 0; count < 20; count += 1) await plant(vault, { realm: busy });
+  await moveOn();
+}
+
+/** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */
+async function moveOn(): Promise<void> {
+  if (database.address.engine === 'sqlite') return;
+  const { ask, close } = database.connect();
+  for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');
+  await close();
+}
+
+async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
+  const lease = { name: 'test', holder: 'test' };
+  await vault.engine.leases.replace({ ...lease, until: 1 }, undefined);
+  const progress = [{ realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1 }];
+  const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
+  expect(await vault.engine.webhooks.settle(lease, settled)).toBe(true);
+}
+
+test('the first look meets every realm, later ones those that were written since', async () => {
+  expect(realmsOf(await met()).toSorted()).toEqual([one, other, busy].toSorted());
+  await passBy();
+  expect(new Set(realmsOf(await met()))).toEqual(new Set([busy]));
+  expect(await met()).toEqual([]);
+  await plant(vault, { realm: one });
+  const found = await met();
+  expect(found.find(({ realm }) => realm === one)).toMatchObject({ seq: 6, head: 11, attempts: 0 });
+  expect(realmsOf(found)).not.toContain(other);
+});
+
+test('more realms than are asked for together are met once each, by one look', async () => {
+  await met();
+  const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+  for (const realm of made) {
+    await database.spoil(
+      'insert into realm_clock (realm_id, seq, moved) select ?, 1, max(moved) + 1000000 from realm_clock',
+      realm,
+    );
+  }
+  if (database.address.engine === 'postgres') {
+    // These numbers are those of no transaction that was, as after another cluster's rows were put in.
+    expect(realmsOf(await met()).filter((realm) => made.includes(realm))).toEqual([]);
+    await database.spoil(`update realm_clock set moved = ${POSTGRES.moves.now} where seq = 1`);
+  }
+  expect(realmsOf(await met()).filter((realm) => made.includes(realm))).toEqual(made);
+});
+
+test('what was stopped is met again, and first what is behind it in turn', async () => {
+  await met();
+  await passBy();
+  await met();
+  await plant(vault, { realm: one });
+  for (let count = 0; count < 4; count += 1) expect(await met(0)).toEqual([]);
+  expect(realmsOf(await met())).toContain(one);
+});
+
+test('what was not received is met when it is due, and not before', async () => {
+  await met();
+  await settle(one, 3, 2, ambient.now() + 5_000);
+  expect(realmsOf(await met())).not.toContain(one);
+  sources.again(one);
+  expect(realmsOf(await met())).not.toContain(one);
+  ambient.advance(5_001);
+  expect((await met()).filter(({ realm }) => realm === one)).toMatchObject([
+    { seq: 3, head: 6, attempts: 2, failedSeq: 4 },
+  ]);
+});
+
+test('what was told of just now is met again, and everything after the target was changed', async () => {
+  await met();
+  await passBy();
+  await met();
+  sources.again(other);
+  expect(realmsOf(await met())).toContain(other);
+  sources.restart();
+  expect(new Set(realmsOf(await met()))).toEqual(new Set([one, other, busy]));
+});
+
+test('what release 0.1.0 wrote, which leaves no sign of it, is met within ten minutes', async () => {
+  await met();
+  await passBy();
+  await met();
+  await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
+  expect(realmsOf(await met())).not.toContain(one);
+  expect(LIMITS.webhookSweepMs).toBe(600_000);
+  ambient.advance(LIMITS.webhookSweepMs);
+  expect((await met()).find(({ realm }) => realm === one)).toMatchObject({ seq: 6, head: 7 });
+});
+
+test('a target of some realms is swept by their list', async () => {
+  const realms = new Set([one, other]);
+  sources = openSources(lineOf({ ...webhook, realms }), new Set());
+  expect(new Set(realmsOf(await met()))).toEqual(realms);
+});
+
+test('a write that began before others and is committed after them is met', async () => {
+  if (database.address.engine !== 'postgres') return;
+  await met();
+  const client = new SQL(database.url, { max: 1 });
+  await client.begin(async (writing) => {
+    await writing.unsafe(
+      `update realm_clock set seq = seq + 1, moved = ${POSTGRES.moves.now} where realm_id = '${one}'`,
+    );
+    await passBy();
+    expect(realmsOf(await met())).not.toContain(one);
+    await passBy();
+    await met();
+  });
+  expect((await met()).find(({ realm }) => realm === one)).toMatchObject({ seq: 6, head: 7 });
+  await client.close();
+});
