@@ -38,7 +38,7 @@ import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
-import { accessMeasure, measuresOf } from './measures.ts';
+import { accessMeasure, checkpointMeasure, measuresOf } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
@@ -327,7 +327,11 @@ export async function serve(
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
   const together = askTogether ?? metrics.snapshot;
   const searching = openSearch();
-  const told = { witnesses: witnessesOf(settings, log), metrics: together, search: searching.search };
+  const told = {
+    witnesses: witnessesOf(settings, logKeys, ambient, log),
+    metrics: together,
+    search: searching.search,
+  };
   const mayTell = webhookRule(settings);
   const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
   const limits = openRateLimits(rateSettings(settings), ambient);
@@ -358,6 +362,7 @@ export async function serve(
   );
   const sweeping = startSweeping(store, ambient);
   const checkpoints = tellCheckpoints(settings, { engine, logKeys }, log, ambient);
+  metrics.add(checkpointMeasure(checkpoints.ageMs));
   return {
     url: server.url,
     pending: server.pending,

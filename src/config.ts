@@ -6,7 +6,13 @@ import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
 
 export { checkpointFileOf, databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
-export { DATABASE_SETTINGS, SETTINGS, type SettingName, type Settings } from './config_settings.ts';
+export {
+  DATABASE_SETTINGS,
+  SETTINGS,
+  type SettingName,
+  type Settings,
+  WITNESS_SETTINGS,
+} from './config_settings.ts';
 
 /** What was written on the command line, by setting. */
 export type Flags = Partial<Record<SettingName, string>>;
@@ -93,6 +99,11 @@ function contradictions(settings: Partial<Settings>): string[] {
   if (settings.offline && settings.issuersFile !== undefined) {
     found.push('--issuers-file needs the keys of its issuers, and --offline asks nobody: give one of them');
   }
+  if (settings.checkpointUrl !== undefined && !isSendable(settings.checkpointUrl, settings)) {
+    found.push(
+      '--checkpoint-url must be https at port 443; on this machine, with --allow-loopback-webhooks, it may be any port and http',
+    );
+  }
   for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {
     const rate = settings[name];
     if (rate === undefined || rate === 'off' || rate.requests >= (settings.processes ?? 1)) continue;
@@ -102,6 +113,14 @@ function contradictions(settings: Partial<Settings>): string[] {
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
   if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);
   return found;
+}
+
+/** Whether the guard of what is sent lets anybody go there, as far as its name need not be asked. */
+function isSendable(receiver: string, { allowLoopbackWebhooks }: Partial<Settings>): boolean {
+  const { protocol, port, hostname } = new URL(receiver);
+  return (
+    (protocol === 'https:' && port === '') || (allowLoopbackWebhooks === true && isLoopbackHost(hostname))
+  );
 }
 
 /** What a new password hash costs by these settings. */

@@ -8,6 +8,7 @@ import {
   parseOrigin,
   parseRate,
   parseRateOrOff,
+  parseReceiver,
 } from './config_values.ts';
 import { type Network, parseNetwork } from './domain/ip_address.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -278,7 +279,7 @@ export const SETTINGS = {
   allowLoopbackWebhooks: toggle({
     env: 'AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS',
     flag: 'allow-loopback-webhooks',
-    doc: 'webhook targets may be on this machine too, by http as well; for tests',
+    doc: 'webhook targets and --checkpoint-url may be on this machine too, by http as well; for tests',
   }),
   retentionDays: defaulted<number>({
     env: 'AUTHREALM_RETENTION_DAYS',
@@ -330,6 +331,15 @@ export const SETTINGS = {
     flag: 'checkpoint-file',
     doc: 'file that is told every minute how far the logs are, and who was erased; on SQLite <database>.checkpoints unless given',
   }),
+  checkpointUrl: optional<string>({
+    env: 'AUTHREALM_CHECKPOINT_URL',
+    flag: 'checkpoint-url',
+    value: 'URL',
+    doc: 'receiver that is told the same lines by POST, beside the file; none unless given',
+    parse: parseReceiver,
+    expects: 'an https URL without userinfo and fragment',
+    told: (raw) => raw.replace(/\?.*/, '?…'),
+  }),
   bootstrapClientFile: file({
     env: 'AUTHREALM_BOOTSTRAP_CLIENT_FILE',
     flag: 'bootstrap-client-file',
@@ -349,6 +359,9 @@ export const DATABASE_SETTINGS = [
   'masterKey',
   'migrate',
 ] as const;
+
+/** Settings that say who outside of the database is told of checkpoints and erasures. */
+export const WITNESS_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
 
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 

@@ -57,6 +57,17 @@ export function accessMeasure(ageMs: () => number | undefined): Reading {
   };
 }
 
+/** `ageMs`: undefined where another process tells. */
+export function checkpointMeasure(ageMs: () => number | undefined): Reading {
+  return {
+    kind: 'gauge',
+    across: 'max',
+    name: 'authrealm_checkpoint_age_seconds',
+    help: 'Time since all that is told outside of the database was told: more than a minute where a place is away.',
+    read: () => labelled({}, ageMs()).map(({ labels, value }) => ({ labels, value: value / 1_000 })),
+  };
+}
+
 function descriptionOf({ version, engine, startedAt }: Measured): readonly Reading[] {
   return [
     {

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import { startCheckpoints } from './audit/checkpoints.ts';
+import { type Checkpoints, startCheckpoints } from './audit/checkpoints.ts';
 import type { LogKeys } from './audit/keys.ts';
 import type { Witness } from './audit/ledger.ts';
 import { checkpointFileOf, type Settings } from './config.ts';
@@ -8,22 +8,65 @@ import { LIMITS } from './domain/limits.ts';
 import { appendLines } from './durable.ts';
 import { openLeases } from './leases.ts';
 import type { Log } from './observe/log.ts';
+import { type GuardedPost, openGuardedPost } from './outbound/guarded_post.ts';
 import { type Engine, isInMemory } from './store/open.ts';
 
 /**
- * Those outside of the database who are told how far its logs are, and who was erased: a file, or else whoever reads the
- * log of the service. What is in memory has nothing outside of it.
+ * Those outside of the database who are told how far its logs are, and who was erased: a file, a receiver, or where there is
+ * neither whoever reads the log of the service. What is in memory has nothing outside of it.
  */
-export function witnessesOf(settings: Settings, log?: Log): readonly Witness[] {
+export function witnessesOf(
+  settings: Settings,
+  keys: LogKeys,
+  ambient: Ambient,
+  log?: Log,
+): readonly Witness[] {
   if (isInMemory(settings.database)) return [];
   const file = checkpointFileOf(settings);
-  if (file !== undefined) return [async (lines) => appendLines(file, lines)];
-  if (!log) return [];
+  const { checkpointUrl: url, allowLoopbackWebhooks: allowLoopback } = settings;
+  const named: readonly Witness[] = [
+    ...(file === undefined ? [] : [async (lines: readonly string[]) => appendLines(file, lines)]),
+    ...(url === undefined
+      ? []
+      : [postingTo({ url, keys, ambient, post: openGuardedPost({ allowLoopback }) })]),
+  ];
+  if (named.length > 0 || !log) return named;
   return [
     async (lines) => {
       for (const line of lines) log.write({ event: 'checkpoint', line });
     },
   ];
+}
+
+interface Posting {
+  readonly url: string;
+  readonly keys: Pick<LogKeys, 'sign'>;
+  readonly post: GuardedPost;
+  readonly ambient: Pick<Ambient, 'mintId' | 'now'>;
+}
+
+/**
+ * Sends lines to a receiver, one JSON object a line, which keeps them behind each other. The message is signed as Standard
+ * Webhooks has it for Ed25519 (`v1a`), by the key that signs the lines. Rejects unless it is answered 2xx in time.
+ */
+function postingTo({ url, keys, post, ambient }: Posting): Witness {
+  return async (lines) => {
+    const text = lines.map((line) => `${line}\n`).join('');
+    const id = `msg_${ambient.mintId()}`;
+    const timestamp = String(Math.floor(ambient.now() / 1_000));
+    const signature = Buffer.from(keys.sign(`${id}.${timestamp}.${text}`), 'base64url').toString('base64');
+    const headers = {
+      'content-type': 'application/x-ndjson',
+      'webhook-id': id,
+      'webhook-timestamp': timestamp,
+      'webhook-signature': `v1a,${signature}`,
+    };
+    const late = AbortSignal.timeout(LIMITS.checkpointPostMsMax);
+    const posted = await post(url, { headers, body: Buffer.from(text) }, late);
+    if (posted.kind === 'answered' && posted.status >= 200 && posted.status < 300) return;
+    const code = posted.kind === 'answered' ? `HTTP_${posted.status}` : 'RECEIVER_UNREACHABLE';
+    throw Object.assign(new Error('the receiver of checkpoints did not take them'), { code });
+  };
 }
 
 /** Who tells renews every minute; where it did not, another process tells from the second minute on. */
@@ -35,15 +78,16 @@ export function tellCheckpoints(
   { engine, logKeys }: { readonly engine: Engine; readonly logKeys: LogKeys },
   log: Log,
   ambient: Ambient,
-): { stop(): Promise<void> } {
+): Checkpoints {
   return startCheckpoints({
     store: engine.log,
     leases: openLeases(engine.leases, TERM_MS, ambient),
     keys: logKeys,
-    witnesses: witnessesOf(settings, log),
-    ambient,
+    witnesses: witnessesOf(settings, logKeys, ambient, log),
     retentionDays: settings.retentionDays,
+    ambient,
     name: `${hostname()} ${checkpointFileOf(settings) ?? ''}`,
-    onTrouble: ({ code = 'unknown' }) => log.write({ event: 'checkpoint_failed', cause: code }),
+    onTrouble: ({ code = 'unknown' }, since) =>
+      log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
   });
 }

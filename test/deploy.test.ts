@@ -169,7 +169,7 @@ describe('compose.yaml', () => {
 
   test('the service is given the time to drain', () => {
     const seconds = Number.parseInt(compose.services.authrealm?.stop_grace_period ?? '', 10);
-    expect(seconds * 1_000).toBeGreaterThan(LIMITS.drainMsMax + 2_000);
+    expect(seconds * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
   });
 });
 
@@ -218,5 +218,5 @@ describe.each(['authrealm', 'authrealm-migrate'])('%s.service', (name) => {
 
 test('the service is given the time to drain before it is killed', () => {
   const [seconds = ''] = valuesOf('deploy/authrealm.service', 'TimeoutStopSec');
-  expect(Number(seconds) * 1_000).toBeGreaterThan(LIMITS.drainMsMax + 2_000);
+  expect(Number(seconds) * 1_000).toBeGreaterThan(LIMITS.drainMsMax + LIMITS.checkpointPostMsMax);
 });

@@ -100,7 +100,10 @@ const DOORS: Readonly<
       'telling',
     ],
   },
-  witnesses: { any: ['audit', 'config', 'domain', 'durable', 'leases', 'store'], types: ['observe'] },
+  witnesses: {
+    any: ['audit', 'config', 'domain', 'durable', 'leases', 'outbound', 'store'],
+    types: ['observe'],
+  },
   main: { any: ['cli'] },
 };
 

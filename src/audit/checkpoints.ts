@@ -3,7 +3,7 @@ import type { Ambient, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
 import { checkpointLine } from './checkpoint.ts';
-import { type LedgerRooms, openLedger, type Witness } from './ledger.ts';
+import { type LedgerRooms, openLedger, openPatience, type Witness } from './ledger.ts';
 import type { LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
@@ -15,30 +15,47 @@ export interface CheckpointRooms extends LedgerRooms {
   readonly retentionDays: number;
   /** The processes that share the witnesses. */
   readonly name: string;
-  onTrouble(error: NodeJS.ErrnoException): void;
+  /** Told each minute in which a witness could not be told all; `since`: when all was told for the last time. */
+  onTrouble(error: NodeJS.ErrnoException, since: number): void;
+}
+
+export interface Checkpoints {
+  /** How long ago all that was to be told was told; undefined where another process tells. */
+  ageMs(): number | undefined;
+  stop(): Promise<void>;
 }
 
 /**
  * Tells witnesses every minute who was erased and not told of, and how far the logs are that moved, all of them at first and
  * when it ends: one of the processes that share the witnesses does. It keeps no process alive.
  */
-export function startCheckpoints(
-  rooms: CheckpointRooms,
-  everyMs: number = LIMITS.checkpointMs,
-): { stop(): Promise<void> } {
-  const { leases, ambient, witnesses } = rooms;
+export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMITS.checkpointMs): Checkpoints {
+  const { leases, ambient } = rooms;
   const name = `checkpoints ${rooms.name}`;
-  const works = [openLedger(rooms), ...witnesses.map((witness) => openTelling(rooms, witness))];
+  const patient = rooms.witnesses.map(openPatience);
+  const works = [
+    openLedger({ ...rooms, witnesses: patient.map(({ witness }) => witness) }),
+    ...patient.map(({ witness }) => openTelling(rooms, witness)),
+  ];
+  let since = ambient.now();
 
-  // A database in trouble says so to every request; the next minute tells what this one did not.
-  const onTrouble = (error: unknown): void => {
-    if (!(error instanceof Fault)) rooms.onTrouble(error as NodeJS.ErrnoException);
-  };
+  /** What one witness cannot keep is told to the others. Answers what went wrong, each thing once. */
+  async function tellEach(): Promise<ReadonlySet<unknown>> {
+    const troubles = new Set<unknown>();
+    const note = (error: unknown) => troubles.add(error);
+    for (const { begin } of patient) begin();
+    await leases.keep([name]).catch(note);
+    for (const work of works) if (leases.holds(name)) await work(ambient.now()).catch(note);
+    return troubles;
+  }
 
   async function tell(): Promise<void> {
-    await leases.keep([name]).catch(onTrouble);
-    // What one witness cannot keep is told to the others.
-    for (const work of works) if (leases.holds(name)) await work(ambient.now()).catch(onTrouble);
+    const troubles = await tellEach();
+    if (troubles.size === 0) since = ambient.now();
+    for (const error of troubles) {
+      // A database in trouble says so to every request; the next minute tells what this one did not.
+      if (!(error instanceof Fault)) rooms.onTrouble(error as NodeJS.ErrnoException, since);
+    }
   }
 
   let telling = tell();
@@ -47,6 +64,7 @@ export function startCheckpoints(
   }, everyMs);
   timer.unref();
   return {
+    ageMs: () => (leases.holds(name) ? ambient.now() - since : undefined),
     async stop() {
       clearInterval(timer);
       await telling.then(tell);

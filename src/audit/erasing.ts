@@ -22,7 +22,7 @@ export interface ErasingRooms {
 export interface Erasing {
   readonly erasure: Erasure;
   /** Why it could not be told: undefined where it stands outside of the database. The service tells it until it does. */
-  readonly untold: unknown;
+  readonly untold: Promise<unknown>;
   /** Empties the files of what they still hold, and notes it. May be called again. */
   scrub(how: Scrubbing): Promise<Scrubbed>;
 }
@@ -52,7 +52,7 @@ export async function eraseUser(
   }
   if (kind === 'unknown') return undefined;
   const erasure = { ...person, at };
-  const untold = await tell(erasure).then(
+  const untold = tell(erasure).then(
     () => undefined,
     (error: unknown) => error ?? 'unknown',
   );

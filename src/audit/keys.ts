@@ -34,6 +34,8 @@ export interface LogKeys {
   /** An Ed25519 signature over a line of a checkpoint, as base64url. */
   sign(line: string): string;
   isSigned(line: string, signature: string): boolean;
+  /** What such a signature is verified with, for whoever has nothing else of this: 32 bytes, base64. */
+  readonly publicKey: string;
 }
 
 export const LOG_ROOT_BYTES = 32;
@@ -75,6 +77,8 @@ export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Ambient, 'ra
     sign: (line) => sign(null, Buffer.from(line), signer).toString('base64url'),
     isSigned: (line, signature) =>
       verify(null, Buffer.from(line), verifier, Buffer.from(signature, 'base64url')),
+    // In SPKI the key stands at the end (RFC 8410, 4).
+    publicKey: verifier.export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64'),
   };
 }
 

@@ -12,6 +12,31 @@ export async function tellAll(witnesses: readonly Witness[], lines: readonly str
   if (failed) throw failed.reason;
 }
 
+/** A witness that is asked no more in a round once it failed, so that one which is away costs a round one wait. */
+export interface Patience {
+  readonly witness: Witness;
+  /** Begins a round. */
+  begin(): void;
+}
+
+export function openPatience(witness: Witness): Patience {
+  let failed: { readonly reason: unknown } | undefined;
+  return {
+    async witness(lines) {
+      if (failed) throw failed.reason;
+      try {
+        await witness(lines);
+      } catch (reason) {
+        failed = { reason };
+        throw reason;
+      }
+    },
+    begin() {
+      failed = undefined;
+    },
+  };
+}
+
 export interface LedgerRooms {
   readonly store: Pick<LogStore, 'untold' | 'noteTold'>;
   readonly keys: Pick<LogKeys, 'sign'>;

@@ -50,6 +50,16 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
       }
     });
 
+  addDatabaseSettings(audit.command('key'))
+    .description('tell the public key of what is signed outside of the database, for who receives it')
+    .action(async (_options, command: Command) => {
+      const settings = desk.settingsOf(command);
+      proveKept(settings);
+      const vault = await openVault(settings, systemAmbient);
+      console.log(`whpk_${vault.logKeys.publicKey}`);
+      await vault.engine.close();
+    });
+
   addDatabaseSettings(
     audit
       .command('export')

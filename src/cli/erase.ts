@@ -9,7 +9,7 @@ import type { Person } from '../audit/keys.ts';
 import { tellAll } from '../audit/ledger.ts';
 import type { Scrubbed } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
-import type { Settings } from '../config.ts';
+import { type Settings, WITNESS_SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { user } from '../domain/resources.ts';
 import { witnessesOf } from '../witnesses.ts';
@@ -20,7 +20,7 @@ import { proveKept } from './kept.ts';
 /** `erase`: what a person may ask of who holds something about it. */
 export function addErase(program: Command, desk: Desk): void {
   const erase = program.command('erase').description('remove what is held about a person, for good');
-  addSettings(addDatabaseSettings(erase.command('user')), ['checkpointFile'])
+  addSettings(addDatabaseSettings(erase.command('user')), [...WITNESS_SETTINGS])
     .argument('<realm>', 'the realm of the user')
     .argument('<user>', 'the identifier of the user')
     .description(
@@ -45,7 +45,7 @@ export function personIn(realm: string, id: string): Person {
 }
 
 async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {
-  const witnesses = witnessesOf(settings);
+  const witnesses = witnessesOf(settings, logKeys, systemAmbient);
   const rooms = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
@@ -69,7 +69,8 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
   for (const copy of copiesBeside(settings)) {
     console.log(`${copy} is a copy from before: it holds what it held, so remove it when you can`);
   }
-  if (erasing.untold !== undefined) throw untold(person, erasing.untold as NodeJS.ErrnoException);
+  const trouble = await erasing.untold;
+  if (trouble !== undefined) throw untold(person, trouble as NodeJS.ErrnoException);
 }
 
 function untold({ user: id }: Person, { code = 'unknown' }: NodeJS.ErrnoException): Refusal {

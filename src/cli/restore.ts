@@ -3,14 +3,15 @@ import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
 import { restoreLine } from '../audit/checkpoint.ts';
-import { masterKeySource, type Settings } from '../config.ts';
+import { tellAll } from '../audit/ledger.ts';
+import { masterKeySource, type Settings, WITNESS_SETTINGS } from '../config.ts';
 import { actOf } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Engine } from '../store/open.ts';
 import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
 import { keptCheckpoints } from './kept.ts';
 import { readLedger } from './ledger.ts';
 import { openProgress } from './progress.ts';
@@ -25,7 +26,8 @@ interface RestoreOptions {
 
 /** `restore`: puts a backup in the place of the database. */
 export function addRestore(program: Command, desk: Desk): void {
-  addDatabaseSettings(program.command('restore').argument('<backup>', 'the file that authrealm backup made'))
+  const restoring = program.command('restore').argument('<backup>', 'the file that authrealm backup made');
+  addSettings(addDatabaseSettings(restoring), WITNESS_SETTINGS)
     .description(
       'look a backup through and put it in the place of --database, without anybody who was erased',
     )
@@ -108,7 +110,13 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
     await engine.log.note([
       actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemAmbient),
     ]);
-    for (const witness of witnessesOf(settings)) await witness([restoreLine(systemAmbient.now(), logKeys)]);
+    const line = restoreLine(systemAmbient.now(), logKeys);
+    await tellAll(witnessesOf(settings, logKeys, systemAmbient), [line]).catch(
+      ({ code }: NodeJS.ErrnoException) =>
+        console.error(
+          `that could not be told where checkpoints are (${code ?? 'unknown'}): put this line behind them\n${line}`,
+        ),
+    );
   } finally {
     await vault.engine.close();
   }

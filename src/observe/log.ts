@@ -34,8 +34,8 @@ export type LogRecord =
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
   /** How far a log is, or who was erased, as a signed line that `audit verify` and `restore` read. */
   | { readonly event: 'checkpoint'; readonly line: string }
-  /** A place outside of the database could not be told how far the logs are. */
-  | { readonly event: 'checkpoint_failed'; readonly cause: string }
+  /** A place outside of the database could not be told how far the logs are; `since`: when all of it was told last. */
+  | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
   /** A receiver said that it is gone; something could not be told to one for a day. */
   | { readonly event: 'webhook_disabled' | 'webhook_given_up'; readonly webhook_id: string }
   /** The log of a realm, or of the installation, is not as this service wrote it: what is too old is not removed from it. */

@@ -31,7 +31,7 @@ export interface AdminRooms {
     | {
         readonly erasure: Erasure;
         /** Why it does not stand outside of the database yet; undefined where it does. */
-        readonly untold: unknown;
+        readonly untold: Promise<unknown>;
         readonly scrubbed: Promise<Scrubbed | undefined>;
       }
     | undefined

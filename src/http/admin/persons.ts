@@ -95,9 +95,10 @@ export const PERSON_OPERATIONS = [
       if (!done) throw unknown();
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
-      const told = { ...describe(done.erasure), files: await filesOf(done.scrubbed) };
+      const [known, untold] = await Promise.all([filesOf(done.scrubbed), done.untold]);
       // Whoever hears that somebody is erased must not meet that person again behind a restore.
-      if (done.untold !== undefined) throw new Fault('outcome_unknown', [], done.untold);
+      if (untold !== undefined) throw new Fault('outcome_unknown', [], untold);
+      const told = { ...describe(done.erasure), files: known };
       return { body: { data: told, links: { self: location } }, location };
     },
   }),
