@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../src/ambient.ts';
 import { openGrantNotes, type Waiting } from '../src/audit/grants.ts';
 import type { LogStore } from '../src/audit/port.ts';
 import type { Act } from '../src/domain/act.ts';
@@ -147,7 +148,7 @@ describe('what waits', () => {
   test('is bounded: who comes beyond is counted, and the count is an entry', async () => {
     const store = openStore();
     const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { now: () => 5 }, (waiting) => told.push(waiting));
+    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
     const beyond = 7;
     for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.note(actAt(at));
     store.isShut = false;
@@ -166,10 +167,32 @@ describe('what waits', () => {
     ]);
   });
 
+  test('and of whose count nobody knows whether it was written is counted by the same entry again', async () => {
+    const seen: (readonly Act[])[] = [];
+    let code: 'unavailable' | 'outcome_unknown' | undefined = 'unavailable';
+    const note = async (acts: readonly Act[]) => {
+      seen.push(acts);
+      if (code) throw new Fault(code);
+    };
+    const notes = openGrantNotes({ note }, systemAmbient, () => undefined);
+    for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.note(actAt(at));
+    code = 'outcome_unknown';
+    await notes.stop();
+    await notes.note(actAt(-1));
+    code = undefined;
+    await notes.stop();
+    await notes.note(actAt(-2));
+    const lost = seen.map((acts) => acts.find(({ detail }) => 'without_entry' in detail));
+    const [first, second] = lost.filter((act) => act !== undefined);
+    expect(first).toMatchObject({ id: expect.any(String), detail: { without_entry: 3 } });
+    expect(second).toBe(first as Act);
+    expect(seen.at(-1)?.map(({ at }) => at)).toEqual([-2]);
+  });
+
   test('and cannot be written at the end either is told as lost', async () => {
     const store = openStore();
     const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { now: () => 5 }, (waiting) => told.push(waiting));
+    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
     await notes.note(actAt(1));
     await notes.note(actAt(2));
     await notes.stop();

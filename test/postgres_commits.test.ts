@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemAmbient } from '../src/ambient.ts';
+import { openGrantNotes } from '../src/audit/grants.ts';
+import { openRefusals } from '../src/audit/refusals.ts';
+import { verifyLogs } from '../src/audit/verify.ts';
+import type { Found } from '../src/audit/walk.ts';
 import { draftDescribed } from '../src/directory/draft.ts';
+import { actOf } from '../src/domain/act.ts';
 import { user } from '../src/domain/resources.ts';
 import { sharedServer } from './postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
@@ -59,6 +64,58 @@ test.each([
     expect([second.status, third.status, third.id]).toEqual([201, 201, second.id]);
     const after = await troubled.users();
     expect([after.has(second.id as string), after.size - between.size]).toEqual([true, 1 - landed]);
+  },
+  20_000,
+);
+
+test.each([
+  ['unanswered', 'grants'],
+  ['unheard', 'grants'],
+  ['silent', 'grants'],
+  ['unanswered', 'refusals'],
+  ['unheard', 'refusals'],
+] as const)(
+  'a commit of acts that goes %s is repeated, and each is one entry: %s',
+  async (fate, kind) => {
+    const { database, vault } = troubled.service;
+    const { log } = vault.engine;
+    const count = async () => {
+      const acts = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
+      return acts.filter(({ actor, detail }) => (actor + detail).includes(mark)).length;
+    };
+    const mark = systemAmbient.mintId();
+    const sprung = proxy.trap(COMMIT, fate);
+    if (kind === 'grants') {
+      const told: number[] = [];
+      const notes = openGrantNotes(log, systemAmbient, ({ waiting }) => told.push(waiting));
+      const id = systemAmbient.mintId();
+      await notes.note(actOf('token.granted', { id, detail: { mark } }, systemAmbient));
+      await sprung;
+      expect(told).toEqual([1]);
+      await troubled.recovered();
+      while (told.length < 2) await Bun.sleep(20);
+      await notes.stop();
+    } else {
+      const refusals = openRefusals(log, systemAmbient, 20);
+      refusals.count({ clientId: mark, address: undefined }, 'no token');
+      await sprung;
+      await troubled.recovered();
+      refusals.count({ clientId: `later ${mark}`, address: undefined }, 'no token');
+      while ((await count()) < 2) await Bun.sleep(20);
+      await refusals.stop();
+    }
+    expect(await count()).toBe(kind === 'grants' ? 1 : 2);
+    const findings: string[] = [];
+    const { engine, logKeys } = vault;
+    const onFinding = (found: Found) => findings.push(found.says);
+    await verifyLogs({
+      store: engine.log,
+      keys: logKeys,
+      checkpoints: [],
+      now: systemAmbient.now,
+      onFinding,
+    });
+    expect(findings).toEqual([]);
   },
   20_000,
 );

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { openUses } from '../src/access/uses.ts';
+import { systemAmbient } from '../src/ambient.ts';
 import { openRefusals } from '../src/audit/refusals.ts';
 import type { Act } from '../src/domain/act.ts';
 import { Fault } from '../src/domain/fault.ts';
@@ -77,7 +78,7 @@ const stranger = (raw: string) => ({ clientId: undefined, address: address(raw) 
 
 test('who tries from a whole network of IPv6 is one', async () => {
   const store = openStore();
-  const refusals = openRefusals(store, { now: () => 0 });
+  const refusals = openRefusals(store, { ...systemAmbient, now: () => 0 });
   for (let host = 1; host <= 20; host += 1) {
     refusals.count(stranger(`2001:db8:1:2::${host.toString(16)}`), 'bad token');
   }
@@ -89,7 +90,7 @@ test('who tries from a whole network of IPv6 is one', async () => {
 
 test('counters are bounded: who comes beyond is counted with the others, by reason', async () => {
   const store = openStore();
-  const refusals = openRefusals(store, { now: () => 0 });
+  const refusals = openRefusals(store, { ...systemAmbient, now: () => 0 });
   for (let at = 0; at < LIMITS.refusalsCountedMax + 300; at += 1) {
     refusals.count(stranger(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
   }
@@ -118,7 +119,7 @@ test('they are bounded as well while nothing can be written, however long, and n
     if (store.isShut) countRound();
     await store.note(acts);
   };
-  const refusals = openRefusals({ note }, { now: () => 0 }, 5);
+  const refusals = openRefusals({ note }, { ...systemAmbient, now: () => 0 }, 5);
   store.isShut = true;
   countRound();
   while (sizes.length < 4) await Bun.sleep(1);
@@ -139,7 +140,7 @@ test('they are bounded as well while nothing can be written, however long, and n
 test('one entry a minute, however often; what cannot be written is counted on', async () => {
   const store = openStore();
   const every = 30;
-  const refusals = openRefusals(store, { now: () => 0 }, every);
+  const refusals = openRefusals(store, { ...systemAmbient, now: () => 0 }, every);
   const count = () => refusals.count(stranger('192.0.2.1'), 'bad token');
   store.isShut = true;
   for (let round = 0; round < 5; round += 1) count();

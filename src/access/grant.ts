@@ -26,7 +26,7 @@ export function refusalOfType(grantType: string | undefined): GrantRefusal | und
  */
 export function openGrants(
   tokens: Pick<Tokens, 'mint'>,
-  ambient: Pick<Ambient, 'now'>,
+  ambient: Pick<Ambient, 'now' | 'mintId'>,
   note: (granted: Act) => Promise<void>,
 ): GrantToken {
   return async (client, scope, from) => {
@@ -34,7 +34,7 @@ export function openGrants(
     if (!scopes) return refuse('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);
     const asker = { ...from, actor: client.clientId };
-    await note(actOfGrant(client, scopes, minted, { now: ambient.now, asker }));
+    await note(actOfGrant(client, scopes, minted, { ...ambient, asker }));
     return { kind: 'granted', minted, scopes };
   };
 }
@@ -43,7 +43,7 @@ function actOfGrant(
   { clientId, realms }: Client,
   scopes: Scopes,
   { jti, expires }: MintedToken,
-  occasion: Pick<Occasion, 'now' | 'asker'>,
+  occasion: Pick<Occasion, 'now' | 'mintId' | 'asker'>,
 ): Act {
   const detail = {
     scope: [...scopes].join(' '),
@@ -51,7 +51,7 @@ function actOfGrant(
     jti,
     expires_at: new Date(expires * 1_000).toISOString(),
   };
-  return actOf('token.granted', { object: clientId, detail }, occasion);
+  return actOf('token.granted', { id: occasion.mintId(), object: clientId, detail }, occasion);
 }
 
 /** What was asked for, all that is held where nothing was; undefined where it is more than that. */

@@ -24,13 +24,17 @@ export interface GrantNotes {
  */
 export function openGrantNotes(
   store: Pick<LogStore, 'note'>,
-  { now }: Pick<Ambient, 'now'>,
+  ambient: Pick<Ambient, 'now' | 'mintId'>,
   told: (waiting: Waiting) => void,
 ): GrantNotes {
   const waiting: Act[] = [];
   let dropped = 0;
+  /** The entry of those that were dropped, as long as nobody knows whether it was written. */
+  let doubtful: Uncounted | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let writing: Promise<void> = Promise.resolve();
+
+  const isAnyLeft = () => waiting.length > 0 || dropped > 0;
 
   function keep(act: Act): void {
     if (waiting.length < LIMITS.grantsWaitingMax) waiting.push(act);
@@ -48,18 +52,24 @@ export function openGrantNotes(
 
   /** Nobody is asked to wait behind an entry that waits: those that come meanwhile go along. */
   async function write(): Promise<void> {
-    const count = waiting.length;
-    if (count === 0) return;
-    const without = dropped;
+    if (!isAnyLeft()) return;
+    const without = doubtful ?? uncounted(dropped, ambient);
     try {
-      await store.note([...waiting, ...(without > 0 ? [uncounted(without, now)] : [])]);
-      waiting.splice(0, count);
-      dropped -= without;
+      await writeAll(without);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
+      if (error.code === 'outcome_unknown') doubtful = without;
     }
-    if (waiting.length > 0 || dropped > 0) begin();
+    if (isAnyLeft()) begin();
     else told({ waiting: 0, dropped: 0 });
+  }
+
+  async function writeAll(without: Uncounted): Promise<void> {
+    const count = waiting.length;
+    await store.note([...waiting, ...(without.count > 0 ? [without.act] : [])]);
+    waiting.splice(0, count);
+    dropped -= without.count;
+    doubtful = undefined;
   }
 
   return {
@@ -77,13 +87,19 @@ export function openGrantNotes(
       clearTimeout(timer);
       await write();
       clearTimeout(timer);
-      if (waiting.length > 0) told({ waiting: 0, dropped: waiting.length + dropped });
+      if (isAnyLeft()) told({ waiting: 0, dropped: waiting.length + dropped });
     },
   };
 }
 
 /** The entry of grants whose own found no room: that there were so many. */
-function uncounted(count: number, now: () => number): Act {
+interface Uncounted {
+  readonly act: Act;
+  readonly count: number;
+}
+
+function uncounted(count: number, { now, mintId }: Pick<Ambient, 'now' | 'mintId'>): Uncounted {
   const asker = { actor: 'authrealm', address: undefined, requestId: undefined };
-  return actOf('token.granted', { detail: { without_entry: count } }, { now, asker });
+  const act = actOf('token.granted', { id: mintId(), detail: { without_entry: count } }, { now, asker });
+  return { act, count };
 }

@@ -11,7 +11,7 @@ export type EntryValue = string | number | Uint8Array | null;
 /**
  * An entry as it is stored: its columns by name, in the order in which its tag covers them. Of a realm these are
  * `realm_id`, `seq`, `event`, `user_id`, `record_id`, `revision`, `members`, `actor`, `request_id`, `at`, `address`,
- * `detail`, `personal`; of the installation `seq`, `action`, `actor`, `object`, `realm_id`, `user_id`, `address`,
+ * `detail`, `personal`; of the installation `seq`, `id`, `action`, `actor`, `object`, `realm_id`, `user_id`, `address`,
  * `request_id`, `detail`, `at`.
  */
 export interface StoredEntry {
@@ -98,7 +98,10 @@ export type Scrubbed =
 export interface LogStore {
   /** From here on what is written is tagged, and tells what was before and after. */
   keep(keys: LogKeys): void;
-  /** Logs what was done to the installation. Resolves after the commit is on disk. */
+  /**
+   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `outcome_unknown` where
+   * nobody knows whether it is: the same acts may be noted again, and those that have an identifier are one entry.
+   */
   note(acts: readonly Act[]): Promise<void>;
   /** The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the first. */
   heads(after: Uuid | undefined, limit: number): MaybePromise<readonly LogHead[]>;

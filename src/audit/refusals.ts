@@ -38,10 +38,12 @@ const OTHERS = 'others';
  */
 export function openRefusals(
   store: Pick<LogStore, 'note'>,
-  { now }: Pick<Ambient, 'now'>,
+  { now, mintId }: Pick<Ambient, 'now' | 'mintId'>,
   everyMs: number = LIMITS.refusalsLoggedEachMs,
 ): Refusals {
   let counters = new Map<string, Counter>();
+  /** What nobody knows of whether it was written: noted again as it was, before anything newer. */
+  let doubtful: readonly Act[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   let logging: Promise<void> = Promise.resolve();
 
@@ -56,18 +58,28 @@ export function openRefusals(
 
   async function log(): Promise<void> {
     timer = undefined;
-    const counted = counters;
-    counters = new Map();
-    if (counted.size === 0) return;
+    let counted: typeof counters = new Map();
+    let acts: readonly Act[] = doubtful;
     try {
-      await store.note([...counted.values()].map((counter) => actOfCounter(counter, now)));
+      if (acts.length > 0) await store.note(acts);
+      doubtful = [];
+      counted = counters;
+      counters = new Map();
+      acts = [...counted.values()].map((counter) => ({ ...actOfCounter(counter, now), id: mintId() }));
+      if (acts.length > 0) await store.note(acts);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      const newer = counters;
-      counters = counted;
-      newer.forEach(add);
+      if (error.code === 'outcome_unknown') doubtful = acts;
+      else addAll(counted);
       begin();
     }
+  }
+
+  /** Counts on where nothing was written. */
+  function addAll(older: typeof counters): void {
+    const newer = counters;
+    counters = new Map(older);
+    newer.forEach(add);
   }
 
   function begin(): void {

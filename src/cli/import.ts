@@ -193,7 +193,7 @@ async function importInto(
 
 /** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
 async function noteEnd({ log }: Vault['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
-  const act = actOf('records.imported', { detail: { ...tally } }, systemAmbient);
+  const act = actOf('records.imported', { id: systemAmbient.mintId(), detail: { ...tally } }, systemAmbient);
   try {
     await patiently(signal, () => log.note([act]));
   } catch (error) {

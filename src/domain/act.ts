@@ -42,6 +42,8 @@ export interface Asker {
 
 /** Something that was done to the installation. It holds no secret and no personal value. */
 export interface Act extends Asker {
+  /** Of one that is written again where nobody knows whether it was: by it, that is one entry. */
+  readonly id?: Uuid;
   readonly action: ActName;
   /** What it was done to: the identifier of a client, a key, a target. */
   readonly object?: string;
@@ -67,7 +69,7 @@ export interface Occasion extends Ambient {
 /** An act as it is logged now. */
 export function actOf(
   action: ActName,
-  told: Pick<Act, 'object' | 'realm' | 'user' | 'detail'>,
+  told: Pick<Act, 'id' | 'object' | 'realm' | 'user' | 'detail'>,
   { now, asker = COMMAND_LINE }: Pick<Occasion, 'now' | 'asker'>,
 ): Act {
   return { action, ...told, ...asker, at: now() };

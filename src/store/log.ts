@@ -38,10 +38,11 @@ const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_ent
 /** The columns of a change in the order in which they are tagged. */
 export const CHANGE_COLUMNS = `realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, address,
   detail, personal`;
-export const ACT_COLUMNS = 'seq, action, actor, object, realm_id, user_id, address, request_id, detail, at';
+export const ACT_COLUMNS =
+  'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
 const UNTAGGED = `select ${CHANGE_COLUMNS} from change where realm_id = ? and seq > ? and seq <= ? order by seq`;
 const INSERT = `insert into change (${CHANGE_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
-const INSERT_ACT = `insert into act (${ACT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_ACT = `insert into act (${ACT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const ADOPT = 'update change set tag = ? where realm_id = ? and seq = ?';
 
 /** So many rows are written with one wait. */
@@ -103,12 +104,9 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
     if (!kept) return;
     const { before, chain } = yield* take(NIL_UUID, acts.length, acts[0]?.at ?? 0);
     let seq = before;
-    const statements = acts.map(({ action, actor, object, realm, user, address, requestId, detail, at }) => {
+    const statements = acts.map((act): Statement => {
       seq += 1;
-      const columns: EntryColumns = [
-        ...[seq, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
-        ...[requestId ?? null, JSON.stringify(detail), at],
-      ];
+      const columns = actColumnsOf(act, seq);
       return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
     yield* settle(NIL_UUID, statements, chain);
@@ -136,6 +134,14 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
       return { value: chain.seq < Number(clock.seq), keep: true, acts };
     },
   };
+}
+
+function actColumnsOf(act: Act, seq: number): EntryColumns {
+  const { id, action, actor, object, realm, user, address, requestId, detail, at } = act;
+  return [
+    ...[seq, id ?? null, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
+    ...[requestId ?? null, JSON.stringify(detail), at],
+  ];
 }
 
 interface Taken {

@@ -1,6 +1,7 @@
 import type { LogKeys } from '../audit/keys.ts';
 import type { LogHead, LogStore } from '../audit/port.ts';
 import type { Act } from '../domain/act.ts';
+import { Fault } from '../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { ACT_COLUMNS, CHANGE_COLUMNS, type Log } from './log.ts';
@@ -16,6 +17,7 @@ const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
 const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
 const CHANGES = `select ${CHANGE_COLUMNS}, tag from change where realm_id = ? and seq > ? order by seq limit ?`;
 const ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? order by seq limit ?`;
+const ACT = 'select 1 from act where id = ?';
 const CHANGES_OF = `select ${CHANGE_COLUMNS}, tag from change
   where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
 const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
@@ -49,13 +51,24 @@ interface ErasureRow {
 /** The log of the installation and of every realm, to be read and kept short. */
 export function openLogStore({ read, write }: Transactions, log: Log): LogStore {
   let keys: LogKeys | undefined;
+  /** Acts of which nobody heard whether they were written. */
+  const doubtful = new WeakSet<Act>();
 
   return {
     keep(given) {
       keys = given;
       log.keep(given);
     },
-    note: (acts) => write([NIL_UUID], () => nothingBut(acts)),
+    async note(acts) {
+      try {
+        await write([NIL_UUID], () => nothingBut(acts, doubtful));
+      } catch (error) {
+        if (error instanceof Fault && error.code === 'outcome_unknown') {
+          for (const act of acts) doubtful.add(act);
+        }
+        throw error;
+      }
+    },
     heads: (after, limit) =>
       read(function* () {
         // Nothing sorts before the nil UUID but what is no UUID at all: the first page has its own text.
@@ -111,10 +124,17 @@ export function openLogStore({ read, write }: Transactions, log: Log): LogStore 
   };
 }
 
-/** The work of who writes acts alone: nothing of its own. */
-function* nothingBut(acts: readonly Act[]): Work<Outcome<undefined>> {
-  yield* runAll([]);
-  return { value: undefined, keep: true, acts };
+/**
+ * The work of who writes acts alone: nothing of its own. It waits for the commit that nobody heard of, if that goes on, because
+ * both claim the clock of the installation: then what is there of the doubtful ones is there.
+ */
+function* nothingBut(acts: readonly Act[], doubtful: WeakSet<Act>): Work<Outcome<undefined>> {
+  const missing: Act[] = [];
+  for (const act of acts) {
+    const isThere = doubtful.has(act) && act.id !== undefined && (yield* first(ACT, act.id));
+    if (!isThere) missing.push(act);
+  }
+  return { value: undefined, keep: missing.length > 0, acts: missing };
 }
 
 function* headOf(which: Uuid): Work<LogHead | undefined> {
@@ -143,6 +163,6 @@ function headFrom(row: HeadRow): LogHead {
 
 /** Every text that reads the log or keeps it short. */
 export const LOG_READING_TEXTS: readonly string[] = [
-  ...[HEADS, ONE_HEAD, CHANGES, ACTS, CHANGES_OF, ACTS_OF, ERASURE, UNTOLD, TOLD, BEHIND],
+  ...[HEADS, ONE_HEAD, CHANGES, ACTS, ACT, CHANGES_OF, ACTS_OF, ERASURE, UNTOLD, TOLD, BEHIND],
   ...TRIM_TEXTS,
 ];

@@ -43,7 +43,7 @@ export const CLOCK: Table = table(
 );
 
 const ACT_COLUMNS = [
-  ...['action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id', 'detail', 'at'],
+  ...['id', 'action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id', 'detail', 'at'],
 ];
 /** What was done to the installation. */
 export const ACT: Table = {

@@ -29,6 +29,7 @@ create index realm_clock_moved on realm_clock (moved, realm_id);
 
 create table act (
   seq bigint not null primary key,
+  id uuid unique,
   action text collate "C" not null,
   actor text collate "C" not null,
   object text collate "C",

@@ -29,6 +29,7 @@ create index realm_clock_moved on realm_clock (moved, realm_id);
 
 create table act (
   seq integer not null primary key,
+  id text unique,
   action text not null,
   actor text not null,
   object text,
