@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
+import type { SigningKey } from '../src/access/port.ts';
+import { ensureSigningKey, keySetAt, rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
+import { LIMITS } from '../src/domain/limits.ts';
 import { startService } from './kit.ts';
 
 describe('withdrawing a signing key', () => {
@@ -31,4 +33,59 @@ describe('withdrawing a signing key', () => {
     expect(await service.token('users:read')).toBeString();
     await service.stop();
   });
+});
+
+describe('a first signing key', () => {
+  test('is made where none signs any more, once, and nowhere else', async () => {
+    const service = await startService();
+    const { engine, keyring } = service.vault;
+    const live = async () => {
+      const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+      return keys.filter(({ withdrawnAt }) => withdrawnAt === undefined).map(({ kid }) => kid);
+    };
+    const [first] = await live();
+    await ensureSigningKey(engine.access, keyring, service.ambient);
+    expect(await live()).toEqual([first as string]);
+    await service.database.spoil('update signing_key set withdrawn_at = 1');
+    const ensured = Array.from({ length: 4 }, () =>
+      ensureSigningKey(engine.access, keyring, service.ambient),
+    );
+    await Promise.all(ensured);
+    const [anew, ...more] = await live();
+    expect([anew === first, more]).toEqual([false, []]);
+    service.ambient.advance(1_000);
+    expect(await service.token('users:read')).toBeString();
+    await service.stop();
+  });
+});
+
+test('of keys that sign from the same moment on the same one signs everywhere', () => {
+  const key = (kid: string, signsFrom: number, withdrawnAt?: number): SigningKey => ({
+    kid,
+    publicJwk: '',
+    privateSealed: new Uint8Array(1),
+    createdAt: 0,
+    signsFrom,
+    withdrawnAt,
+  });
+  const [one, two, gone] = [key('a', 10), key('b', 10), key('c', 10, 11)];
+  for (const keys of [
+    [one, two, gone],
+    [gone, two, one],
+  ]) {
+    const { signer, accepted } = keySetAt(keys, 10);
+    expect([signer?.kid, [...accepted.keys()]]).toEqual(['b', ['b', 'a']]);
+  }
+  expect(keySetAt([key('later', 12), key('next', 11)], 10).signer?.kid).toBe('next');
+});
+
+test('the keys before the one that signs are accepted until what they signed has ended by every clock', () => {
+  const key = (kid: string, signsFrom: number): SigningKey => ({
+    ...{ kid, publicJwk: '', privateSealed: new Uint8Array(1), createdAt: 0, signsFrom },
+    withdrawnAt: undefined,
+  });
+  const keys = [key('old', 0), key('new', 1_000)];
+  const until = 1_000 + LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs;
+  expect([...keySetAt(keys, until - 1).accepted.keys()]).toEqual(['new', 'old']);
+  expect([...keySetAt(keys, until).accepted.keys()]).toEqual(['new']);
 });

@@ -95,8 +95,7 @@ export async function withdrawSigningKey(
 ): Promise<boolean> {
   const now = ambient.now();
   const { signer } = keySetAt((await store.table(undefined))?.signingKeys ?? [], now);
-  const isSigner = signer === undefined || signer.kid === kid;
-  const replacement = isSigner ? await mintSigningKey(keyring, ambient, now) : undefined;
+  const replacement = signer?.kid === kid ? await mintSigningKey(keyring, ambient, now) : undefined;
   const act = keyAct('signing-key.withdrawn', kid, replacement, ambient);
   return store.withdrawSigningKey(kid, replacement, { ...act, at: now });
 }

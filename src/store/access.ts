@@ -31,7 +31,7 @@ const USES = 'select client_id, at from client_use';
 const NOTE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
 const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
-const ANY_KEY = 'select 1 from signing_key limit 1';
+const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
 const INSERT_KEY =
   'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
 const WITHDRAW_KEY =

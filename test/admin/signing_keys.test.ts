@@ -36,7 +36,12 @@ test('a new key is published first, and read at its address', async () => {
   };
   expect(published.keys.map(({ kid }) => kid)).toContain(id);
   expect(await office.actsOn(id)).toMatchObject([
-    { what: 'signing-key.created', actor: office.admin.clientId, address: '127.0.0.1' },
+    {
+      what: 'signing-key.created',
+      actor: office.admin.clientId,
+      address: '127.0.0.1',
+      detail: { kid: id, signs_from: made.body.data.signs_from ?? '' },
+    },
   ]);
 });
 
