@@ -262,11 +262,6 @@ export async function ensureClient(
 
 function isAsDescribed(found: Client, described: Client): boolean {
   const flat = ({ name, scopes, realms, secretDigest }: Client) =>
-    JSON.stringify([
-      name,
-      [...scopes].sort(),
-      realms === '*' ? realms : [...realms].sort(),
-      Buffer.from(secretDigest).toString('hex'),
-    ]);
+    JSON.stringify([name, [...scopes].sort(), [...realms].sort(), Buffer.from(secretDigest).toString('hex')]);
   return flat(found) === flat(described);
 }

@@ -196,6 +196,8 @@ describe('a change', () => {
     ]);
     const stale = await office.ask('DELETE', `/clients/${id}`, { headers: { 'If-Match': etag } });
     expect(stale.status).toBe(412);
+    const seen = { 'If-Match': read.headers.get('etag') ?? '' };
+    expect((await office.ask('DELETE', `/clients/${id}`, { headers: seen })).status).toBe(204);
   });
 
   test('whatever changes one is held to its condition, and documents that', async () => {
@@ -347,6 +349,29 @@ test('an act says who asked, from where and in which request, and what it came t
       after: { name: 'The shop', scope: 'oidc-profile-infos:read', realms: '*', is_disabled: false },
     },
   });
+});
+
+test('every change is an act by its name, with the rights before and after', async () => {
+  const { id } = await make({ ...RIGHTS, realms: [planted.realm] });
+  for (const [method, path, data] of [
+    ['PUT', '', { name: 'Other' }],
+    ['POST', '/rotate', {}],
+    ['POST', '/disable', undefined],
+    ['POST', '/enable', undefined],
+  ] as const) {
+    expect((await office.ask(method, `/clients/${id}${path}`, { data })).status).toBe(200);
+  }
+  const rights = { scope: RIGHTS.scopes.join(), realms: [planted.realm] };
+  const first = { name: RIGHTS.name, ...rights, is_disabled: false };
+  const other = { ...first, name: 'Other' };
+  const off = { ...other, is_disabled: true };
+  expect((await office.actsOn(id)).map(({ what, detail }) => [what, detail])).toEqual([
+    ['client.created', { after: first }],
+    ['client.changed', { before: first, after: other }],
+    ['client.rotated', { before: other, after: other }],
+    ['client.disabled', { before: other, after: off }],
+    ['client.enabled', { before: off, after: other }],
+  ]);
 });
 
 test('a secret stands in the answer that made it, and nowhere else', async () => {
