@@ -27,6 +27,8 @@ export interface Mutant {
   readonly path: string;
   /** The declaration it lies in, what stood there and what does now: the same wherever lines move. */
   readonly name: string;
+  /** Where it lies in what stood there: the first line and the last, counted from 1. */
+  readonly lines: readonly [first: number, last: number];
   readonly text: string;
 }
 
@@ -81,7 +83,8 @@ function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[
       const count = (counts.get(said) ?? 0) + 1;
       counts.set(said, count);
       const name = count === 1 ? said : `${said} (${count})`;
-      mutants.push({ path, name, text: text.slice(0, from) + by + text.slice(to) });
+      const lines = [lineAt(text, from), lineAt(text, to)] as const;
+      mutants.push({ path, name, lines, text: text.slice(0, from) + by + text.slice(to) });
     }
     const inner = declaredName(node) ?? within;
     node.forEachChild((child) => visit(child, inner));
@@ -89,6 +92,10 @@ function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[
   };
   visit(file, 'file');
   return mutants;
+}
+
+function lineAt(text: string, place: number): number {
+  return text.slice(0, place).split('\n').length;
 }
 
 /** One line, short enough to be read in a list. */

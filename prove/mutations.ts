@@ -4,10 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { type Mutant, mutantsOf } from './mutants.ts';
+import { isReached, type ReachedLines, readReachedLines } from './reached_lines.ts';
 
 /**
  * Takes every single check out of the access code, or turns it round, and has the matrix and the suites of access find it.
- * What they do not find stands with its reason in test/matrix/survivors.md; the two lists must be the same.
+ * What they do not find stands with its reason in test/matrix/survivors.md; the two lists must be the same. Each suite
+ * first passes by itself, which tells how long it takes and which lines it reaches: it is asked only about those.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -24,39 +26,58 @@ const COPIED = [
   'package.json',
   'bunfig.toml',
 ];
-/** A mutant that keeps a suite busy for so long is found. */
-const SUITE_MS_MAX = 90_000;
+/** A mutant that keeps a suite busy for so many times as long as it takes by itself, and so long beside, is found. */
+const SUITE_TIMES_MAX = 5;
+const SUITE_MS_MAX = 30_000;
 
 const OF_TOKENS = ['token', 'grant', 'rights', 'matrix', 'parsers'];
 const OF_EXTERNAL = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
 const OF_PATHS = ['api/order', 'lookup', 'api/conditional', 'api/absence', 'matrix', 'api/spelling'];
+const OF_CLIENTS = ['access_clients', 'grant', 'rights', 'admin/clients'];
+const OF_KEYS = ['keyring', 'rewrap'];
+const OF_FEED = ['changes', 'matrix', 'change_streams'];
 
-/** The files, and the suites that hold their checks, the quickest first. */
+/** Suites that run the command, and so more of the code than their own process reaches. */
+const IN_PROCESSES: ReadonlySet<string> = new Set(['doctor', 'issuers_file', 'keyring', 'rewrap']);
+
+/** The files, and the suites that hold their checks. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {
-  'src/access/bootstrap.ts': ['cli'],
+  'src/access/bootstrap.ts': ['bootstrap'],
   'src/access/claim_rights.ts': OF_EXTERNAL,
   'src/access/client_credentials.ts': ['grant', 'revocation', 'rights'],
-  'src/access/clients.ts': ['grant', 'rights', 'cli'],
+  'src/access/clients.ts': [...OF_CLIENTS, 'bootstrap'],
   'src/access/external_tokens.ts': OF_EXTERNAL,
   'src/access/grant.ts': OF_TOKENS,
   'src/access/inspection.ts': ['doctor', 'doctor_faults'],
   'src/access/issuer_keys.ts': OF_EXTERNAL,
   'src/access/issuers_file.ts': ['issuers_file', 'external_tokens'],
   'src/access/jwk_set.ts': OF_EXTERNAL,
-  'src/access/keyring.ts': ['keyring', 'rewrap'],
-  'src/access/live_keyring.ts': ['keyring', 'rewrap'],
-  'src/access/master_key.ts': ['keyring', 'rewrap', 'cli'],
-  'src/access/rewrap.ts': ['rewrap'],
-  'src/access/signing.ts': [...OF_TOKENS, 'signing', 'clock_skew', 'cli'],
+  'src/access/keyring.ts': OF_KEYS,
+  'src/access/live_keyring.ts': OF_KEYS,
+  'src/access/master_key.ts': ['master_key', ...OF_KEYS],
+  'src/access/rewrap.ts': OF_KEYS,
+  'src/access/signing.ts': [...OF_TOKENS, 'signing', 'clock_skew', 'admin/signing_keys'],
   'src/access/sole_members.ts': OF_EXTERNAL,
   'src/access/table.ts': [...OF_TOKENS, 'clock_skew'],
   'src/access/token.ts': [...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
   'src/access/token_desk.ts': ['revocation'],
+  'src/access/uses.ts': ['refusals_logged', 'grant', 'external_tokens'],
   'src/access/verified.ts': [...OF_TOKENS, 'external_tokens'],
-  'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'cli'],
+  'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
+  'src/feed/cursor.ts': OF_FEED,
+  'src/feed/event.ts': OF_FEED,
+  'src/http/admin/clients.ts': ['admin/clients', 'matrix'],
+  'src/http/admin/realms.ts': ['admin/clients', 'admin/webhooks', 'admin/webhooks_refused'],
+  'src/http/admin/routes.ts': ['matrix', 'admin/clients', 'admin/log', 'api/order'],
+  'src/http/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
   'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits'],
-  'src/http/finding.ts': ['matrix', 'find', 'document'],
+  'src/http/caller_address.ts': ['caller_address', 'rate_limits'],
+  'src/http/changes.ts': OF_FEED,
+  'src/http/change_streams.ts': OF_FEED,
+  'src/http/finding.ts': ['matrix', 'find', 'api/order', 'crowded'],
   'src/http/lists.ts': ['matrix', 'paging', 'find', 'list'],
+  'src/http/oauth.ts': ['grant', 'revocation', 'rate_limits'],
+  'src/http/oauth_form.ts': ['grant', 'revocation', 'bad_tokens', 'rate_limits', 'refusals_logged'],
   'src/http/operations.ts': [
     ...OF_PATHS,
     'api/precondition',
@@ -65,6 +86,8 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
     'api/idempotency',
   ],
   'src/http/pipeline.ts': OF_PATHS,
+  'src/http/rate_limits.ts': ['rate_limits', 'bad_tokens'],
+  'src/http/resource_routes.ts': ['matrix', 'find', 'openapi'],
 };
 
 const { values: given } = parseArgs({
@@ -78,9 +101,28 @@ const unheld = access.filter((path) => !(path in SUITES) && path !== 'src/access
 if (unheld.length > 0) throw new Error(`no suites are named for ${unheld.join(', ')}`);
 const paths = Object.keys(SUITES).filter((path) => given.only.some((part) => path.includes(part)));
 const mutants = await mutantsOf(ROOT, paths);
-const waiting = [...mutants.entries()];
+const folders = Array.from({ length: Number(given.workers) }, () =>
+  mkdtempSync(join(tmpdir(), 'authrealm-mutations-')),
+);
 const survivors: string[] = [];
-await Promise.all(Array.from({ length: Number(given.workers) }, work));
+try {
+  for (const folder of folders) copyTo(folder);
+  const suites = [...new Set(paths.flatMap((path) => SUITES[path] ?? []))];
+  const trials = new Map<string, Trial>();
+  await each(suites, async (name, folder) => {
+    const trial = await tried(folder, name);
+    trials.set(name, trial);
+    console.error(`${name} passes in ${Math.round(trial.ms)} ms`);
+  });
+  await each(mutants, async (mutant, folder, place) => {
+    const finder = await finderIn(folder, mutant, trials);
+    if (!finder) survivors.push(`${mutant.path} ${mutant.name}`);
+    const said = finder ? `found by ${finder}` : 'SURVIVES';
+    console.error(`${place + 1}/${mutants.length} ${said}: ${mutant.path} ${mutant.name}`);
+  });
+} finally {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+}
 const known = readSurvivors().filter((line) => paths.some((path) => line.startsWith(`${path} `)));
 const unargued = survivors.filter((line) => !known.includes(line)).sort();
 const gone = known.filter((line) => !survivors.includes(line));
@@ -92,41 +134,72 @@ console.log(
 );
 process.exitCode = unargued.length + gone.length === 0 ? 0 : 1;
 
-/** Tries one mutant after the other, in a copy of the tree of its own. */
-async function work(): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-mutations-'));
-  try {
-    for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
-    symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
-      const [place, mutant] = next;
-      const isFound = await isFoundIn(folder, mutant);
-      if (!isFound) survivors.push(`${mutant.path} ${mutant.name}`);
-      console.error(
-        `${place + 1}/${mutants.length} ${isFound ? 'found' : 'SURVIVES'} ${mutant.path} ${mutant.name}`,
-      );
-    }
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
+/** What a suite comes to where nothing is taken out. */
+interface Trial {
+  readonly ms: number;
+  readonly reached: ReachedLines;
 }
 
-async function isFoundIn(folder: string, { path, text }: Mutant): Promise<boolean> {
+/** Does something with each of these, one after the other in every folder. */
+async function each<T>(
+  all: readonly T[],
+  act: (one: T, folder: string, place: number) => Promise<void>,
+): Promise<void> {
+  const waiting = [...all.entries()];
+  await Promise.all(
+    folders.map(async (folder) => {
+      for (let next = waiting.shift(); next; next = waiting.shift()) await act(next[1], folder, next[0]);
+    }),
+  );
+}
+
+function copyTo(folder: string): void {
+  for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+}
+
+/** Runs a suite over what stands here. Throws where it does not pass: then it would find everything. */
+async function tried(folder: string, suite: string): Promise<Trial> {
+  const into = join(folder, '.reached', suite);
+  const start = performance.now();
+  const counting = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${into}`];
+  if (!(await passes(folder, suite, 600_000, counting))) throw new Error(`${suite} fails by itself`);
+  return { ms: performance.now() - start, reached: readReachedLines(join(into, 'lcov.info')) };
+}
+
+/** The suite that finds this mutant, the quickest asked first. */
+async function finderIn(
+  folder: string,
+  { path, lines, text }: Mutant,
+  trials: ReadonlyMap<string, Trial>,
+): Promise<string | undefined> {
+  const asked = (SUITES[path] ?? []).flatMap((name) => {
+    const trial = trials.get(name);
+    const mayFind = trial && (IN_PROCESSES.has(name) || isReached(trial.reached, path, lines));
+    return mayFind ? [{ name, ms: trial.ms }] : [];
+  });
   const original = readFileSync(join(folder, path), 'utf8');
   writeFileSync(join(folder, path), text);
   try {
-    for (const suite of SUITES[path] ?? []) if (!(await passes(folder, suite))) return true;
-    return false;
+    for (const { name, ms } of asked.sort((one, other) => one.ms - other.ms)) {
+      if (!(await passes(folder, name, ms * SUITE_TIMES_MAX + SUITE_MS_MAX))) return name;
+    }
+    return undefined;
   } finally {
     writeFileSync(join(folder, path), original);
   }
 }
 
-async function passes(folder: string, suite: string): Promise<boolean> {
-  const command = [process.execPath, 'test', '--bail', `./test/${suite}.test.ts`];
+async function passes(
+  folder: string,
+  suite: string,
+  msMax: number,
+  words: readonly string[] = [],
+): Promise<boolean> {
+  const command = [process.execPath, 'test', '--bail', ...words, `./test/${suite}.test.ts`];
   // A group of its own, so that what it started ends with it.
   const child = Bun.spawn(command, { cwd: folder, stdio: ['ignore', 'ignore', 'ignore'], detached: true });
-  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), SUITE_MS_MAX);
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), msMax);
   const code = await child.exited;
   clearTimeout(timer);
   return code === 0;
