@@ -68,7 +68,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/feed/event.ts': OF_FEED,
   'src/http/admin/clients.ts': ['admin/clients', 'matrix'],
   'src/http/admin/realms.ts': ['admin/clients', 'admin/webhooks', 'admin/webhooks_refused'],
-  'src/http/admin/routes.ts': ['matrix', 'admin/clients', 'admin/log', 'api/order'],
+  'src/http/admin/routes.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
   'src/http/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
   'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits'],
   'src/http/caller_address.ts': ['caller_address', 'rate_limits'],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { operationsOf } from '../document_caller.ts';
 import type { JsonObject } from '../json_schema.ts';
 import { oidcPath, type Planted, plant } from '../kit.ts';
@@ -82,6 +83,12 @@ describe('what is wrong is named, all of it', () => {
       { name: 1, scopes: 'admin', realms: {} },
       400,
       ['/data/name', '/data/scopes', '/data/realms'],
+    ],
+    [
+      'more scopes than there are',
+      { ...RIGHTS, scopes: new Array(SCOPE_WORDS.length + 1).fill('users:read') },
+      400,
+      ['/data/scopes'],
     ],
     ['a scope that is none', { ...RIGHTS, scopes: ['admin', 'root'] }, 400, ['/data/scopes/1']],
     ['a name of two lines', { ...RIGHTS, name: 'a\nb' }, 400, ['/data/name']],
@@ -215,17 +222,17 @@ describe('a change', () => {
           { headers: { 'If-Match': '"stale"' }, ...(body ? { data: {} } : {}) },
         );
         const isNamed = parameters.some((each) => each.in === 'header' && each.name === 'If-Match');
-        return [name, status, isNamed, '412' in answers];
+        return [name, status, isNamed, '412' in answers, '422' in answers];
       }),
     );
-    expect(told.sort()).toEqual(
-      ['delete-client', 'disable-client', 'enable-client', 'rotate-client', 'update-client'].map((name) => [
-        name,
-        412,
-        true,
-        true,
-      ]),
-    );
+    // The last column: who may lock itself out is told that it does not.
+    expect(told.sort()).toEqual([
+      ['delete-client', 412, true, true, true],
+      ['disable-client', 412, true, true, true],
+      ['enable-client', 412, true, true, false],
+      ['rotate-client', 412, true, true, false],
+      ['update-client', 412, true, true, true],
+    ]);
   });
 
   test('without a condition loses nothing of another one that comes at once', async () => {
@@ -249,6 +256,9 @@ describe('a rotation', () => {
     expect(Math.abs(until - service.ambient.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
     felt();
     for (const each of [secret, next]) expect(await areAccepted(service, id, each)).toBe(true);
+    await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 2 } });
+    service.ambient.advance(2_000);
+    expect((await ask('GET', `/clients/${id}`)).body.data.previous_secret_expires_at).toBeNull();
     const last = await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 0 } });
     const newest = String(last.body.data.client_secret);
     secrets.push(newest);
@@ -306,7 +316,8 @@ describe('an end', () => {
       expect.stringContaining('is the client that asks, which would lock itself out'),
     ]);
     felt();
-    expect((await office.ask('PUT', own, { data: { name: 'Still here' } })).status).toBe(200);
+    expect((await office.ask('PUT', own, { data: { scopes: ['admin', 'users:read'] } })).status).toBe(200);
+    expect((await office.ask('POST', `${own}/enable`)).status).toBe(200);
   });
 });
 

@@ -73,6 +73,13 @@ test('a withdrawn key ends what it signed within a second, also for who withdrew
   ]);
 });
 
+test('a body that nobody asks for is not read', async () => {
+  const token = await tokenOf(office.service, ...(await adminCredentials()));
+  const path = `/admin/v1/signing-keys/${crypto.randomUUID()}/withdraw`;
+  const answer = await office.service.post(path, token, 'kid=all', { 'Content-Type': 'text/plain' });
+  expect(answer.status).toBe(404);
+});
+
 async function adminCredentials(): Promise<[string, string]> {
   const { clientId, secret } = await office.service.client('admin');
   return [clientId, secret];
