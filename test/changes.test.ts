@@ -139,6 +139,12 @@ describe('a page', () => {
     expect(told).toEqual(whole.data.map(({ id }) => id));
   });
 
+  test('begins where its query says: a stream alone goes on from Last-Event-ID', async () => {
+    const { meta } = await page(feedOf(planted.realm));
+    const answer = await service.get(feedOf(planted.realm), token, { 'Last-Event-ID': meta.cursor });
+    expect((await answer.json()) as Page).toEqual(await page(feedOf(planted.realm)));
+  });
+
   test('says nothing personal but in the state of a record', async () => {
     const text = JSON.stringify(await page(feedOf(planted.realm)));
     for (const value of [planted.subject, planted.username, 'jane@example.com', 'Jane Doe'])
@@ -287,9 +293,10 @@ describe('the heads', () => {
     const { data, meta, links } = await heads('/v2/changes', limited);
     expect(data.map(({ realm_id }) => realm_id)).toEqual([planted.realm, other.realm].sort());
     expect([meta.has_more, links.next]).toEqual([false, null]);
+    expect((await heads('/v2/changes?limit=2', limited)).meta.has_more).toBe(false);
     const first = await heads('/v2/changes?limit=1', limited);
     expect(first.meta.has_more).toBe(true);
-    expect((await heads(first.links.next as string, limited)).data).toHaveLength(1);
+    expect((await heads(first.links.next as string, limited)).data).toEqual(data.slice(1));
   });
 
   test('what is no realm to go on behind is 400', async () => {

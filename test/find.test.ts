@@ -228,6 +228,12 @@ describe('batches', () => {
       `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50&page[offset]=50`,
     );
     expect(parts.data.map(({ id }) => id)).toEqual(ids.toReversed().slice(50));
+    const before = await found(parts.links.prev as string);
+    expect([...before.data, ...parts.data].map(({ id }) => id)).toEqual(ids.toReversed());
+    expect((await found(before.links.next as string)).data).toEqual(parts.data);
+    const first = await found(`${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=50`);
+    expect([first.data, first.links.next]).toEqual([before.data, before.links.next as string]);
+    expect(new Set(Object.values(page.links))).toEqual(new Set([null]));
     const behind = await found(
       `${passwordsOf(planted.realm)}?filter=in(id,${ids})&page[limit]=60&page[after]=`,
     );
@@ -324,6 +330,8 @@ describe('the question in the body', () => {
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
     const past = await ask(passwordsOf(planted.realm), { filter: ids, page: { offset: 1 } });
     expect(await past.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
+    const behind = await ask(oidcOf(planted.realm), { filter, page: { offset: 1 } });
+    expect(await behind.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
   });
 
   const BAD: readonly (readonly [string, string | object, string])[] = [

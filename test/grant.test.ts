@@ -185,11 +185,25 @@ describe('refused', () => {
       [400, 'invalid_request'],
     ],
     [
-      'Basic without a colon',
-      () => ({ headers: { Authorization: `Basic ${btoa('x')}` } }),
+      'Basic and a client_secret alone',
+      () => ({ headers: basic(id, secret), body: form({ client_id: '-' }) }),
       [400, 'invalid_request'],
     ],
-    ['Basic of nothing', () => ({ headers: { Authorization: 'Basic' } }), [400, 'invalid_request']],
+    [
+      'Basic without a colon',
+      () => ({ headers: { Authorization: `Basic ${btoa('x')}` }, body: 'grant_type=client_credentials' }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic of nothing',
+      () => ({ headers: { Authorization: 'Basic' }, body: 'grant_type=client_credentials' }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic without a client_id',
+      () => ({ headers: basic('', secret), body: 'grant_type=client_credentials' }),
+      [401, 'invalid_client'],
+    ],
     [
       'Basic with half an escape',
       () => ({ headers: basic(id, `%${secret}`), body: 'grant_type=client_credentials' }),

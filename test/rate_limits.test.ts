@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import type { Flags } from '../src/config.ts';
+import { parseIpAddress } from '../src/domain/ip_address.ts';
+import type { Call } from '../src/http/call.ts';
+import { openRateLimits } from '../src/http/rate_limits.ts';
 import { openCaller, operationsOf } from './document_caller.ts';
 import type { JsonObject } from './json_schema.ts';
 import { errorsOf, oidcPath, plant, type Service, startService } from './kit.ts';
@@ -132,6 +135,17 @@ describe('--address-rate', () => {
       '"address";r=49;t=1, "client";r=18;t=1',
     ]);
   });
+});
+
+test('callers whose connection tells no address are one together', () => {
+  const { address, guesses } = openRateLimits(
+    { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
+    () => 0,
+  );
+  const call = (from: string | undefined) =>
+    ({ address: () => (from === undefined ? undefined : parseIpAddress(from)) }) as Call;
+  const found = [undefined, '192.0.2.1', undefined].map((from) => address?.(call(from))?.status);
+  expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
 });
 
 test('every operation but health documents what it answers then', async () => {

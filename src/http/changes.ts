@@ -95,7 +95,9 @@ function heads({ feed, baseUrl }: FeedRooms): Answer {
     if (text !== undefined && after === undefined) {
       throw new Fault('query_invalid', [{ field: 'after', rule: 'must be the ID of a realm' }]);
     }
-    const found = await feed.heads(after, limit + 1, realmsOf(call.principal as Principal, after));
+    const { realms } = call.principal as Principal;
+    // One more than a page holds tells of more.
+    const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
     const told = found.slice(0, limit);
     const hasMore = found.length > limit;
     const next = hasMore ? `${baseUrl}/v2/changes?after=${told.at(-1)?.realm}&limit=${limit}` : null;
@@ -106,12 +108,6 @@ function heads({ feed, baseUrl }: FeedRooms): Answer {
       next,
     );
   };
-}
-
-/** The realms of a token behind `after`, in their order; undefined for all there are. One more than a page tells of more. */
-function realmsOf({ realms }: Principal, after: Uuid | undefined): readonly Uuid[] | undefined {
-  if (realms === '*') return undefined;
-  return [...realms].filter((realm) => after === undefined || realm > after).sort();
 }
 
 function headText(head: RealmHead, baseUrl: string): string {
@@ -145,8 +141,7 @@ interface FeedQuery {
 
 /** Reads `after` and `limit`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
 function readFeedQuery(url: string): FeedQuery {
-  const start = url.indexOf('?') + 1;
-  const said = new URLSearchParams(start === 0 ? '' : url.slice(start).split('#')[0]);
+  const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];
   for (const name of ['after', 'limit']) {
     if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });

@@ -107,12 +107,8 @@ function findingOf({ finding, name }: Resource): Finding {
 /** Reads the filter of a reverse lookup. Throws Fault `query_invalid` where it is none of those it may be. */
 function readFilter(text: string | undefined, { filterables, by }: Finding): Filter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
-  for (const members of filter ? by : []) {
-    const all = valuesOf(filter as Filter, members);
-    // As many values as `in` takes, where it may ask for a member.
-    const mayBeMany = members.every((member) => filterables[member]?.operators.includes('in'));
-    if (all && (mayBeMany || all.every(({ length }) => length === 1))) return filter as Filter;
-  }
+  // Of a member that `in` may not ask for there is one value: the parser refused the rest.
+  if (filter && by.some((members) => valuesOf(filter, members))) return filter;
   const rule = `must be one of: ${findingFilters({ filterables, by }).join('; ')}`;
   throw new Fault('query_invalid', [{ field: 'filter', rule }]);
 }
