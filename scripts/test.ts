@@ -102,6 +102,7 @@ const WITHOUT = [
   'test/prepaid.test.ts',
   'test/query.test.ts',
   'test/scale.test.ts',
+  'test/sealed_secrets.test.ts',
   'test/supply_chain.test.ts',
   'test/texts.test.ts',
   'test/tidy.test.ts',

@@ -1,76 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openKeyring, type Place } from '../src/access/keyring.ts';
-import { parseMasterKey } from '../src/access/master_key.ts';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { Refusal } from '../src/domain/fault.ts';
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
-
-const master = systemAmbient.randomBytes(32);
-const keyring = openKeyring(master, systemAmbient);
-const place: Place = {
-  table: 'oidc_profile',
-  column: 'client_secret_sealed',
-  realm: systemAmbient.mintId(),
-  id: systemAmbient.mintId(),
-};
-const SECRET = 'a client secret';
-
-describe('a sealed secret', () => {
-  const sealed = keyring.seal('oidc-client-secret', place, SECRET);
-
-  test('opens where it belongs, and with the same master key only', () => {
-    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    expect(openKeyring(master, systemAmbient).open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    const stranger = openKeyring(systemAmbient.randomBytes(32), systemAmbient);
-    expect(() => stranger.open('oidc-client-secret', place, sealed)).toThrow();
-    expect(stranger.keyId).not.toBe(keyring.keyId);
-  });
-
-  const elsewhere: [string, Place][] = [
-    ['another row', { ...place, id: systemAmbient.mintId() }],
-    ['another realm', { ...place, realm: systemAmbient.mintId() }],
-    ['another column', { ...place, column: 'other' }],
-    ['another table', { ...place, table: 'other' }],
-    ['names that join alike', { ...place, table: 'oidc_profile","client_secret_sealed' }],
-  ];
-  for (const [where, other] of elsewhere) {
-    test(`does not open in ${where}`, () => {
-      expect(() => keyring.open('oidc-client-secret', other, sealed)).toThrow();
-    });
-  }
-
-  test('does not open for another purpose', () => {
-    expect(() => keyring.open('signing-key', place, sealed)).toThrow();
-  });
-
-  test('does not open with any one bit changed, or cut', () => {
-    for (let index = 0; index < sealed.length; index += 1) {
-      const changed = Buffer.from(sealed);
-      changed[index] = (changed[index] ?? 0) ^ 1;
-      expect(() => keyring.open('oidc-client-secret', place, changed)).toThrow();
-      expect(() => keyring.open('oidc-client-secret', place, sealed.slice(0, index))).toThrow();
-    }
-  });
-
-  test('names its key and never looks the same twice', () => {
-    expect(Buffer.from(sealed).subarray(1, 9).toString('hex')).toBe(keyring.keyId);
-    expect(keyring.seal('oidc-client-secret', place, SECRET)).not.toEqual(sealed);
-  });
-});
-
-test('a master key is 32 bytes as base64url, base64 or hex, and nothing else', () => {
-  const bytes = Buffer.from(master);
-  for (const spelling of ['hex', 'base64', 'base64url'] as const) {
-    expect(parseMasterKey(`${bytes.toString(spelling)}\n`)).toEqual(bytes);
-  }
-  const wrong = ['', 'x', bytes.toString('hex').slice(1), `${bytes.toString('hex')}00`, 'é'.repeat(43)];
-  for (const raw of wrong) expect(parseMasterKey(raw)).toBeUndefined();
-});
 
 describe('the key file beside a database', () => {
   const open = (database: string, environment: Record<string, string> = {}) =>

@@ -2,7 +2,6 @@ import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openKeyring, purposeAt } from '../src/access/keyring.ts';
-import { openLiveKeyring } from '../src/access/live_keyring.ts';
 import { parseMasterKey, replaceKeyFile } from '../src/access/master_key.ts';
 import type { SealedStore } from '../src/access/port.ts';
 import { changeMasterKey } from '../src/access/rewrap.ts';
@@ -327,42 +326,4 @@ describe('an interrupted change', () => {
     expect((await opensAll(database.settings())).secrets).toBe(41);
     expect(existsSync(file)).toBe(true);
   }, 20_000);
-});
-
-describe('a keyring of several keys', () => {
-  const [one, two] = [systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)];
-  const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: 'r', id: 'i' };
-  const ids = [one, two].map((key) => openKeyring(key, systemAmbient).keyId) as [string, string];
-
-  test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
-    const keyring = openLiveKeyring([one, two], () => [], systemAmbient);
-    for (const keyId of ids) {
-      keyring.follow([...ids.filter((each) => each !== keyId), keyId]);
-      const sealed = keyring.seal('oidc-client-secret', place, SECRET);
-      expect(keyIdOf(sealed)).toBe(keyId);
-      keyring.follow(ids);
-      expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-      expect(() => keyring.open('oidc-client-secret', { ...place, id: 'j' }, sealed)).toThrow();
-    }
-  });
-
-  test('reads its keys again where one is named that it lacks, and bears that they are gone', () => {
-    let given: Uint8Array[] | undefined;
-    const keyring = openLiveKeyring(
-      [one],
-      () => {
-        if (!given) throw new Error('no file');
-        return given;
-      },
-      systemAmbient,
-    );
-    const sealed = openKeyring(two, systemAmbient).seal('oidc-client-secret', place, SECRET);
-    expect(() => keyring.open('oidc-client-secret', place, sealed)).toThrow('names another key');
-    keyring.follow(ids);
-    expect(keyring.keyId).toBe(ids[0]);
-    given = [two, one];
-    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    keyring.follow(ids);
-    expect(keyring.keyId).toBe(ids[1]);
-  });
 });
