@@ -120,6 +120,20 @@ describe('a page', () => {
     expect(ofUser[1]?.data.request_id).toBeString();
   });
 
+  test('tells a change of a kind that only a later release knows, without a state', async () => {
+    const { realm } = await plant(service.vault);
+    await service.database.spoil(
+      `update change set event = 'later-thing.created' where realm_id = ? and seq = 6`,
+      realm,
+    );
+    const last = (await page(feedOf(realm), reader)).data.at(-1);
+    expect([last?.type, last?.subject, last?.data.record]).toEqual([
+      'later-thing.created',
+      last?.data.record_id ?? '',
+      undefined,
+    ]);
+  });
+
   test('goes on at its cursor, one by one, until there is no more', async () => {
     const whole = await page(feedOf(planted.realm));
     const told: string[] = [];

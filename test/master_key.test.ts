@@ -159,6 +159,15 @@ test('a key file is made once, and never overwritten', () => {
   expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
 });
 
+test('where a file is there nothing is tried to be made', () => {
+  // No name is longer than 255 bytes, and that of a draft would be.
+  const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
+  writeFileSync(path, lineOf(one));
+  expect(obtainMasterKeys({ from: 'beside', path }, true, systemAmbient)).toEqual({ keys: [one] });
+  expect(obtainNextKey(path, systemAmbient)).toEqual({ key: one, isMade: false });
+  expect(refusalOf(() => makeKeyFile(path, systemAmbient))).toContain('is there already');
+});
+
 test('the next key is made, or the one that its file holds', () => {
   const path = freshPath();
   const { key: made, isMade } = obtainNextKey(path, systemAmbient);

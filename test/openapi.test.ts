@@ -39,6 +39,16 @@ test('it is OpenAPI 3.1 of this service', () => {
   expect(new Set(ids).size).toBe(ids.length);
 });
 
+test('the realms of a client are documented as they are told: all there are, or a list', async () => {
+  const admin = await service.token('admin');
+  const { client } = document.components.schemas;
+  for (const realms of ['*', new Set([planted.realm])] as const) {
+    const { clientId } = await service.client('users:read', realms);
+    const told = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
+    expect(judgeOf(document)(client as Schema, told)).toEqual([]);
+  }
+});
+
 test('every reference in it leads somewhere', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)];
   expect(references.length).toBeGreaterThan(2);

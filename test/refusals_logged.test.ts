@@ -177,4 +177,13 @@ test('uses are kept once in a while, again where that failed, and never of who i
   uses.note('till');
   await uses.stop();
   expect(kept[2]).toEqual(['till']);
+  await uses.stop();
+  expect(kept).toHaveLength(3);
+});
+
+test('a bug in keeping uses is no trouble of the database, and is not passed over', async () => {
+  const bug = new Error('a bug');
+  const uses = openUses({ noteUses: () => Promise.reject(bug) }, { now: () => 0 });
+  uses.note('shop');
+  expect(await uses.stop().catch((error) => error)).toBe(bug);
 });

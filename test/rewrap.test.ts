@@ -307,6 +307,25 @@ describe('an interrupted change', () => {
     await opensAll(database.settings());
   });
 
+  test('without a key that the database asks for nothing is changed', async () => {
+    const { database } = await keyed();
+    const held = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
+    const { keyId } = openKeyring(held, systemAmbient);
+    const engine = await database.open();
+    const kept: unknown[] = [];
+    const change = changeMasterKey({
+      held: [systemAmbient.randomBytes(32)],
+      next: systemAmbient.randomBytes(32),
+      keep: (keys) => kept.push(keys),
+      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
+      ambient: systemAmbient,
+    });
+    const refused = await change.catch((error: Error) => error.message);
+    expect(refused).toContain(`the database asks for master key ${keyId}, which is not given`);
+    expect([kept, (await engine.access.keyChecks()).map((proof) => proof.keyId)]).toEqual([[], [keyId]]);
+    await engine.close();
+  });
+
   test('killed by force again and again, it ends right', async () => {
     const { database, realm } = await keyed();
     const vault = await openVault(database.settings(), systemAmbient);

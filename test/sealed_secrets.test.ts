@@ -85,6 +85,19 @@ describe('a keyring of several keys', () => {
     }
   });
 
+  test('reads nothing again for a key that it holds', () => {
+    let reads = 0;
+    const reread = () => {
+      reads += 1;
+      return [one, two];
+    };
+    const keyring = openLiveKeyring([one, two], reread, systemAmbient);
+    keyring.follow(ids);
+    const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    expect(reads).toBe(0);
+  });
+
   test('reads its keys again where one is named that it lacks, and bears that they are gone', () => {
     let given: Uint8Array[] | undefined;
     const keyring = openLiveKeyring(

@@ -36,7 +36,7 @@ const ROUNDS_MAX = 100;
 export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
   const { held, next, keep, store, ambient } = change;
   const target = openKeyring(next, ambient);
-  const keys = [next, ...held.filter((key) => openKeyring(key, ambient).keyId !== target.keyId)];
+  const keys = [next, ...held];
   const keyring = openLiveKeyring(keys, () => [], ambient);
   const proofs = await store.keyChecks();
   const lost = proofs.find((proof) => !opensProof(keyring, proof));

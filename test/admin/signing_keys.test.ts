@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { mintSigningKey, rotateSigningKey } from '../../src/access/signing.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { FAULTS, Fault } from '../../src/domain/fault.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcPath, plant } from '../kit.ts';
 import { type Item, type Office, openOffice, tokenOf } from './office.ts';
 
@@ -71,6 +75,50 @@ test('a withdrawn key ends what it signed within a second, also for who withdrew
     ['signing-key.created', null],
     ['signing-key.withdrawn', 'desk-2'],
   ]);
+});
+
+test('every state that a key comes to is told, and when it was withdrawn', async () => {
+  const { ambient, vault } = office.service;
+  const told = async () => {
+    const token = await tokenOf(office.service, ...(await adminCredentials()));
+    const { body } = await office.ask('GET', '/signing-keys?page%5Blimit%5D=100', { token });
+    return new Map((body.data as unknown as readonly Item[]).map((key) => [key.id, key]));
+  };
+  const [before] = [...(await told()).values()].filter(({ state }) => state === 'signs');
+  const next = await rotateSigningKey(vault.engine.access, vault.keyring, ambient);
+  const beside = await mintSigningKey(vault.keyring, ambient, next.signsFrom);
+  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
+  await vault.engine.access.insertSigningKey(beside, false, act);
+  const states = async () => {
+    const keys = await told();
+    return [before?.id ?? '', next.kid, beside.kid].map((kid) => keys.get(kid)?.state);
+  };
+  expect(await states()).toEqual(['signs', 'next', 'next']);
+  ambient.advance(next.signsFrom - ambient.now());
+  const [first, ...both] = await states();
+  // Of two that sign from the same moment on one does.
+  expect([first, both.sort()]).toEqual(['accepted', ['accepted', 'signs']]);
+  ambient.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
+  expect((await states())[0]).toBe('retired');
+  const withdrawn = [...(await told()).values()].filter(({ withdrawn_at: at }) => at !== null);
+  expect(withdrawn.map(({ state }) => state)).toEqual(['withdrawn']);
+  expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(ambient.now());
+});
+
+test('503 where the master key is changed in that moment; other trouble is told as what it is', async () => {
+  let trouble: () => Promise<boolean> = async () => false;
+  const busy = await openOffice({}, (engine) => ({
+    ...engine,
+    access: { ...engine.access, insertSigningKey: () => trouble() },
+  }));
+  const answer = async () => {
+    const { status, body } = await busy.ask('POST', '/signing-keys');
+    return [status, body.errors[0]?.detail];
+  };
+  expect(await answer()).toEqual([503, FAULTS.unavailable.detail]);
+  trouble = () => Promise.reject(new Fault('outcome_unknown'));
+  expect(await answer()).toEqual([503, FAULTS.outcome_unknown.detail]);
+  await busy.service.stop();
 });
 
 test('a body that nobody asks for is not read', async () => {
