@@ -71,5 +71,5 @@ function nodesOf(header: string): readonly string[] {
     nodes.push(node ?? '');
     node = undefined;
   }
-  return nodes.length > 0 ? nodes : [''];
+  return nodes;
 }

@@ -109,13 +109,19 @@ test('503 where the master key is changed in that moment; other trouble is told 
   let trouble: () => Promise<boolean> = async () => false;
   const busy = await openOffice({}, (engine) => ({
     ...engine,
-    access: { ...engine.access, insertSigningKey: () => trouble() },
+    access: {
+      ...engine.access,
+      insertSigningKey: () => trouble(),
+      withdrawSigningKey: async () => false,
+    },
   }));
   const answer = async () => {
     const { status, body } = await busy.ask('POST', '/signing-keys');
     return [status, body.errors[0]?.detail];
   };
   expect(await answer()).toEqual([503, FAULTS.unavailable.detail]);
+  const [signer] = await busy.all('/signing-keys');
+  expect((await busy.ask('POST', `/signing-keys/${signer?.id}/withdraw`)).status).toBe(503);
   trouble = () => Promise.reject(new Fault('outcome_unknown'));
   expect(await answer()).toEqual([503, FAULTS.outcome_unknown.detail]);
   await busy.service.stop();
