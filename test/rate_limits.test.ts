@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../src/ambient.ts';
 import type { Flags } from '../src/config.ts';
 import { parseIpAddress } from '../src/domain/ip_address.ts';
 import type { Call } from '../src/http/call.ts';
@@ -140,10 +141,13 @@ describe('--address-rate', () => {
 test('callers whose connection tells no address are one together', () => {
   const { address, guesses } = openRateLimits(
     { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
-    () => 0,
+    { ...systemAmbient, monotonic: () => 0 },
   );
   const call = (from: string | undefined) =>
-    ({ address: () => (from === undefined ? undefined : parseIpAddress(from)) }) as Call;
+    ({
+      address: () => (from === undefined ? undefined : parseIpAddress(from)),
+      authorization: () => null,
+    }) as Call;
   const found = [undefined, '192.0.2.1', undefined].map((from) => address?.(call(from))?.status);
   expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
 });
