@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { readLine } from '../src/audit/checkpoint.ts';
-import { openLedger } from '../src/audit/ledger.ts';
+import { openLedger, openPatience } from '../src/audit/ledger.ts';
 import type { Erasure } from '../src/audit/port.ts';
 import { EXIT } from '../src/cli/cli.ts';
 import { backUp } from '../src/store/backups/backup.ts';
@@ -173,4 +173,16 @@ describe('a ledger with several witnesses', () => {
       expect(await untoldIn(database)).toEqual([]);
     });
   });
+});
+
+test('a witness that failed is asked no more before the next round', async () => {
+  let asked = 0;
+  const { witness, begin } = openPatience(async () => {
+    asked += 1;
+    throw new Error(`failed ${asked}`);
+  });
+  for (let times = 0; times < 3; times += 1) await expect(witness(['one'])).rejects.toThrow('failed 1');
+  begin();
+  await expect(witness(['one'])).rejects.toThrow('failed 2');
+  expect(asked).toBe(2);
 });

@@ -2,14 +2,14 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { randomBytes } from 'node:crypto';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { checkpointLine, erasureLine, restoreLine } from '../src/audit/checkpoint.ts';
+import { checkpointLine, erasureLine, readLine, restoreLine } from '../src/audit/checkpoint.ts';
 import { type LogKeys, openLogKeys } from '../src/audit/keys.ts';
 import { EXIT } from '../src/cli/cli.ts';
 import { readLedger } from '../src/cli/ledger.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { contentOf, copied, logKeysOf, program, recordsIn, rehearsed, runOn } from './archive.ts';
-import { freshFolder, type Planted } from './kit.ts';
+import { freePort, freshFolder, type Planted } from './kit.ts';
 
 setDefaultTimeout(120_000);
 
@@ -161,6 +161,19 @@ describe('restore', () => {
     const torn = await runOn(database, 'restore', backup, '--replace', '--ledger', ledger);
     expect([torn.code, torn.stderr]).toEqual([EXIT.failed, expect.stringMatching(/line 1 of the ledger/)]);
     expect(contentOf(database)).toEqual(before);
+  });
+
+  test('that cannot say so where checkpoints are is done, and tells the line to put there', async () => {
+    const { database, backup } = copied(await rehearsed(1));
+    const url = `http://127.0.0.1:${await freePort()}/`;
+    const words = ['--replace', '--checkpoint-url', url, '--allow-loopback-webhooks'];
+    const { code, stderr } = await runOn(database, 'restore', backup, ...words);
+    expect([code, stderr]).toEqual([
+      EXIT.done,
+      expect.stringContaining('could not be told where checkpoints are (RECEIVER_UNREACHABLE)'),
+    ]);
+    const said = readLine(stderr.trim().split('\n').at(-1) ?? '', await logKeysOf(database));
+    expect(said).toMatchObject({ kind: 'restore', isSigned: true });
   });
 
   test('of a backup that is older than the log takes a ledger by --take-unsigned alone', async () => {

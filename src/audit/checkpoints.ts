@@ -81,17 +81,24 @@ function openTelling(
   const told = new Map<Uuid, number>();
   return async (now) => {
     const telling = { at: now, retentionDays };
-    for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
-      const lines = slices(moved, LIMITS.checkpointLogsMax).map((heads) =>
-        checkpointLine(heads, telling, keys),
-      );
+    let lines: string[] = [];
+    let heads: LogHead[] = [];
+    const tell = async (): Promise<void> => {
       await witness(lines);
-      for (const { log, chain } of moved) if (chain) told.set(log, chain.end.seq);
+      for (const { log, chain } of heads) if (chain) told.set(log, chain.end.seq);
+      [lines, heads] = [[], []];
+    };
+    // Each line is written as soon as it has its logs: between pages of them others have their turn.
+    for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
+      lines.push(checkpointLine(moved, telling, keys));
+      heads.push(...moved);
+      if (heads.length >= LIMITS.checkpointsAtOnceMax) await tell();
     }
+    if (lines.length > 0) await tell();
   };
 }
 
-/** The heads that are wanted, as many of them as are told at once. */
+/** The heads that are wanted, as many of them as a line tells of. */
 async function* batchesOf(
   store: CheckpointRooms['store'],
   isWanted: (head: LogHead) => boolean,
@@ -99,15 +106,9 @@ async function* batchesOf(
   let batch: LogHead[] = [];
   for await (const head of headsOf(store)) {
     if (isWanted(head)) batch.push(head);
-    if (batch.length < LIMITS.checkpointsAtOnceMax) continue;
+    if (batch.length < LIMITS.checkpointLogsMax) continue;
     yield batch;
     batch = [];
   }
   if (batch.length > 0) yield batch;
-}
-
-function slices<T>(items: readonly T[], length: number): readonly (readonly T[])[] {
-  return Array.from({ length: Math.ceil(items.length / length) }, (_, at) =>
-    items.slice(at * length, (at + 1) * length),
-  );
 }
