@@ -8,6 +8,9 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
   user_salt: ['realm_id', 'user_id'],
 };
 
+/** What stands in these rows and is no word about the log: it has webhooks find a realm sooner (decision 0042). */
+const BESIDE = ['realm_clock.moved'];
+
 type Value = string | number | Uint8Array | null;
 
 /** A value of a row that was made another one. */
@@ -24,7 +27,7 @@ export async function edit(database: TestDatabase, draw: (below: number) => numb
   const table = tables[draw(tables.length)] as string;
   const rows = await database.ask<Record<string, Value>>(`select * from ${table}`);
   const row = rows[draw(rows.length)] as Record<string, Value>;
-  const columns = Object.keys(row);
+  const columns = Object.keys(row).filter((name) => !BESIDE.includes(`${table}.${name}`));
   const column = columns[draw(columns.length)] as string;
   const say = sayingOf(database);
   const was = row[column] as Value;
