@@ -38,7 +38,7 @@ import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
-import { accessMeasure, checkpointMeasure, measuresOf } from './measures.ts';
+import { accessMeasure, checkpointMeasure, measuresOf, tellingMeasures } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
@@ -339,9 +339,9 @@ export async function serve(
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, ambient);
-    metrics.add(accessMeasure(access.ageMs));
     const grant = openGrants(tokens, ambient, granted);
     telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
+    metrics.add(accessMeasure(access.ageMs), ...tellingMeasures(telling.measured));
     const rooms = { store, access, tokens, grant, ...asking, limits, directory, once, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return routesOf({ ...rooms, ...administered, ...said });

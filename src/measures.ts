@@ -1,5 +1,6 @@
 import type { ChildrenFigures } from './children.ts';
 import { LIMITS } from './domain/limits.ts';
+import type { DeliveryCounts } from './observe/delivery_counts.ts';
 import type { Sample } from './observe/family.ts';
 import type { Reading } from './observe/readings.ts';
 import type { Engine } from './store/engine.ts';
@@ -66,6 +67,67 @@ export function checkpointMeasure(ageMs: () => number | undefined): Reading {
     help: 'Time since all that is told outside of the database was told: more than a minute where a place is away.',
     read: () => labelled({}, ageMs()).map(({ labels, value }) => ({ labels, value: value / 1_000 })),
   };
+}
+
+/** What a webhook target was not told. */
+interface Owed {
+  /** Of the oldest change. */
+  readonly since: number | undefined;
+  readonly realms: number;
+  readonly letters: number;
+}
+
+interface TellingMeasured {
+  /** How many streams of changes are open. */
+  readonly streams: () => number;
+  readonly arrears: () => Promise<readonly (readonly [webhookId: string, owed: Owed])[]>;
+  readonly counts: DeliveryCounts;
+  readonly now: () => number;
+}
+
+/** What tells of the feed: its streams, and each webhook target by its identifier. One process tells a target. */
+export function tellingMeasures({ streams, arrears, counts, now }: TellingMeasured): readonly Reading[] {
+  /** Several figures are read of one answer. */
+  let asked: ReturnType<typeof arrears> | undefined;
+  const ofTargets = async (figure: (owed: Owed) => number): Promise<readonly Sample[]> => {
+    asked ??= arrears().finally(() => {
+      asked = undefined;
+    });
+    return (await asked).map(([webhook, owed]) => ({ labels: { webhook }, value: figure(owed) }));
+  };
+  const gauge = { kind: 'gauge', across: 'max' } as const;
+  return [
+    {
+      ...{ kind: 'gauge', across: 'sum', name: 'authrealm_change_streams' },
+      help: 'Streams of changes that are open.',
+      read: streams,
+    },
+    {
+      ...{ ...gauge, name: 'authrealm_webhook_behind_seconds' },
+      help: 'Age of the oldest change that a target was to be told and has not received; 0 where there is none.',
+      read: () => ofTargets(({ since }) => (since === undefined ? 0 : Math.max(0, now() - since) / 1_000)),
+    },
+    {
+      ...{ ...gauge, name: 'authrealm_webhook_realms_behind' },
+      help: `Realms of which a target did not receive something that is sent again; counted to ${LIMITS.arrearsCountedMax}.`,
+      read: () => ofTargets(({ realms }) => realms),
+    },
+    {
+      ...{ ...gauge, name: 'authrealm_webhook_dead_letters' },
+      help: `Messages that were given up and not received later; counted to ${LIMITS.arrearsCountedMax}.`,
+      read: () => ofTargets(({ letters }) => letters),
+    },
+    {
+      ...{ kind: 'counter', name: 'authrealm_webhook_deliveries_total' },
+      help: 'Attempts to tell a target something, by what became of them.',
+      read: counts.outcomes,
+    },
+    {
+      ...{ kind: 'histogram', name: 'authrealm_webhook_delivery_seconds', bounds: counts.bounds },
+      help: 'How long such an attempt took.',
+      read: counts.seconds,
+    },
+  ];
 }
 
 function descriptionOf({ version, engine, startedAt }: Measured): readonly Reading[] {

@@ -12,11 +12,13 @@ import { openChangeStreams } from './http/change_streams.ts';
 import type { FeedRooms } from './http/changes.ts';
 import { type Presenter, presenterOf } from './http/present.ts';
 import { openLeases } from './leases.ts';
+import { type DeliveryCounts, openDeliveryCounts } from './observe/delivery_counts.ts';
 import { type Log, traceOf } from './observe/log.ts';
 import { isSendable, openGuardedPost } from './outbound/guarded_post.ts';
 import { startRetention } from './retention.ts';
 import type { Engine } from './store/open.ts';
-import { startDispatcher } from './webhooks/dispatcher.ts';
+import { type Dispatcher, startDispatcher } from './webhooks/dispatcher.ts';
+import type { DeliveryOutcome } from './webhooks/port.ts';
 import { openSender } from './webhooks/sender.ts';
 import { changeWebhook } from './webhooks/targets.ts';
 
@@ -39,6 +41,14 @@ interface TellingRooms {
 
 /** What the paths of the feed need. `stop` ends what follows it, and what tells it. */
 export interface Telling extends Pick<FeedRooms, 'feed' | 'writeEvents' | 'followChanges'> {
+  /** For whoever watches. */
+  readonly measured: {
+    /** How many streams are open. */
+    readonly streams: () => number;
+    readonly arrears: Dispatcher['arrears'];
+    readonly counts: DeliveryCounts;
+    readonly now: Ambient['now'];
+  };
   stop(): Promise<void>;
 }
 
@@ -51,7 +61,8 @@ export function startTelling(rooms: TellingRooms): Telling {
     ...{ store, feed, tokens, writeEvents, ambient },
     onTrouble: troubleOf(rooms, 'changes'),
   });
-  const dispatcher = startWebhooks(rooms, writeEvents);
+  const counts = openDeliveryCounts(OUTCOMES);
+  const dispatcher = startWebhooks(rooms, writeEvents, counts);
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,
@@ -67,6 +78,7 @@ export function startTelling(rooms: TellingRooms): Telling {
     feed,
     writeEvents,
     followChanges: streams.follow,
+    measured: { streams: streams.count, arrears: dispatcher.arrears, counts, now: ambient.now },
     async stop() {
       // Streams are requests that would not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
@@ -82,7 +94,9 @@ function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: u
   };
 }
 
-function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents): { stop(): Promise<void> } {
+const OUTCOMES: readonly DeliveryOutcome[] = ['delivered', 'refused', 'unreachable', 'expired'];
+
+function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: DeliveryCounts): Dispatcher {
   const { settings, engine, keyring, log, ambient } = rooms;
   const { webhooks: store } = engine;
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
@@ -99,6 +113,8 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents): { stop():
       await changeWebhook(rooms, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
+    onList: counts.keep,
+    onDelivery: counts.note,
     onGivenUp: (webhookId) => log.write({ event: 'webhook_given_up', webhook_id: webhookId }),
     onTrouble: troubleOf(rooms, 'webhooks'),
   });

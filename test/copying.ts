@@ -124,7 +124,7 @@ export async function fillRest(database: TestDatabase): Promise<void> {
       'https://a.example/',
     ],
     ['webhook_realm', '?, ?', webhook, realm],
-    ['webhook_progress', '?, ?, 7, 0, 8, 9', webhook, realm],
+    ['webhook_progress', '?, ?, 7, 0, 8, 9, 10', webhook, realm],
     ['delivery', `?, 'd', 'm', ?, 1, 7, 1, 'failed', 500, 12, 9`, webhook, realm],
     ['dead_letter', '?, ?, 1, 7, 3, 9, null', webhook, realm],
   ];

@@ -207,7 +207,7 @@ const FAULTS: readonly Fault[] = [
     check: 'orphans',
     says: /names a record of webhook that is not there/,
     plant: (db, { realm }) =>
-      db.run('insert into webhook_progress values (?, ?, 1, 0, 0, 0)', [NOBODY, realm]),
+      db.run('insert into webhook_progress values (?, ?, 1, 0, 0, 0, 0)', [NOBODY, realm]),
     id: () => NOBODY,
   },
   {

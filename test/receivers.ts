@@ -8,6 +8,7 @@ import {
   type WebhookRooms,
   type WebhookWish,
 } from '../src/webhooks/targets.ts';
+import type { TestDatabase } from './database.ts';
 import type { Service } from './kit.ts';
 
 /** One event as a receiver reads it. */
@@ -136,4 +137,12 @@ export function upTo(last: number, first = 1): readonly number[] {
 export async function deleteTargets({ vault }: Service): Promise<void> {
   const { webhooks } = vault.engine;
   for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemAmbient);
+}
+
+/** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */
+export async function moveOn({ address, connect }: TestDatabase): Promise<void> {
+  if (address.engine === 'sqlite') return;
+  const { ask, close } = connect();
+  for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');
+  await close();
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
+import { arrearsTexts } from '../src/store/arrears.ts';
 import { CASCADES } from '../src/store/cascade.ts';
 import { deliveryTexts } from '../src/store/deliveries.ts';
 import { ERASING_TEXTS } from '../src/store/erasing.ts';
@@ -45,7 +46,13 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
     ...[...logTexts(POSTGRES), ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
-    ...[...FEED_TEXTS, ...WEBHOOK_TEXTS, ...deliveryTexts(POSTGRES), ...standingTexts(POSTGRES)],
+    ...[
+      ...FEED_TEXTS,
+      ...WEBHOOK_TEXTS,
+      ...deliveryTexts(POSTGRES),
+      ...standingTexts(POSTGRES),
+      ...arrearsTexts(POSTGRES),
+    ],
     ...CLAIM_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));

@@ -4,8 +4,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parser } from '@prometheus-io/lezer-promql';
 import { YAML } from 'bun';
+import { systemAmbient } from '../src/ambient.ts';
+import { openVault } from '../src/app.ts';
 import { FAULTS, GRANT_FAULTS } from '../src/domain/fault.ts';
 import { freshDatabase } from './database.ts';
+import { plant } from './kit.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
 import { readPrometheus, type ToldFamily } from './prometheus_text.ts';
 import { type Served, startServed } from './served.ts';
 
@@ -109,7 +113,14 @@ describe('what they ask for', () => {
 
   beforeAll(async () => {
     const database = await freshDatabase();
-    const flags = ['--metrics-port', '0', '--processes', '2'];
+    const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
+    // Nobody listens there, and nothing is older than what it is to be told.
+    const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    await vault.engine.close();
+    const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.words];
+    expect((await runCommand([AUTHREALM, ...words])).code).toBe(0);
     served = await startServed({ database, scope: 'oidc-profile-infos:read', flags });
     const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
     const token = await served.token();
@@ -118,8 +129,10 @@ describe('what they ask for', () => {
     await database.ask('alter table instance rename to elsewhere');
     expect((await served.get('/readyz', token)).status).toBe(503);
     await database.ask('alter table elsewhere rename to instance');
-    families = readPrometheus(await (await fetch(address)).text());
-  }, 30_000);
+    const end = performance.now() + 15_000;
+    do families = readPrometheus(await (await fetch(address)).text());
+    while (!families.has('authrealm_webhook_delivery_seconds') && performance.now() < end);
+  }, 60_000);
   afterAll(() => served.running.stop());
 
   /** Labels that Prometheus adds to what it reads. */

@@ -10,7 +10,7 @@ import type { Standing, Webhook } from '../src/webhooks/port.ts';
 import { openSources, type Sources } from '../src/webhooks/sources.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
 import { type MovableAmbient, movableAmbient, plant } from './kit.ts';
-import { target } from './receivers.ts';
+import { moveOn, target } from './receivers.ts';
 
 /** Which realms are looked at for a target: those with something new, and no others. Nobody sends anything here. */
 
@@ -33,7 +33,7 @@ beforeEach(async () => {
     ({ realm }) => realm,
   ) as [Uuid, Uuid, Uuid];
   ({ webhook } = await target({ vault, settings }, 'http://127.0.0.1:9/'));
-  await moveOn();
+  await moveOn(database);
   ambient = movableAmbient();
   sources = openSources(lineOf(webhook), new Set());
 });
@@ -61,21 +61,15 @@ const realmsOf = (found: readonly Standing[]): readonly Uuid[] => found.map(({ r
 /** Has so much written elsewhere that what was written before is no more of these transactions. */
 async function passBy(): Promise<void> {
   for (let count = 0; count < 20; count += 1) await plant(vault, { realm: busy });
-  await moveOn();
-}
-
-/** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */
-async function moveOn(): Promise<void> {
-  if (database.address.engine === 'sqlite') return;
-  const { ask, close } = database.connect();
-  for (let count = 0; count < 64; count += 1) await ask('select pg_current_xact_id()::text');
-  await close();
+  await moveOn(database);
 }
 
 async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
   const lease = { name: 'test', holder: 'test' };
   await vault.engine.leases.replace({ ...lease, until: 1 }, undefined);
-  const progress = [{ realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1 }];
+  const progress = [
+    { realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1, behindSince: attempts && 1 },
+  ];
   const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
   expect(await vault.engine.webhooks.settle(lease, settled)).toBe(true);
 }

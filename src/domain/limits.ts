@@ -215,6 +215,8 @@ export const LIMITS = Object.freeze({
   webhookBackoffMsMax: 300_000,
   /** Then it is given up: after about a day. */
   webhookAttemptsMax: 296,
+  /** What a receiver was not told is counted up to here for metrics. */
+  arrearsCountedMax: 1_000,
   deliveriesKeptMax: 10_000,
   retentionDaysMax: 3_650,
   /** How often what is too old is removed. */

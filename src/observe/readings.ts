@@ -1,4 +1,4 @@
-import type { Family, Gauge, Sample } from './family.ts';
+import type { Distribution, Family, Gauge, Histogram, Sample } from './family.ts';
 
 type Told = number | readonly Sample[];
 
@@ -6,11 +6,18 @@ type Told = number | readonly Sample[];
  * A figure that is read when it is asked for, and costs nothing until then. `read` answers one number, or a sample for
  * each set of labels. What it throws, or does not answer in time, is left out.
  */
-export type Reading = {
+export type Reading = Figure | Spread;
+
+interface Named {
   readonly name: string;
   readonly help: string;
+}
+
+type Figure = Named & {
   readonly read: () => Told | Promise<Told>;
 } & ({ readonly kind: 'counter' } | Pick<Gauge, 'kind' | 'across'>);
+
+type Spread = Named & Pick<Histogram, 'kind' | 'bounds'> & { readonly read: () => readonly Distribution[] };
 
 /** Where the rooms of the house hand in what they can tell of themselves. */
 export interface Readings {
@@ -39,6 +46,10 @@ export function openReadings(waitMsMax: number): Readings {
 }
 
 async function familyOf(reading: Reading, waitMsMax: number): Promise<Family | undefined> {
+  if (reading.kind === 'histogram') {
+    const { read, ...described } = reading;
+    return { ...described, distributions: read() };
+  }
   const { read, ...described } = reading;
   const { promise: late, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(() => resolve(undefined), waitMsMax);

@@ -30,10 +30,10 @@ const RESEND = `update dead_letter set attempts = 0, redelivered_at = null
 const RESEND_ALL = `update dead_letter set attempts = 0
   where webhook_id = ? and redelivered_at is null and attempts > 0`;
 
-const KEEP_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)
-  values (?, ?, ?, ?, ?, ?)
+const KEEP_PROGRESS = `insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq, behind_since)
+  values (?, ?, ?, ?, ?, ?, ?)
   on conflict (webhook_id, realm_id) do update set seq = excluded.seq, attempts = excluded.attempts,
-  next_at = excluded.next_at, failed_seq = excluded.failed_seq`;
+  next_at = excluded.next_at, failed_seq = excluded.failed_seq, behind_since = excluded.behind_since`;
 const KEEP_DELIVERY = `insert into delivery (webhook_id, delivery_id, message_id, realm_id, first_seq, last_seq, attempt,
   outcome, status, duration_ms, at) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
 const KEEP_LETTER = `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at)
@@ -48,7 +48,7 @@ const RECEIVERS = 'select webhook_id from webhook order by webhook_id';
 const OLD_LETTERS = 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?';
 const REMOVE_LETTER = 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?';
 
-type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof Standings;
+type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof Standings | 'arrears';
 
 /** What was tried, and what was given up. */
 export function openDeliveries(
@@ -193,8 +193,8 @@ function letterColumns(letter: DeadLetter): readonly SqlValue[] {
 }
 
 function progressColumns(webhookId: string, progress: Progress): readonly SqlValue[] {
-  const { realm, seq, attempts, nextAt, failedSeq } = progress;
-  return [webhookId, realm, seq, attempts, nextAt, failedSeq];
+  const { realm, seq, attempts, nextAt, failedSeq, behindSince } = progress;
+  return [webhookId, realm, seq, attempts, nextAt, failedSeq, behindSince];
 }
 
 /** Every text about deliveries, the claimed ones without their claim. */

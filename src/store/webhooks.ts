@@ -4,6 +4,7 @@ import { NIL_UUID, type Revision, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Webhook, WebhookStore } from '../webhooks/port.ts';
 import { IS_PROVEN } from './access.ts';
+import { openArrears } from './arrears.ts';
 import { openDeliveries } from './deliveries.ts';
 import type { Dialect } from './dialect.ts';
 import { openStandings } from './standings.ts';
@@ -59,6 +60,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
 
   return {
     ...openDeliveries(transactions, dialect),
+    ...openArrears(transactions, dialect),
     ...openStandings(transactions, dialect),
     list: () => read(listed),
     insert: (webhook, from, act) =>

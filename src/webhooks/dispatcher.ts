@@ -1,11 +1,13 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
 import type { TellerRooms } from './line.ts';
-import type { Webhook } from './port.ts';
+import type { Arrears, Webhook } from './port.ts';
 import { openTeller, type Teller } from './teller.ts';
 
 export interface DispatcherRooms extends TellerRooms {
   readonly leases: Leases;
+  /** Which receivers there are. */
+  readonly onList: (webhooks: readonly Webhook[]) => void;
 }
 
 /** A lease is renewed so often within its term. */
@@ -13,11 +15,17 @@ const RENEWALS_A_TERM = 4;
 /** How long what is being sent may take when the process stops. */
 const GRACE_MS = 2_000;
 
+export interface Dispatcher {
+  /** What the receivers are owed that this process tells, by their identifiers. */
+  arrears(): Promise<readonly (readonly [webhookId: string, arrears: Arrears])[]>;
+  stop(): Promise<void>;
+}
+
 /**
  * Tells receivers what happens, from now until it is stopped. Of all processes over a database one at a time tells a receiver:
  * the one that holds its lease.
  */
-export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void> } {
+export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
   const { store, leases, onTrouble } = rooms;
   const tellers = new Map<string, Teller>();
   /** Tellers of receivers that are told no more, by what is left of them. */
@@ -62,7 +70,9 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
   }
 
   async function round(): Promise<void> {
-    const webhooks = (await store.list()).filter(({ disabledAt }) => disabledAt === undefined);
+    const all = await store.list();
+    rooms.onList(all);
+    const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
     if (webhooks.length === 0 && tellers.size === 0 && keptNames === '') return;
     // A receiver that was disabled or deleted is told no more, before anything else is waited for.
     endTellers(new Set(webhooks.map(({ webhookId }) => webhookId)));
@@ -88,12 +98,17 @@ export function startDispatcher(rooms: DispatcherRooms): { stop(): Promise<void>
 
   const running = run();
   return {
+    arrears: () => Promise.all([...tellers].map(arrearsOf)),
     async stop() {
       isStopping = true;
       stopping.resolve();
       await running;
     },
   };
+}
+
+async function arrearsOf([webhookId, teller]: [string, Teller]): Promise<readonly [string, Arrears]> {
+  return [webhookId, await teller.arrears()];
 }
 
 function leaseOf({ webhookId }: Pick<Webhook, 'webhookId'>): string {

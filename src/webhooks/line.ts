@@ -15,6 +15,7 @@ export interface TellerRooms {
   readonly ambient: Pick<Ambient, 'now' | 'monotonic' | 'mintId'>;
   /** The receiver says that it is gone for good. */
   readonly disable: (webhook: Webhook) => Promise<void>;
+  readonly onDelivery: (delivery: Delivery) => void;
   readonly onGivenUp: (webhookId: string) => void;
   readonly onTrouble: (error: unknown) => void;
 }
@@ -24,6 +25,8 @@ export interface Line {
   readonly rooms: TellerRooms;
   readonly webhookId: string;
   readonly ledger: Ledger;
+  /** Realms of which something is being sent, and when the first of it was made. */
+  readonly underWay: Map<Uuid, number>;
   /** Aborted where nothing may be sent any more. */
   readonly signal: AbortSignal;
   /** The receiver as it is now. */
@@ -62,6 +65,7 @@ export async function sendSome(
   // We ended it, not the receiver: it is no failure.
   if (delivery.outcome === 'unreachable' && signal.aborted) return undefined;
   ledger.noteDelivery(delivery);
+  rooms.onDelivery(delivery);
   if (delivery.status === GONE) await rooms.disable(receiver);
   return delivery;
 }

@@ -79,10 +79,12 @@ export interface Progress {
   readonly nextAt: number;
   /** The place of the last change in that message, which is sent again as it was; 0 where none was tried. */
   readonly failedSeq: number;
+  /** When the first change in that message was made; 0 where none was tried. */
+  readonly behindSince: number;
 }
 
 /** A realm as a receiver stands in it. */
-export interface Standing extends Progress {
+export interface Standing extends Omit<Progress, 'behindSince'> {
   /** The place of its newest change. */
   readonly head: number;
 }
@@ -119,6 +121,15 @@ export interface Settlement {
   readonly deadLetters: readonly DeadLetter[];
 }
 
+/** What a receiver was not told although it was tried. Counted as far as LIMITS.arrearsCountedMax. */
+export interface Arrears {
+  /** When the oldest change was made that it did not receive and is to be sent again; undefined where there is none. */
+  readonly since: number | undefined;
+  readonly realms: number;
+  /** Dead letters that it has not received after all. */
+  readonly letters: number;
+}
+
 /** Where receivers rest, and what was sent to them. Each act is logged in the commit of what it tells. */
 export interface WebhookStore extends Standings {
   /** All of them, the oldest first. */
@@ -153,6 +164,7 @@ export interface WebhookStore extends Standings {
   waitingLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
   /** Keeps what became of messages. Answers false, and keeps nothing, where this lease has another holder by now. */
   settle(lease: { readonly name: string; readonly holder: string }, settled: Settlement): Promise<boolean>;
+  arrears(webhookId: string): MaybePromise<Arrears>;
   /** Removes deliveries and dead letters from before an instant, so many of each at most. Answers how many. */
   trim(before: number): Promise<number>;
 }

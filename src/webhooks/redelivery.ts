@@ -2,7 +2,7 @@ import type { SequencedChange } from '../domain/change.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isSome, type Line, sendSome } from './line.ts';
 import { portionsOf } from './message.ts';
-import type { DeadLetter } from './port.ts';
+import type { DeadLetter, Delivery } from './port.ts';
 
 /** What became of it: undefined where we broke it off, and it is sent again later. */
 type Received = boolean | undefined;
@@ -47,13 +47,15 @@ function noteExpired({ rooms, ledger, webhookId }: Line, letter: DeadLetter): fa
   const { realm, firstSeq, lastSeq } = letter;
   const { now, mintId } = rooms.ambient;
   const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };
-  ledger.noteDelivery({
+  const delivery: Delivery = {
     ...of,
     deliveryId: mintId(),
     attempt: 1,
     outcome: 'expired',
     durationMs: 0,
     at: now(),
-  });
+  };
+  ledger.noteDelivery(delivery);
+  rooms.onDelivery(delivery);
   return false;
 }

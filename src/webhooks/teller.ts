@@ -1,7 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
 import { openLedger } from './ledger.ts';
 import type { Line, TellerRooms } from './line.ts';
-import type { Webhook } from './port.ts';
+import type { Arrears, Webhook } from './port.ts';
 import { openRealms } from './realms.ts';
 import { sendAgain } from './redelivery.ts';
 
@@ -11,6 +11,7 @@ export interface Teller {
   look(webhook: Webhook): Promise<void>;
   /** Whether another process tells this receiver by now. */
   isOver(): boolean;
+  arrears(): Promise<Arrears>;
   /** Ends after `graceMs` at the latest; what is under way by then is broken off, and told again by whoever goes on. */
   stop(graceMs: number): Promise<void>;
 }
@@ -35,6 +36,7 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
     rooms,
     webhookId,
     ledger,
+    underWay: new Map(),
     signal: ending.signal,
     webhook: () => webhook,
     mayGoOn: (realm) =>
@@ -44,23 +46,30 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
       webhook.disabledAt === undefined &&
       (webhook.realms === '*' || webhook.realms.has(realm)),
   };
-  const lookForRealms = openRealms(line, places);
+  const realms = openRealms(line, places);
 
   async function lookForLetter(): Promise<void> {
     // The one that is being sent waits until what became of it is written down.
     if (places.isBusy() || places.has(LETTER)) return;
     const [letter] = await store.waitingLetters(webhookId, 1);
     if (letter && !places.has(LETTER) && line.mayGoOn(letter.realm))
-      places.take(LETTER, sendAgain(line, letter), lookForRealms);
+      places.take(LETTER, sendAgain(line, letter), realms.look);
   }
 
   return {
     async look(current) {
       webhook = current;
       await lookForLetter();
-      await lookForRealms();
+      await realms.look();
     },
     isOver: () => ledger.isClosed(),
+    async arrears() {
+      const tried = await store.arrears(webhookId);
+      const passedOver = realms.passedOver();
+      const waiting = passedOver ? await rooms.changes(passedOver.realm, passedOver.seq, 1) : [];
+      const times = [tried.since ?? [], waiting.map(({ at }) => at), ...line.underWay.values()].flat();
+      return { ...tried, since: times.length > 0 ? Math.min(...times) : undefined };
+    },
     async stop(graceMs) {
       isStopping = true;
       await Promise.race([places.empty(), Bun.sleep(graceMs)]);

@@ -4,13 +4,15 @@ import { LIMITS } from '../domain/limits.ts';
 import { waitMsAfter } from './backoff.ts';
 import { isSome, type Line, type Some, sendSome } from './line.ts';
 import { type Portion, portionsOf } from './message.ts';
-import type { Delivery, Standing } from './port.ts';
+import type { Delivery, Progress, Standing } from './port.ts';
 
 /** A realm with more than so many pages lets others have its place. */
 const PAGES_A_TURN = 10;
 
 /** How far a realm is told, how often what comes next was tried, and how far that went. */
 type Place = Pick<Standing, 'seq' | 'attempts' | 'failedSeq'>;
+
+const TOLD = { attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
 
 /** Tells a receiver the changes of a realm in their order, until there are no more for now, or one is not received. */
 export async function tellRealm(line: Line, standing: Standing): Promise<void> {
@@ -37,16 +39,21 @@ async function tellPortion(
   let { seq, attempts, failedSeq } = from;
   let left = changes;
   while (isSome(left)) {
-    const delivery = await sendSome(line, untilFailed(left, failedSeq), attempts + 1);
+    const [{ at }] = left;
+    line.underWay.set(realm, at);
+    const delivery = await sendSome(line, untilFailed(left, failedSeq), attempts + 1).finally(() =>
+      line.underWay.delete(realm),
+    );
     if (!delivery) return false;
-    if (delivery.outcome !== 'delivered' && !(await isGivenUp(line, delivery, seq))) return false;
+    if (delivery.outcome !== 'delivered' && !isGivenUp(line, delivery, { seq, behindSince: at }))
+      return false;
     seq = delivery.lastSeq;
     attempts = 0;
     failedSeq = 0;
-    line.ledger.noteProgress({ realm, seq, attempts, nextAt: 0, failedSeq });
+    line.ledger.noteProgress({ ...TOLD, realm, seq });
     left = left.filter((change) => change.seq > delivery.lastSeq);
   }
-  if (upTo > seq) line.ledger.noteProgress({ realm, seq: upTo, attempts: 0, nextAt: 0, failedSeq: 0 });
+  if (upTo > seq) line.ledger.noteProgress({ ...TOLD, realm, seq: upTo });
   return true;
 }
 
@@ -57,11 +64,11 @@ function untilFailed(changes: Some<SequencedChange>, failedSeq: number): Some<Se
 }
 
 /** What comes of a failure: it is tried again later, or after very many times given up, so that the feed goes on. */
-async function isGivenUp(
+function isGivenUp(
   { rooms, ledger, webhookId }: Line,
   delivery: Delivery,
-  seq: number,
-): Promise<boolean> {
+  standing: Pick<Progress, 'seq' | 'behindSince'>,
+): boolean {
   const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
   const at = rooms.ambient.now();
   if (attempts >= LIMITS.webhookAttemptsMax) {
@@ -70,7 +77,7 @@ async function isGivenUp(
     return true;
   }
   const nextAt = at + waitMsAfter(attempts, Math.random());
-  ledger.noteProgress({ realm, seq, attempts, nextAt, failedSeq: lastSeq });
+  ledger.noteProgress({ ...standing, realm, attempts, nextAt, failedSeq: lastSeq });
   return false;
 }
 

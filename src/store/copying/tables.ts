@@ -124,7 +124,11 @@ export const TABLES: readonly Table[] = [
     isReferredTo: true,
   },
   table('webhook_realm', ['webhook_id', 'realm_id'], []),
-  table('webhook_progress', ['webhook_id', 'realm_id'], ['seq', 'attempts', 'next_at', 'failed_seq']),
+  table(
+    'webhook_progress',
+    ['webhook_id', 'realm_id'],
+    ['seq', 'attempts', 'next_at', 'failed_seq', 'behind_since'],
+  ),
   table(
     'delivery',
     ['webhook_id', 'delivery_id'],

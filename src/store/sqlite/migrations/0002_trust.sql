@@ -121,10 +121,12 @@ create table webhook_progress (
   attempts integer not null,
   next_at integer not null,
   failed_seq integer not null,
+  behind_since integer not null default 0,
   primary key (webhook_id, realm_id)
 ) strict, without rowid;
 
 create index webhook_progress_due on webhook_progress (webhook_id, next_at) where next_at > 0;
+create index webhook_progress_behind on webhook_progress (webhook_id, behind_since) where behind_since > 0;
 
 create table delivery (
   webhook_id text not null,
@@ -153,6 +155,7 @@ create table dead_letter (
 ) strict, without rowid;
 
 create index dead_letter_waiting on dead_letter (webhook_id, realm_id, first_seq) where attempts = 0;
+create index dead_letter_left on dead_letter (webhook_id) where redelivered_at is null;
 
 -- What one process at a time does for all of them.
 
