@@ -50,7 +50,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/client_credentials.ts': ['grant', 'revocation', 'rights'],
   'src/access/clients.ts': [...OF_CLIENTS, 'bootstrap'],
   'src/access/external_tokens.ts': OF_EXTERNAL,
-  'src/access/grant.ts': OF_TOKENS,
+  'src/access/grant.ts': [...OF_TOKENS, 'grants_logged'],
   'src/access/inspection.ts': ['access_inspection'],
   'src/access/issuer_keys.ts': OF_EXTERNAL,
   'src/access/issuers_file.ts': ['issuers_file', 'external_tokens'],

@@ -32,6 +32,7 @@ const CHECKS: readonly Check[] = [
     minutesMax: 60,
   },
   { name: 'backups', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
   { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
   { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },

@@ -202,6 +202,37 @@ describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
   });
 });
 
+test('what can be refused for free asks the issuer nothing', async () => {
+  const issuer = await startIssuer();
+  issuer.publish(rsa.publicJwk);
+  const believer = await startBeliever(entryOf(issuer));
+  const send = async (more: Json = {}, header: Json = {}) => {
+    const token = await issue(rsa, { ...claimsOf(issuer, believer), ...more }, { kid: 'unknown', ...header });
+    expect((await believer.get(path(planted), token)).status).toBe(401);
+    return issuer.asked.get('/keys') ?? 0;
+  };
+  try {
+    for (const header of [
+      { alg: 'none' },
+      { alg: 'ES256' },
+      { kid: 1 },
+      { typ: 'JWT' },
+      { typ: 1 },
+      { jku: 'x' },
+    ])
+      expect([header, await send({}, header)]).toEqual([header, 0]);
+    for (const more of [
+      ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: '1' }, { iat: now() + 60 }],
+      ...[{ exp: undefined }, { exp: '9999999999' }, { exp: now() + LIMITS.tokenLifetimeSecondsMax + 60 }],
+    ])
+      expect([more, await send(more)]).toEqual([more, 0]);
+    expect(await send()).toBe(1);
+  } finally {
+    await believer.stop();
+    issuer.stop();
+  }
+});
+
 test('what the time is, the service says', async () => {
   service.ambient.advance(2 * 86_400_000);
   const token = await by({ nbf: now(), exp: now() + 60 });
