@@ -95,6 +95,7 @@ const WITHOUT = [
   'test/config.test.ts',
   'test/deploy.test.ts',
   'test/filter.test.ts',
+  'test/issuer_key_sets.test.ts',
   'test/master_key.test.ts',
   'test/outbound*.test.ts',
   'test/passwords.test.ts',
