@@ -199,6 +199,30 @@ describe('a change', () => {
     expect((await office.ask('DELETE', path, fresh)).status).toBe(204);
   });
 
+  test.each([
+    ['PUT', '', { name: 'Other' }],
+    ['DELETE', '', undefined],
+    ['POST', '/disable', undefined],
+    ['POST', '/enable', undefined],
+    ['POST', '/rotate', {}],
+    ['POST', '/redeliver', undefined],
+  ] as const)(
+    'reads If-Match where the document says so, and nowhere else: %s %s',
+    async (method, below, data) => {
+      const answer = await office.service.get('/openapi.json');
+      const { paths } = (await answer.json()) as { paths: Record<string, Record<string, object>> };
+      const said = JSON.stringify(paths[`/admin/v1/webhooks/{webhook_id}${below}`]?.[method.toLowerCase()]);
+      expect(said.includes('"412"')).toBe(said.includes('/if-match"'));
+      const { path } = await make();
+      const told = await office.ask(method, path + below, {
+        data,
+        headers: { 'If-Match': '"0000000000000000"' },
+      });
+      expect(told.status === 412).toBe(said.includes('/if-match"'));
+      expect(told.status === 412).toBe(!['/rotate', '/redeliver'].includes(below));
+    },
+  );
+
   test('without a condition loses nothing of another one that comes at once', async () => {
     const { path } = await make();
     const changes = [{ name: 'Other' }, { events_max: 7 }, { realms: [planted.realm] }, { with_data: true }];

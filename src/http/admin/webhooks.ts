@@ -217,6 +217,7 @@ function turning(verb: 'disable' | 'enable', summary: string) {
     path: `/webhooks/:webhook_id/${verb}`,
     summary,
     params: NAMED_WEBHOOK,
+    isConditional: true,
     success: { ...SHOWN, description: 'The target as it is now.' },
     faults: ['not_found', 'outcome_unknown'],
     async act(asked, rooms) {
