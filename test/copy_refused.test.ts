@@ -104,7 +104,7 @@ describe.each(ENGINES)('%s', (engine) => {
       'that a user was erased',
       async (target: TestDatabase) => {
         const ids = [systemAmbient.mintId(), systemAmbient.mintId()];
-        await target.spoil('insert into erasure values (?, ?, 1, null)', ...ids);
+        await target.spoil('insert into erasure (realm_id, user_id, at) values (?, ?, 1)', ...ids);
       },
       'table erasure has rows of its own',
     ],

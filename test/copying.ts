@@ -114,7 +114,7 @@ export async function fillRest(database: TestDatabase): Promise<void> {
   const [realm, user, webhook] = [systemAmbient.mintId(), systemAmbient.mintId(), 'w-1'];
   const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
   const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
-    ['erasure', '?, ?, 1, null', realm, user],
+    ['erasure', '?, ?, 1, 2, 3', realm, user],
     ['revoked_token', '?, ?, 2', 'jti', 'client'],
     ['client_use', '?, 3', 'client'],
     [
