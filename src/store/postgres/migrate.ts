@@ -36,7 +36,8 @@ const INSERT_INSTANCE =
 
 /**
  * Brings the schema to the newest migration. Each is one transaction that begins with its row, which is the lock: of
- * many processes one applies it, the others wait for its row and find it applied. `user` gets the use of the tables.
+ * many processes one applies it, the others wait for its row and find it applied. On an empty database all are one
+ * transaction, so that nobody finds a schema that is half made. `user` gets the use of the tables.
  */
 export async function migrate(
   sql: SQL,
@@ -48,23 +49,34 @@ export async function migrate(
   const { role, schema } = await placeOf(looking);
   const grantee = user === role ? undefined : user;
   const deadline = performance.now() + LIMITS.startWaitMsMax;
-  for (const migration of migrations) {
-    for (let attempt = 1; !(await isApplied(looking, migration)); attempt += 1) {
-      try {
-        await transaction(sql, async (own) => {
+  const next = async () => nextOf(migrations, (await newestApplied(looking))?.version);
+  let attempt = 1;
+  for (let pending = await next(); pending.length > 0; attempt += 1) {
+    try {
+      await transaction(sql, async (own) => {
+        for (const migration of pending) {
           await begin(own, migration, program);
           // It takes as long as it takes.
           await sql.unsafe(migration.sql).simple();
           await own.unsafe(INSERT_INSTANCE, [program.ambient.mintId()]);
-          if (grantee !== undefined) await grantUse(own, grantee, schema);
-        });
-      } catch (error) {
-        if (isOf(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
-        await pauseBehind(error, attempt, deadline);
-      }
+        }
+        if (grantee !== undefined) await grantUse(own, grantee, schema);
+      });
+    } catch (error) {
+      if (isOf(error, INSUFFICIENT_PRIVILEGE)) throw mayNotChange(error, { role, schema });
+      await pauseBehind(error, attempt, deadline);
     }
+    const later = await next();
+    if (later[0] !== pending[0]) attempt = 0;
+    pending = later;
   }
   if (grantee !== undefined) await grantLate(sql, grantee, { role, schema });
+}
+
+/** What is applied together behind the version that is there. */
+function nextOf(migrations: readonly Migration[], applied: number | undefined): readonly Migration[] {
+  if (applied === undefined) return migrations;
+  return migrations.filter(({ version }) => version > applied).slice(0, 1);
 }
 
 /** Returns where the migration is to be tried again, unless another process has made it. Throws otherwise. */
@@ -110,11 +122,6 @@ function schemaBusy(cause: unknown): Refusal {
       'migrations have ended',
     { cause },
   );
-}
-
-async function isApplied(sql: Asked, { version }: Migration): Promise<boolean> {
-  const newest = await newestApplied(sql);
-  return newest !== undefined && newest.version >= version;
 }
 
 /** Grants what was not granted with the migrations. The row of the first one is the lock here too. */
