@@ -77,7 +77,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits'],
   'src/http/caller_address.ts': ['caller_address', 'rate_limits'],
   'src/http/changes.ts': OF_FEED,
-  'src/http/change_streams.ts': OF_FEED,
+  'src/http/change_streams.ts': ['stream_looks', ...OF_FEED],
   'src/http/finding.ts': ['find', 'turned_away', 'matrix'],
   'src/http/lists.ts': ['matrix', 'paging', 'find', 'list'],
   'src/http/oauth.ts': ['grant', 'revocation', 'rate_limits'],
