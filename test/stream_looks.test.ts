@@ -124,6 +124,17 @@ test('a stream is told what is behind its place, each at its own, and nothing is
   for (const { leave } of streams) await leave();
 });
 
+test('between two looks there is none', async () => {
+  const { follow, look, told } = opened();
+  const stream = follow(places[5] as Place);
+  await look();
+  const { heads } = told;
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  // The look of the last one that came, and one of the timer.
+  expect(told.heads - heads).toBeLessThanOrEqual(2);
+  await stream.leave();
+});
+
 test('streams at one place share its reading', async () => {
   const { follow, look, told } = opened();
   const streams = ['a', 'b', 'c'].map((clientId) => follow(places[1] as Place, { ...reader, clientId }));
