@@ -84,7 +84,7 @@ describe.each(ENGINES)('%s', (engine) => {
     [
       'a record',
       async (target: TestDatabase) => void (await writeRealm(target)),
-      'table change has rows of its own',
+      'has rows of its own',
     ],
     [
       'a client',
