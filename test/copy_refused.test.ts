@@ -81,11 +81,7 @@ describe.each(ENGINES)('%s', (engine) => {
   });
 
   test.each([
-    [
-      'a record',
-      async (target: TestDatabase) => void (await writeRealm(target)),
-      'has rows of its own',
-    ],
+    ['a record', async (target: TestDatabase) => void (await writeRealm(target)), 'has rows of its own'],
     [
       'a client',
       async (target: TestDatabase) => void (await clientCreate(target, 'realms:read')),
