@@ -54,7 +54,7 @@ describe('a ledger', () => {
       '',
       signed({ ...ERASURE, at: '2026-11-22T19:00:00Z', realm_id: ID.toUpperCase() }),
       signed({ ...ERASURE, at: '2026-11-20T19:00:00.123456Z' }),
-      restoreLine(1, OWN),
+      restoreLine({ at: 1, takenAt: undefined }, OWN),
       signed({ kind: 'something to come', realm_id: 7 }),
     ]);
     expect(erasures).toEqual([{ realm: ID, user: ID, at: instant('2026-11-22T19:00:00Z') }]);
@@ -77,6 +77,7 @@ describe('a ledger', () => {
     ['of checkpoints at no time', signed({ ...CHECKPOINT, at: undefined })],
     ['of checkpoints under no retention', signed({ ...CHECKPOINT, retention_days: undefined })],
     ['of a restore at no time', signed({ kind: 'restore' })],
+    ['of a backup of no time', signed({ kind: 'restore', at: ERASURE.at, taken_at: 'lately' })],
     ['that is too long', signed({ ...ERASURE, note: 'x'.repeat(LIMITS.importLineBytesMax) })],
   ])('with a line %s is refused, by its number, and no option takes it', async (_name, broken) => {
     for (const takesUnsigned of [false, true]) {
@@ -95,7 +96,7 @@ describe('a ledger', () => {
     ['that was made to tell of something else', line().replace('"erasure"', '"something to come"')],
     ['of another installation', line(undefined, STRANGER)],
     ['of a checkpoint of another one', checkpointLine([], { at: 1, retentionDays: 90 }, STRANGER)],
-    ['of a restore of another one', restoreLine(1, STRANGER)],
+    ['of a restore of another one', restoreLine({ at: 1, takenAt: undefined }, STRANGER)],
     ['without a signature', JSON.stringify(ERASURE)],
     [
       'with the signature of another line',

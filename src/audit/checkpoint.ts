@@ -19,12 +19,20 @@ export interface Telling {
   readonly retentionDays: number;
 }
 
+/**
+ * A backup was put in the place of the database, in milliseconds since the epoch: what was said since it was taken is of
+ * another one. `takenAt`: undefined where nothing tells.
+ */
+export interface Restoration {
+  readonly at: number;
+  readonly takenAt: number | undefined;
+}
+
 /** What a line says. */
 export type Said =
   | { readonly kind: 'checkpoint'; readonly logs: readonly Checkpoint[] }
   | ({ readonly kind: 'erasure' } & Erasure)
-  /** A backup was put in the place of the database: what was said before is of another one. */
-  | { readonly kind: 'restore'; readonly at: number }
+  | ({ readonly kind: 'restore' } & Restoration)
   /** Of a later release. */
   | { readonly kind: 'other' };
 
@@ -60,8 +68,9 @@ export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 's
 }
 
 /** A line that says that a backup was put in the place of the database. */
-export function restoreLine(at: number, keys: Pick<LogKeys, 'sign'>): string {
-  return signed({ kind: 'restore', at: new Date(at).toISOString() }, keys);
+export function restoreLine({ at, takenAt }: Restoration, keys: Pick<LogKeys, 'sign'>): string {
+  const taken_at = takenAt === undefined ? null : new Date(takenAt).toISOString();
+  return signed({ kind: 'restore', at: new Date(at).toISOString(), taken_at }, keys);
 }
 
 function signed(said: object, keys: Pick<LogKeys, 'sign'>): string {
@@ -84,9 +93,15 @@ function readSaid(line: Members): Said | undefined {
   if (typeof line.kind !== 'string') return undefined;
   if (line.kind === 'checkpoint') return readCheckpoints(line);
   if (line.kind === 'erasure') return readErasure(line);
-  if (line.kind !== 'restore') return { kind: 'other' };
-  const at = readInstant(line.at);
-  return at === undefined ? undefined : { kind: 'restore', at };
+  return line.kind === 'restore' ? readRestoration(line) : { kind: 'other' };
+}
+
+function readRestoration({ at: said, taken_at }: Members): Said | undefined {
+  const [at, takenAt] = [readInstant(said), readInstant(taken_at)];
+  const isUntold = taken_at === null || taken_at === undefined;
+  return at === undefined || (takenAt === undefined && !isUntold)
+    ? undefined
+    : { kind: 'restore', at, takenAt };
 }
 
 function readCheckpoints(line: Members): Said | undefined {

@@ -75,12 +75,11 @@ export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMIT
 
 /** Tells one witness of the logs that moved since this process told it of them. */
 function openTelling(
-  { store, keys, retentionDays }: CheckpointRooms,
+  { store, keys, retentionDays, ambient }: CheckpointRooms,
   witness: Witness,
-): (now: number) => Promise<void> {
+): () => Promise<void> {
   const told = new Map<Uuid, number>();
-  return async (now) => {
-    const telling = { at: now, retentionDays };
+  return async () => {
     let lines: string[] = [];
     let heads: LogHead[] = [];
     const tell = async (): Promise<void> => {
@@ -90,7 +89,8 @@ function openTelling(
     };
     // Each line is written as soon as it has its logs: between pages of them others have their turn.
     for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
-      lines.push(checkpointLine(moved, telling, keys));
+      // Its time is behind that of its heads, so a backup that is taken later holds what it tells of.
+      lines.push(checkpointLine(moved, { at: ambient.now(), retentionDays }, keys));
       heads.push(...moved);
       if (heads.length >= LIMITS.checkpointsAtOnceMax) await tell();
     }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { openVault, type Vault } from '../app.ts';
-import { type Checkpoint, readLine } from '../audit/checkpoint.ts';
+import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
 import type { Found } from '../audit/walk.ts';
@@ -84,9 +84,9 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
 
 /** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */
 function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
-  const checkpoints: Checkpoint[] = [];
+  let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
-  let restored: string | undefined;
+  let restored: Restoration | undefined;
   const text = path === undefined ? '' : readSettingFile('--checkpoints', path);
   for (const [index, line] of text.split('\n').entries()) {
     if (line === '') continue;
@@ -97,11 +97,15 @@ function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
     }
     if (read.kind === 'checkpoint') checkpoints.push(...read.logs);
     if (read.kind !== 'restore') continue;
-    // What was told of the database before is not what stands in its place.
-    checkpoints.length = 0;
-    restored = new Date(read.at).toISOString();
+    checkpoints = checkpoints.filter((each) => isOfBackup(each, read));
+    restored = read;
   }
   return { checkpoints, unsigned, restored };
+}
+
+/** Whether a checkpoint tells of what the backup holds: what was told since is of the database that it replaced. */
+function isOfBackup({ at }: Checkpoint, { takenAt }: Restoration): boolean {
+  return takenAt !== undefined && at < takenAt - LIMITS.clockLeewayMs;
 }
 
 interface Report {
@@ -109,7 +113,7 @@ interface Report {
   readonly unsigned: readonly number[];
   readonly told: number;
   /** When a backup was put in the place of the database, the last time. */
-  readonly restored: string | undefined;
+  readonly restored: Restoration | undefined;
   readonly verified: Verified;
   readonly findings: readonly Found[];
 }
@@ -130,12 +134,18 @@ function tell(report: Report): void {
       `${untagged} entries are not chained: an older release wrote them, or a stranger. The next start chains them`,
     );
   }
-  if (restored)
-    console.log(`a backup was put in its place at ${restored}: checkpoints from before are not compared`);
+  if (restored) console.log(restorationOf(restored));
   if (told === 0) console.log(UNSEEN);
   console.log(
     isClean(report) ? 'clean' : `not clean: ${findings.length + unsigned.length + untagged} findings`,
   );
+}
+
+function restorationOf({ at, takenAt }: Restoration): string {
+  const isUntold = takenAt === undefined;
+  const which = isUntold ? 'a backup of an unknown time' : `a backup of ${new Date(takenAt).toISOString()}`;
+  const uncompared = isUntold ? 'from before' : 'between';
+  return `${which} was put in its place at ${new Date(at).toISOString()}: checkpoints ${uncompared} are not compared`;
 }
 
 function isClean({ findings, unsigned, verified }: Report): boolean {
@@ -155,7 +165,8 @@ function jsonOf(report: Report) {
     checkpoints: told,
     checkpoint_file: path ?? null,
     unsigned_lines: unsigned,
-    restored_at: restored ?? null,
+    restored_at: restored ? new Date(restored.at).toISOString() : null,
+    restored_taken_at: restored?.takenAt === undefined ? null : new Date(restored.takenAt).toISOString(),
     not_seen: told === 0 ? UNSEEN : null,
     findings: findings.map(({ log, seq, says }) => ({ log, seq: seq ?? null, says })),
   };

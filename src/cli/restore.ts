@@ -96,7 +96,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
 }
 
 /**
- * Logs that a backup was put here, and says so where checkpoints are told: those from before are of another database. One of
+ * Logs that a backup was put here, and says so where checkpoints are told: those since it was taken are of another database. One of
  * an older schema has no log yet.
  */
 async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
@@ -110,7 +110,8 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
     await engine.log.note([
       actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemAmbient),
     ]);
-    const line = restoreLine(systemAmbient.now(), logKeys);
+    const since = takenAt === undefined ? undefined : Date.parse(takenAt);
+    const line = restoreLine({ at: systemAmbient.now(), takenAt: since }, logKeys);
     await tellAll(witnessesOf(settings, logKeys, systemAmbient), [line]).catch(
       ({ code }: NodeJS.ErrnoException) =>
         console.error(
