@@ -97,6 +97,7 @@ const WITHOUT = [
   'test/deploy.test.ts',
   'test/filter.test.ts',
   'test/issuer_key_sets.test.ts',
+  'test/log_witness.test.ts',
   'test/master_key.test.ts',
   'test/outbound*.test.ts',
   'test/passwords.test.ts',

@@ -34,6 +34,8 @@ export function witnessesOf(
   return [
     async (lines) => {
       for (const line of lines) log.write({ event: 'checkpoint', line });
+      // Until then they are in this process alone, and end with it.
+      await log.written(LIMITS.checkpointPostMsMax);
     },
   ];
 }

@@ -124,6 +124,8 @@ test('everybody may get what is not admin', () => {
   expect(read({ ...entry, rights: [{ ...right, value: '*' }] })[0]?.rights[0]?.value).toBe('*');
 });
 
+const QUIET = { write: () => undefined, written: async () => undefined };
+
 describe('refused:', () => {
   test.each(WRONG)('%s', (_what, wrong, complaint) => {
     const said = complaints(() => read(wrong));
@@ -203,9 +205,7 @@ describe('the setting', () => {
 
   test('a file that is not there is named', async () => {
     const settings = readSettings({ database: 'sqlite::memory:', issuersFile: '/nowhere/issuers.json' }, {});
-    await expect(serve(settings, {} as never, { write: () => undefined }, systemAmbient)).rejects.toThrow(
-      /--issuers-file/,
-    );
+    await expect(serve(settings, {} as never, QUIET, systemAmbient)).rejects.toThrow(/--issuers-file/);
   });
 
   test('an entry that is the service itself is refused', async () => {
@@ -214,9 +214,9 @@ describe('the setting', () => {
       baseUrl: 'https://login.example/',
       issuersFile: issuersFile({ ...entry, issuer: 'https://login.example' }),
     };
-    await expect(
-      serve(readSettings(flags, {}), {} as never, { write: () => undefined }, systemAmbient),
-    ).rejects.toThrow(/acme is this service itself/);
+    await expect(serve(readSettings(flags, {}), {} as never, QUIET, systemAmbient)).rejects.toThrow(
+      /acme is this service itself/,
+    );
   });
 
   test('does not go with --offline, which asks nobody', () => {

@@ -80,7 +80,7 @@ export async function startService(
   const settings = readSettings({ ...database.flags, port: '0', ...flags }, {});
   const ambient = movableAmbient();
   const log: LogRecord[] = [];
-  const keep: Log = { write: (record) => log.push(record) };
+  const keep: Log = { write: (record) => log.push(record), written: async () => undefined };
   const vault = await openVault(settings, ambient);
   const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, ambient);
   const { url } = server;

@@ -165,7 +165,7 @@ export const LIMITS = Object.freeze({
   checkpointLogsMax: 64,
   /** Logs that are told of at once: 64 lines of about 11 KB each. */
   checkpointsAtOnceMax: 4_096,
-  /** How long a receiver of checkpoints may take; less than `answerMsMax`, because an erasure waits for it. */
+  /** How long a receiver of checkpoints may take, or who reads the log that has them; less than `answerMsMax`, because an erasure waits for it. */
   checkpointPostMsMax: 4_000,
   /** A process that works beside the service and has nothing to do is ended. */
   childIdleMsMax: 60_000,

@@ -32,7 +32,11 @@ const OTHER_METHOD = 'other';
 const SAMPLED_ONE_IN = 100;
 const SHEDS_TOLD_EACH_MS = 1_000;
 
-export function openNotes(requestLogging: RequestLogging, log: Log, meter: Meter | undefined): Notes {
+export function openNotes(
+  requestLogging: RequestLogging,
+  log: Pick<Log, 'write'>,
+  meter: Meter | undefined,
+): Notes {
   const sheds = openSheds(log);
 
   function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Operation): void {
@@ -97,7 +101,7 @@ function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
 }
 
 /** What is refused for overload is counted: a line for each would cost more than the refusal. */
-function openSheds(log: Log) {
+function openSheds(log: Pick<Log, 'write'>) {
   const counts = new Map<string, number>();
   const flush = () => {
     for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });

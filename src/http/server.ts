@@ -64,7 +64,7 @@ interface Watch {
  */
 export async function startServer(
   settings: ServerSettings,
-  log: Log,
+  log: Pick<Log, 'write'>,
   makeRoutes: (url: string) => Promise<readonly Route[]>,
   { limits = UNLIMITED, meter, listener }: Watch = {},
 ): Promise<Server> {

@@ -58,6 +58,11 @@ export type LogRecord =
 
 export interface Log {
   write(record: LogRecord): void;
+  /**
+   * Resolves once the system has all that was written so far. Rejects with the code `LOG_HELD_UP` where whoever reads the
+   * log did not take it within so many milliseconds.
+   */
+  written(msMax: number): Promise<void>;
 }
 
 const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
@@ -73,11 +78,42 @@ const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
 
 /** One JSON line per event on standard error, written off the request's path. */
 export function openLog(): Log {
+  const out = pino.destination({ dest: 2, sync: false });
+  const watched = new Set<() => void>();
+  let [given, gone] = [0, 0];
+  const counting = {
+    write(line: string) {
+      given += Buffer.byteLength(line);
+      out.write(line);
+    },
+  };
+  out.on('write', (bytes) => {
+    gone += bytes;
+    for (const look of watched) look();
+  });
   const lines = pino(
     { base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
-    pino.destination({ dest: 2, sync: false }),
+    counting,
   );
-  return { write: (record) => lines[LEVELS[record.event] ?? 'info'](record) };
+  return {
+    write: (record) => lines[LEVELS[record.event] ?? 'info'](record),
+    written(msMax) {
+      const upTo = given;
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const look = () => gone >= upTo && resolve();
+      const late = setTimeout(() => reject(heldUp()), msMax);
+      watched.add(look);
+      look();
+      return promise.finally(() => {
+        clearTimeout(late);
+        watched.delete(look);
+      });
+    },
+  };
+}
+
+function heldUp(): Error {
+  return Object.assign(new Error('nobody takes what is logged'), { code: 'LOG_HELD_UP' });
 }
 
 /** What may be told of an unforeseen error: its kind and where it was thrown, never its message. */
