@@ -88,8 +88,15 @@ export function tellCheckpoints(
     witnesses: witnessesOf(settings, logKeys, ambient, log),
     retentionDays: settings.retentionDays,
     ambient,
-    name: `${hostname()} ${checkpointFileOf(settings) ?? ''}`,
+    name: namesOf(settings),
     onTrouble: ({ code = 'unknown' }, since) =>
       log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
   });
+}
+
+/** What processes that tell the same witnesses have in common. It stands in the database, and the URL may hold a secret. */
+function namesOf(settings: Settings): string {
+  const { checkpointUrl: url } = settings;
+  const receiver = url === undefined ? [] : [new Bun.CryptoHasher('sha256').update(url).digest('hex')];
+  return [hostname(), checkpointFileOf(settings) ?? '', ...receiver].join(' ');
 }

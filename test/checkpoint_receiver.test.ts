@@ -189,6 +189,17 @@ describe('a receiver', () => {
   });
 });
 
+test('each receiver is told, where services over one database have a receiver each', async () => {
+  const database = await freshDatabase();
+  const keepers = [openKeeper(), openKeeper()];
+  const services = [];
+  for (const { url } of keepers) services.push(await startService({ ...database.flags, ...telling(url) }));
+  for (const keeper of keepers) while (keeper.lines().length === 0) await Bun.sleep(10);
+  const leases = await database.ask('select name from lease');
+  expect(JSON.stringify(leases)).not.toContain('for=us');
+  for (const service of services) await service.stop();
+});
+
 describe('erase user', () => {
   test('that is killed while the receiver is silent is told by the next start of the service', async () => {
     const keeper = openKeeper();
