@@ -78,7 +78,12 @@ describe('who was erased after the backup', () => {
     const { realm, user } = first;
     const at = program.ambient.now();
     const erase = (when: number) =>
-      applyErasures(path, [{ realm, user, at: when }], openKeptOf(path), program.ambient);
+      applyErasures(
+        { path, knowsUntil: when },
+        [{ realm, user, at: when }],
+        openKeptOf(path),
+        program.ambient,
+      );
     expect(await erase(at)).toEqual({ applied: 1, users: 1 });
     await plantAgain(path, first);
     expect(await erase(at)).toEqual({ applied: 0, users: 0 });
@@ -109,6 +114,31 @@ describe('who was erased after the backup', () => {
     expect([verified.code, verified.stdout + verified.stderr]).toEqual([EXIT.done, expect.anything()]);
   });
 
+  test('is erased once, where ledger and database both tell of it', async () => {
+    const { path, planted, backup } = await backedUp(2);
+    const [first] = planted as [Planted];
+    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
+    expect(contentOf(path).act?.filter((row) => row.includes('user.erased'))).toHaveLength(1);
+  });
+
+  test('does not come back because the backup says that it was erased later than the backup is', async () => {
+    const { path, planted } = await storedDatabase(2);
+    const [first, second] = planted as [Planted, Planted];
+    const year = program.ambient.now() + 366 * 86_400_000;
+    rowsOf(path, [
+      `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
+    ]);
+    const backup = join(freshFolder(), 'taken.db');
+    await backUp(path, { file: backup }, program, archiver);
+    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
+    const there = recordsIn(path);
+    expect([there.has(first.user), there.has(second.user)]).toEqual([false, true]);
+  });
+
   test('goes with all there is below, however much, and with what is remembered of it', async () => {
     const { path, planted } = await storedDatabase(1);
     const [only] = planted as [Planted];
@@ -130,7 +160,7 @@ describe('who was erased after the backup', () => {
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
     await applyErasures(
-      path,
+      { path, knowsUntil: program.ambient.now() },
       [{ realm, user, at: program.ambient.now() }],
       openKeptOf(path),
       program.ambient,

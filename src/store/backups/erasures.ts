@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite';
 import { actOf, COMMAND_LINE } from '../../domain/act.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import type { Ambient } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import type { Engine } from '../engine.ts';
 import { rowsOnce } from '../sqlite/connection.ts';
@@ -16,19 +17,26 @@ export function readErasures(db: Database): readonly Erasure[] {
 /** Opens a database that is about to be served, its schema brought up and its log kept. */
 export type OpenKept = (path: string) => Promise<Pick<Engine, 'records' | 'close'>>;
 
+/** A database, and the time up to which it can know of anything, in milliseconds since the epoch. */
+export interface Ending {
+  readonly path: string;
+  readonly knowsUntil: number;
+}
+
 /**
  * Erases in a database whom it does not know to be erased: the user with everything below it and every answer that tells
  * of it, and what its log could tell of the person. An erasure that it knows of was applied there, and whoever came under
- * that identifier afterwards is another one. Nobody else may have the database open. Answers how many erasures were new to
- * it, and how many users were there.
+ * that identifier afterwards is another one. What it says of a time that had not come is not believed: no key speaks for
+ * it, and it would keep somebody in. Nobody else may have the database open. Answers how many erasures were new to it, and
+ * how many users were there.
  */
 export async function applyErasures(
-  path: string,
+  { path, knowsUntil }: Ending,
   erasures: readonly Erasure[],
   open: OpenKept,
   ambient: Ambient,
 ): Promise<{ readonly applied: number; readonly users: number }> {
-  const missing = missingIn(path, erasures);
+  const missing = missingIn({ path, knowsUntil }, erasures);
   if (missing.length === 0) return { applied: 0, users: 0 };
   const { records, close } = await open(path);
   let users = 0;
@@ -57,10 +65,11 @@ async function eraseAgain(
   return isThere;
 }
 
-function missingIn(path: string, erasures: readonly Erasure[]): readonly Erasure[] {
+function missingIn({ path, knowsUntil }: Ending, erasures: readonly Erasure[]): readonly Erasure[] {
   const db = new Database(path, { readonly: true });
   try {
-    const known = new Map(readErasures(db).map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
+    const believed = readErasures(db).filter(({ at }) => at <= knowsUntil + LIMITS.clockLeewayMs);
+    const known = new Map(believed.map(({ realm, user: id, at }) => [`${realm} ${id}`, at]));
     return erasures.filter(({ realm, user: id, at }) => (known.get(`${realm} ${id}`) ?? -1) < at);
   } finally {
     db.close(false);

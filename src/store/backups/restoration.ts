@@ -72,7 +72,8 @@ export async function restore(
     const told = await order.erasuresBy(keys);
     const hold = takeHold(path);
     try {
-      const erasing = { draft, folder, erasures: known(told, hold), open: order.openKept };
+      const knowsUntil = manifest ? Date.parse(manifest.taken_at) : program.ambient.now();
+      const erasing = { draft, knowsUntil, folder, erasures: known(told, hold), open: order.openKept };
       const complete = await eraseAgain(erasing, program, archiver);
       syncPath(complete.path);
       const aside = hold && replace(path, complete.path, program.ambient.now());
@@ -173,13 +174,15 @@ async function naming<T>(backup: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** All erasures that anybody knows of. */
+/** All erasures that anybody knows of: of each user the last one. */
 function known(told: readonly Erasure[], hold: Hold | undefined): readonly Erasure[] {
-  return [...told, ...(hold?.erasures ?? [])].toSorted((one, other) => one.at - other.at);
+  const all = [...told, ...(hold?.erasures ?? [])].toSorted((one, other) => one.at - other.at);
+  return [...new Map(all.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
 }
 
 interface Erasing {
   readonly draft: string;
+  readonly knowsUntil: number;
   readonly folder: string;
   readonly erasures: readonly Erasure[];
   readonly open: OpenKept;
@@ -194,11 +197,11 @@ interface Complete {
 
 /** Where anybody was removed, what is served is written anew: pages keep nothing of them. */
 async function eraseAgain(
-  { draft, folder, erasures, open }: Erasing,
+  { draft, knowsUntil, folder, erasures, open }: Erasing,
   program: Program,
   archiver: Archiver,
 ): Promise<Complete> {
-  const erased = await applyErasures(draft, erasures, open, program.ambient);
+  const erased = await applyErasures({ path: draft, knowsUntil }, erasures, open, program.ambient);
   if (erased.applied === 0) return { path: draft, erased };
   const path = join(folder, 'complete.db');
   const db = new Database(draft, { readwrite: true });
