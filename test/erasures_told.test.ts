@@ -6,6 +6,7 @@ import { readLine } from '../src/audit/checkpoint.ts';
 import { openLedger, openPatience } from '../src/audit/ledger.ts';
 import type { Erasure } from '../src/audit/port.ts';
 import { EXIT } from '../src/cli/cli.ts';
+import { readLedger } from '../src/cli/ledger.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { openOffice } from './admin/office.ts';
 import { archiver, program, recordsIn, runOn, storedDatabase } from './archive.ts';
@@ -69,6 +70,35 @@ describe('who was erased by a process that was killed before it told so', () => 
     await eraseAndDie(database.flags, planted);
     await serveOnce(database, path);
     expect(erasuresIn(path)).toHaveLength(2);
+  });
+
+  test('is told whatever rows somebody put beside it, and what is told can be read by a restore', async () => {
+    const database = await freshDatabase();
+    const planted = await withVault(database, plant);
+    await eraseAndDie(database.flags, planted);
+    const others = Array.from({ length: 4 }, () => systemAmbient.mintId());
+    // Instants that no calendar has, or that ISO 8601 does not write with four digits.
+    for (const [index, at] of [9e15, -9e15, -9e14, 3e14].entries()) {
+      const values = `'${planted.realm}', '${others[index]}', ${at}`;
+      await database.spoil(`insert into erasure (realm_id, user_id, at) values (${values})`);
+    }
+    // PostgreSQL has no room for what is no identifier.
+    const isEmbedded = database.address.engine === 'sqlite';
+    if (isEmbedded) {
+      await database.spoil(`insert into erasure (realm_id, user_id, at) values ('nobody', 'at all', 1)`);
+      await database.spoil(
+        `insert into realm_clock (realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac)
+           values ('nobody', 1, 1, x'00', 1, 0, x'00', 0, x'00')`,
+      );
+    }
+    const path = join(freshFolder(), 'points');
+    await serveOnce(database, path);
+    const keys = await withVault(database, async ({ logKeys }) => logKeys);
+    const how = { name: path, keys, takesUnsigned: false };
+    const { erasures } = await readLedger(Bun.file(path).stream(), how);
+    const users = erasures.map(({ user }) => user);
+    expect(users.toSorted()).toEqual([...others, planted.user].toSorted());
+    expect(await untoldIn(database)).toEqual(isEmbedded ? [{ user_id: 'at all' }] : []);
   });
 
   test('does not come back with an older backup, whether the database is lost afterwards or replaced', async () => {
@@ -185,4 +215,24 @@ test('a witness that failed is asked no more before the next round', async () =>
   begin();
   await expect(witness(['one'])).rejects.toThrow('failed 2');
   expect(asked).toBe(2);
+});
+
+test('a ledger gives others their turn between pages, while its only witness is away', async () => {
+  const erasures = Array.from({ length: 1_000 }, (_, at): Erasure => {
+    return { realm: systemAmbient.mintId(), user: systemAmbient.mintId(), at };
+  });
+  const untold = (after: Pick<Erasure, 'realm' | 'user'> | undefined, limit: number) => {
+    const from = erasures.findIndex(({ user }) => user === after?.user) + 1;
+    return erasures.slice(from, from + limit);
+  };
+  const away = async () => Promise.reject(new Error('away'));
+  const rooms = { store: { untold, noteTold: away }, keys: { sign: () => '' }, witnesses: [away] };
+  let turns = 0;
+  let turn = setImmediate(function take() {
+    turns += 1;
+    turn = setImmediate(take);
+  });
+  await expect(openLedger(rooms)(1)).rejects.toThrow('away');
+  clearImmediate(turn);
+  expect(turns).toBeGreaterThan(8);
 });

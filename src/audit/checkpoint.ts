@@ -57,14 +57,22 @@ export function checkpointLine(
 }
 
 function placeOf({ log, chain }: LogHead): readonly Omit<Checkpoint, keyof Telling>[] {
-  if (!chain) return [];
+  // Of what is no log of this program nothing is told that nobody could read again.
+  if (!chain || !parseUuid(log)) return [];
   const { seq, tag, entries } = chain.end;
   return [{ log, position: seq, tag: Buffer.from(tag).toString('hex'), entries }];
 }
 
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** An instant that can be read again, whatever stands in a row: somebody may have written it by hand. */
+function instantOf(at: number): string {
+  return new Date(Math.min(Math.max(at, 0), LAST_INSTANT)).toISOString();
+}
+
 /** A line that says who was erased: identifiers and a time, and nothing else. */
 export function erasureLine({ realm, user, at }: Erasure, keys: Pick<LogKeys, 'sign'>): string {
-  return signed({ kind: 'erasure', realm_id: realm, user_id: user, at: new Date(at).toISOString() }, keys);
+  return signed({ kind: 'erasure', realm_id: realm, user_id: user, at: instantOf(at) }, keys);
 }
 
 /** A line that says that a backup was put in the place of the database. */

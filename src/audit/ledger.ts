@@ -1,3 +1,4 @@
+import { parseUuid } from '../domain/id.ts';
 import { erasureLine } from './checkpoint.ts';
 import type { LogKeys } from './keys.ts';
 import type { Erasure, LogStore } from './port.ts';
@@ -53,7 +54,8 @@ const PAGE = 100;
 export function openLedger({ store, keys, witnesses }: LedgerRooms): (now: number) => Promise<void> {
   const tellEach = witnesses.map(openRemembering);
 
-  async function tellPage(erasures: readonly Erasure[], now: number): Promise<unknown> {
+  async function tellPage(page: readonly Erasure[], now: number): Promise<unknown> {
+    const erasures = page.filter(isOfAUser);
     const lines = new Map(erasures.map((erasure) => [nameOf(erasure), erasureLine(erasure, keys)]));
     const told = await Promise.allSettled(tellEach.map(({ tell }) => tell(lines)));
     const failed = told.find((outcome) => outcome.status === 'rejected');
@@ -71,6 +73,8 @@ export function openLedger({ store, keys, witnesses }: LedgerRooms): (now: numbe
       if (erasures.length === 0) break;
       trouble = (await tellPage(erasures, now)) ?? trouble;
       after = erasures.at(-1);
+      // Signing takes the event loop, and where a witness is away nothing else gives it back.
+      await new Promise((resolve) => setImmediate(resolve));
     }
     if (trouble !== undefined) throw trouble;
   };
@@ -90,6 +94,11 @@ function openRemembering(witness: Witness) {
       for (const name of names) told.delete(name);
     },
   };
+}
+
+/** No other row is of this program; a line about one could not be read again, and a restore passes over none. */
+function isOfAUser({ realm, user }: Erasure): boolean {
+  return parseUuid(realm) !== undefined && parseUuid(user) !== undefined;
 }
 
 function nameOf({ realm, user, at }: Erasure): string {
