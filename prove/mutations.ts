@@ -40,7 +40,7 @@ const OF_PATHS = [
   'turned_away',
 ];
 const OF_CLIENTS = ['access_clients', 'grant', 'rights', 'admin/clients'];
-const OF_KEYS = ['sealed_secrets', 'keyring', 'rewrap'];
+const OF_KEYS = ['sealed_secrets', 'access_inspection', 'rewrap'];
 const OF_FEED = ['changes', 'matrix', 'change_streams'];
 
 /** The files, and the suites that hold their checks. */
@@ -172,11 +172,14 @@ function copyTo(folder: string): void {
 /** Runs a suite over what stands here. Throws where it does not pass: then it would find everything. */
 async function tried(folder: string, suite: string): Promise<Trial> {
   const into = join(folder, '.reached', suite);
-  const start = performance.now();
   const counting = ['--coverage', '--coverage-reporter=lcov', `--coverage-dir=${into}`];
-  if ((await endOf(folder, suite, TRIAL_MS_MAX, counting)) !== 'passed')
-    throw new Error(`${suite} does not pass by itself`);
-  return { ms: performance.now() - start, reached: readReachedLines(join(into, 'lcov.info')) };
+  for (let tries = 1; ; tries += 1) {
+    const start = performance.now();
+    const ended = await endOf(folder, suite, TRIAL_MS_MAX, counting);
+    const ms = performance.now() - start;
+    if (ended === 'passed') return { ms, reached: readReachedLines(join(into, 'lcov.info')) };
+    if (ended === 'failed' || tries === TRIES_MAX) throw new Error(`${suite} does not pass by itself`);
+  }
 }
 
 /** The suite that finds this mutant, the quickest asked first. */
