@@ -54,8 +54,11 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
   const { clientId, secret } = await service.client('profile-infos:read');
   const answer = await ask(service, clientId, secret, { 'X-Request-Id': 'till-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
-  const [row, ...more] = await grantsOf(service);
-  expect(more).toEqual([]);
+  const planted = await plant(service.vault);
+  const limited = await service.client('profile-infos:read', new Set([planted.realm]));
+  await ask(service, limited.clientId, limited.secret);
+  const [row, other, ...more] = await grantsOf(service);
+  expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [planted.realm]]);
   const [, claims = ''] = token.split('.');
   const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
   expect([row, JSON.parse(row?.detail ?? '')]).toEqual([
