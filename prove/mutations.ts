@@ -62,7 +62,10 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/signing.ts': [...OF_TOKENS, 'signing', 'clock_skew', 'admin/signing_keys'],
   'src/access/sole_members.ts': OF_EXTERNAL,
   'src/access/table.ts': ['access_cache', ...OF_TOKENS, 'clock_skew'],
-  'src/access/token.ts': ['access_cache', ...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
+  'src/access/token.ts': [
+    ...['access_cache', ...OF_TOKENS, 'external_tokens', 'revocation', 'clock_skew'],
+    'bad_tokens',
+  ],
   'src/access/token_desk.ts': ['revocation'],
   'src/access/uses.ts': ['refusals_logged', 'grant', 'external_tokens'],
   'src/access/verified.ts': [...OF_TOKENS, 'external_tokens'],

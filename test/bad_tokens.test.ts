@@ -51,7 +51,8 @@ test('a token that was seen to be good goes on; one that was not waits', async (
   expect((await service.get(path, known, ELSEWHERE)).status).toBe(200);
   const unknown = await service.token('oidc-profile-infos:read');
   await spend(await forged());
-  expect((await service.get(path, known, OFFICE)).status).toBe(200);
+  for (let times = 0; times < 3; times += 1)
+    expect((await service.get(path, known, OFFICE)).status).toBe(200);
   expect((await service.get(path, unknown, OFFICE)).status).toBe(429);
   expect((await service.get(path, unknown, ELSEWHERE)).status).toBe(200);
   expect((await service.get(path, unknown, OFFICE)).status).toBe(200);
