@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault, type Vault } from '../src/app.ts';
@@ -10,6 +10,7 @@ import { EXIT } from '../src/cli/cli.ts';
 import { readSettings } from '../src/config.ts';
 import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from './archive.ts';
 import { freshFolder } from './kit.ts';
+import { AUTHREALM } from './processes.ts';
 
 /** What checkpoints are worth once somebody says that a backup was put in the place of the database. */
 
@@ -89,3 +90,35 @@ test('restore says when its backup was taken', async () => {
   const line = readLine(told, await logKeysOf(database));
   expect(line).toMatchObject({ kind: 'restore', isSigned: true, takenAt: Date.parse(taken_at) });
 });
+
+describe('a file of checkpoints', () => {
+  test('that is not there, or is none, is refused by its name', async () => {
+    for (const missing of [join(freshFolder(), 'missing'), freshFolder()]) {
+      const { code, stdout, stderr } = await runOn(path, 'audit', 'verify', '--checkpoints', missing);
+      expect([code, stdout, stderr]).toEqual([EXIT.failed, '', expect.stringMatching(/--checkpoints: \w+/)]);
+    }
+  });
+
+  test('is read in pieces: one of any length is looked through in the same memory', async () => {
+    const [small, large] = [join(freshFolder(), 'small'), join(freshFolder(), 'large')];
+    const stranger = `${JSON.stringify({ kind: 'something to come', note: 'y'.repeat(60_000) })}\n`;
+    writeFileSync(small, `\n${said(TAKEN_AT)}\n`);
+    writeFileSync(large, '');
+    for (let mega = 0; mega < 200; mega += 1) appendFileSync(large, stranger.repeat(17));
+    appendFileSync(large, `${'x'.repeat(70_000)}\n${said(TAKEN_AT)}`);
+    const [few, many] = [await measured(small), await measured(large)];
+    expect(few.report).toMatchObject({ clean: true, checkpoints: heads.length });
+    expect(many.report).toMatchObject({ clean: false, checkpoints: heads.length, findings: [] });
+    expect(many.report.unsigned_lines).toHaveLength(200 * 17 + 1);
+    expect(many.bytes - few.bytes).toBeLessThan(200_000_000);
+  });
+});
+
+/** Verifies in a process of its own, and says how much memory that took at most. */
+async function measured(file: string) {
+  const words = ['audit', 'verify', '--checkpoints', file, '--json', '--database', `sqlite:${path}`];
+  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const report = JSON.parse(await new Response(child.stdout).text());
+  await child.exited;
+  return { report, bytes: child.resourceUsage()?.maxRSS ?? Number.NaN };
+}

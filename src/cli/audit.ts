@@ -5,8 +5,9 @@ import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
 import type { Found } from '../audit/walk.ts';
-import { readSettingFile } from '../config.ts';
+import { type Line as FileLine, linesOf } from '../directory/lines.ts';
 import { actOf } from '../domain/act.ts';
+import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { addDatabaseSettings, addSettings, type Desk, EXIT } from './cli.ts';
@@ -32,7 +33,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
       const vault = await openVault(settings, systemAmbient);
       try {
         const path = options.checkpoints ?? keptCheckpoints(settings);
-        const { checkpoints, unsigned, restored } = readCheckpoints(path, vault);
+        const { checkpoints, unsigned, restored } = await readCheckpoints(path, vault);
         const findings: Found[] = [];
         const verified = await verifyLogs({
           store: vault.engine.log,
@@ -83,24 +84,35 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
 }
 
 /** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */
-function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
+async function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
   let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
-  const text = path === undefined ? '' : readSettingFile('--checkpoints', path);
-  for (const [index, line] of text.split('\n').entries()) {
-    if (line === '') continue;
-    const read = readLine(line, logKeys);
-    if (read.kind === 'malformed' || !read.isSigned) {
-      unsigned.push(index + 1);
-      continue;
+  const decoder = new TextDecoder();
+  const take = ({ number, bytes }: FileLine): void => {
+    const read = bytes && readLine(decoder.decode(bytes), logKeys);
+    if (!read || read.kind === 'malformed' || !read.isSigned) {
+      unsigned.push(number);
+      return;
     }
     if (read.kind === 'checkpoint') checkpoints.push(...read.logs);
-    if (read.kind !== 'restore') continue;
+    if (read.kind !== 'restore') return;
     checkpoints = checkpoints.filter((each) => isOfBackup(each, read));
     restored = read;
+  };
+  if (path !== undefined) {
+    for await (const lines of linesOf(chunksOf(path))) for (const line of lines) take(line);
   }
   return { checkpoints, unsigned, restored };
+}
+
+/** A file that only grows may be larger than a text can be. Throws Refusal where it cannot be read. */
+async function* chunksOf(path: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* Bun.file(path).stream();
+  } catch (error) {
+    throw new Refusal(`--checkpoints: ${(error as Error).message}`);
+  }
 }
 
 /** Whether a checkpoint tells of what the backup holds: what was told since is of the database that it replaced. */
