@@ -72,6 +72,22 @@ describe('who was erased by a process that was killed before it told so', () => 
     expect(erasuresIn(path)).toHaveLength(2);
   });
 
+  test('is told by the next start, though the service that told of such was killed as well', async () => {
+    const database = await freshDatabase();
+    const planted = await withVault(database, plant);
+    const path = join(freshFolder(), 'points');
+    const words = ['serve', '--port', '0', '--checkpoint-file', path, ...database.words];
+    const service = start([AUTHREALM, ...words]);
+    while (!existsSync(path) || !readFileSync(path, 'utf8').endsWith('\n')) await Bun.sleep(20);
+    service.process.kill('SIGKILL');
+    await service.process.exited;
+    await eraseAndDie(database.flags, planted);
+    await serveOnce(database, path);
+    expect(await database.ask(`select 1 from lease where name like 'checkpoints%'`)).toHaveLength(1);
+    expect(erasuresIn(path)).toMatchObject([{ user_id: planted.user }]);
+    expect(await untoldIn(database)).toEqual([]);
+  });
+
   test('is told whatever rows somebody put beside it, and what is told can be read by a restore', async () => {
     const database = await freshDatabase();
     const planted = await withVault(database, plant);

@@ -27,17 +27,17 @@ export interface Checkpoints {
 
 /**
  * Tells witnesses every minute who was erased and not told of, and how far the logs are that moved, all of them at first and
- * when it ends: one of the processes that share the witnesses does. It keeps no process alive.
+ * when it ends: one of the processes that share the witnesses does, but for the erasures that each tells of at its start. It
+ * keeps no process alive.
  */
 export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMITS.checkpointMs): Checkpoints {
   const { leases, ambient } = rooms;
   const name = `checkpoints ${rooms.name}`;
   const patient = rooms.witnesses.map(openPatience);
-  const works = [
-    openLedger({ ...rooms, witnesses: patient.map(({ witness }) => witness) }),
-    ...patient.map(({ witness }) => openTelling(rooms, witness)),
-  ];
+  const ledger = openLedger({ ...rooms, witnesses: patient.map(({ witness }) => witness) });
+  const works = [ledger, ...patient.map(({ witness }) => openTelling(rooms, witness))];
   let since = ambient.now();
+  let isBeginning = true;
 
   /** What one witness cannot keep is told to the others. Answers what went wrong, each thing once. */
   async function tellEach(): Promise<ReadonlySet<unknown>> {
@@ -45,6 +45,9 @@ export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMIT
     const note = (error: unknown) => troubles.add(error);
     for (const { begin } of patient) begin();
     await leases.keep([name]).catch(note);
+    // Who died over an erasure may have died with the lease: that is told at once, and twice is nothing.
+    if (isBeginning && !leases.holds(name)) await ledger(ambient.now()).catch(note);
+    isBeginning = false;
     for (const work of works) if (leases.holds(name)) await work(ambient.now()).catch(note);
     return troubles;
   }
