@@ -31,38 +31,38 @@ export function openLedger(
   webhookId: string,
   lease: Lease,
 ): Ledger {
-  const progress = new Map<Uuid, Progress>();
-  let deliveries: Delivery[] = [];
-  let deadLetters: DeadLetter[] = [];
+  const gathering = openGathering(webhookId);
+  /** Settled with what is gathered, and with what was taken last. */
+  let gathered = openBatch();
+  let taken = Promise.resolve();
   let settling: Promise<void> | undefined;
   let untrimmed = 0;
   let isOver = false;
 
-  function take(): Settlement {
-    const taken = { webhookId, progress: [...progress.values()], deliveries, deadLetters };
-    progress.clear();
-    deliveries = [];
-    deadLetters = [];
-    return taken;
-  }
-
-  function putBack(taken: Settlement): void {
-    for (const each of taken.progress) if (!progress.has(each.realm)) progress.set(each.realm, each);
-    deliveries = [...taken.deliveries, ...deliveries];
-    deadLetters = [...taken.deadLetters, ...deadLetters];
-  }
-
-  /** Writes down what was noted; where the database is in trouble it waits for the next time. */
-  async function settleOnce(): Promise<void> {
-    const taken = take();
+  /** Answers whether it is written down; where the database is in trouble it waits for the next time. */
+  async function write(settlement: Settlement): Promise<boolean> {
     try {
-      isOver ||= !(await store.settle(lease, taken));
+      isOver ||= !(await store.settle(lease, settlement));
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      putBack(taken);
-      return;
+      gathering.putBack(settlement);
+      return false;
     }
-    await trimAfter(taken.deliveries.length);
+    await trimAfter(settlement.deliveries.length);
+    return true;
+  }
+
+  async function settleOnce(): Promise<void> {
+    const { promise, resolve, reject } = gathered;
+    gathered = openBatch();
+    taken = promise;
+    try {
+      const isWritten = await write(gathering.take());
+      resolve(isWritten ? undefined : gathered.promise);
+    } catch (error) {
+      reject(error);
+      throw error;
+    }
   }
 
   async function trimAfter(count: number): Promise<void> {
@@ -73,40 +73,77 @@ export function openLedger(
   }
 
   async function settleAll(): Promise<void> {
-    while (!isOver && progress.size + deliveries.length + deadLetters.length > 0) {
-      await Bun.sleep(LIMITS.webhookSettleMs);
-      await settleOnce();
+    try {
+      while (!isOver && !gathering.isEmpty()) {
+        await Bun.sleep(LIMITS.webhookSettleMs);
+        await settleOnce();
+      }
+    } finally {
+      // At once: what is noted from here on begins anew.
+      settling = undefined;
     }
+    if (isOver) gathered.resolve();
   }
 
   function begin(): void {
-    settling ??= settleAll().finally(() => {
-      settling = undefined;
-    });
-    // Whoever waits for it hears of its failure.
+    settling ??= settleAll();
+    // Whoever waits for what it writes down hears of its failure.
     settling.catch(() => undefined);
   }
 
+  const noting =
+    <T>(note: (each: T) => void) =>
+    (each: T): void => {
+      note(each);
+      begin();
+    };
+
   return {
-    noteProgress(each) {
-      progress.set(each.realm, each);
-      begin();
-    },
-    noteDelivery(each) {
-      deliveries.push(each);
-      begin();
-    },
-    noteLetter(each) {
-      deadLetters.push(each);
-      begin();
-    },
-    size: () => deliveries.length,
+    noteProgress: noting(gathering.noteProgress),
+    noteDelivery: noting(gathering.noteDelivery),
+    noteLetter: noting(gathering.noteLetter),
+    size: gathering.size,
     async settled() {
-      while (settling) await settling;
+      if (isOver || gathering.isEmpty()) return taken;
+      begin();
+      return gathered.promise;
     },
     isClosed: () => isOver,
     close() {
       isOver = true;
     },
   };
+}
+
+/** What was noted and not taken yet. Of a realm the last place alone counts. */
+function openGathering(webhookId: string) {
+  const progress = new Map<Uuid, Progress>();
+  let deliveries: Delivery[] = [];
+  let deadLetters: DeadLetter[] = [];
+  return {
+    noteProgress: (each: Progress): unknown => progress.set(each.realm, each),
+    noteDelivery: (each: Delivery): unknown => deliveries.push(each),
+    noteLetter: (each: DeadLetter): unknown => deadLetters.push(each),
+    size: () => deliveries.length,
+    isEmpty: () => progress.size + deliveries.length + deadLetters.length === 0,
+    take(): Settlement {
+      const settlement = { webhookId, progress: [...progress.values()], deliveries, deadLetters };
+      progress.clear();
+      deliveries = [];
+      deadLetters = [];
+      return settlement;
+    },
+    putBack(settlement: Settlement): void {
+      for (const each of settlement.progress) if (!progress.has(each.realm)) progress.set(each.realm, each);
+      deliveries = [...settlement.deliveries, ...deliveries];
+      deadLetters = [...settlement.deadLetters, ...deadLetters];
+    },
+  };
+}
+
+function openBatch(): PromiseWithResolvers<void> {
+  const batch = Promise.withResolvers<void>();
+  // Nobody may wait for it.
+  batch.promise.catch(() => undefined);
+  return batch;
 }
