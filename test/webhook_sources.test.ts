@@ -2,15 +2,17 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { SQL } from 'bun';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault, type Vault } from '../src/app.ts';
+import type { Settings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { POSTGRES } from '../src/store/postgres/dialect.ts';
 import type { Line } from '../src/webhooks/line.ts';
 import type { Standing, Webhook } from '../src/webhooks/port.ts';
 import { openSources, type Sources } from '../src/webhooks/sources.ts';
+import { changeWebhook } from '../src/webhooks/targets.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
 import { type MovableAmbient, movableAmbient, plant } from './kit.ts';
-import { moveOn, target } from './receivers.ts';
+import { moveOn, roomsOf, target } from './receivers.ts';
 
 /** Which realms are looked at for a target: those with something new, and no others. Nobody sends anything here. */
 
@@ -18,6 +20,7 @@ setDefaultTimeout(30_000);
 
 let database: TestDatabase;
 let vault: Vault;
+let settings: Settings;
 let ambient: MovableAmbient;
 let webhook: Webhook;
 let sources: Sources;
@@ -27,7 +30,7 @@ let busy: Uuid;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
+  settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
   vault = await openVault(settings, systemAmbient);
   [one, other, busy] = (await Promise.all([plant(vault), plant(vault), plant(vault)])).map(
     ({ realm }) => realm,
@@ -121,6 +124,25 @@ test('what was not received is met when it is due, and not before', async () => 
   expect((await met()).filter(({ realm }) => realm === one)).toMatchObject([
     { seq: 3, head: 6, attempts: 2, failedSeq: 4 },
   ]);
+});
+
+test('what was not received of realms that were taken off the list meanwhile is in the way of no other', async () => {
+  const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(vault)))).map(({ realm }) => realm);
+  const changed = await changeWebhook(
+    roomsOf({ vault, settings }),
+    webhook.webhookId,
+    { realms: new Set([one]) },
+    systemAmbient,
+  );
+  sources = openSources(lineOf(changed as Webhook), new Set());
+  for (const realm of gone) await settle(realm, 1, 1, 1);
+  await settle(one, 3, 2, 2);
+  expect(await met()).toMatchObject([{ realm: one, seq: 3, attempts: 2 }]);
+  const left = await database.ask(
+    'select realm_id from webhook_progress where webhook_id = ?',
+    webhook.webhookId,
+  );
+  expect(left).toEqual([{ realm_id: one }]);
 });
 
 test('what was told of just now is met again, and everything after the target was changed', async () => {

@@ -39,7 +39,8 @@ const KEEP_DELIVERY = `insert into delivery (webhook_id, delivery_id, message_id
 const KEEP_LETTER = `insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at, redelivered_at)
   values (?, ?, ?, ?, ?, ?, ?) on conflict (webhook_id, realm_id, first_seq)
   do update set last_seq = excluded.last_seq, attempts = excluded.attempts, redelivered_at = excluded.redelivered_at`;
-const IS_THERE = 'select 1 from webhook where webhook_id = ?';
+const RECEIVER = 'select all_realms from webhook where webhook_id = ?';
+const LISTED = 'select realm_id from webhook_realm where webhook_id = ?';
 const TOO_MANY =
   'select delivery_id from delivery where webhook_id = ? order by delivery_id desc limit 1 offset ?';
 const OLDEST = 'select delivery_id, at from delivery where webhook_id = ? order by delivery_id limit ?';
@@ -57,13 +58,23 @@ export function openDeliveries(
 ): Omit<WebhookStore, Elsewhere> {
   const isHeld = `${IS_HELD}${claims.together}`;
   const waiting = waitingBy(lists);
-  const isThere = `${IS_THERE}${claims.together}`;
+  const claimed = `${RECEIVER}${claims.together}`;
+
+  /** What it was told of a realm that was taken off its list meanwhile is forgotten with that. */
+  function* listed(webhookId: string, progress: readonly Progress[]): Work<readonly Progress[]> {
+    const rows = yield* all<{ readonly realm_id: Uuid }>(LISTED, webhookId);
+    const realms = new Set(rows.map(({ realm_id }) => realm_id));
+    return progress.filter(({ realm }) => realms.has(realm));
+  }
 
   function* settle(lease: { name: string; holder: string }, settled: Settlement): Work<Outcome<boolean>> {
-    const isOurs =
-      (yield* first(isHeld, lease.name, lease.holder)) && (yield* first(isThere, settled.webhookId));
-    if (!isOurs) return { value: false, keep: false };
-    yield* runAll(statementsOf(settled));
+    if (!(yield* first(isHeld, lease.name, lease.holder))) return { value: false, keep: false };
+    const { webhookId } = settled;
+    const receiver = yield* first<{ readonly all_realms: number }>(claimed, webhookId);
+    if (!receiver) return { value: false, keep: false };
+    const progress =
+      receiver.all_realms === 1 ? settled.progress : yield* listed(webhookId, settled.progress);
+    yield* runAll(statementsOf({ ...settled, progress }));
     return { value: true, keep: true };
   }
 
@@ -201,5 +212,5 @@ function progressColumns(webhookId: string, progress: Progress): readonly SqlVal
 export const deliveryTexts = ({ lists }: Dialect): readonly string[] => [
   ...[NEWEST, NEWEST_BEFORE, LETTERS, LETTERS_BEHIND, waitingBy(lists), RESEND, RESEND_ALL],
   ...[KEEP_PROGRESS, KEEP_DELIVERY, KEEP_LETTER, TOO_MANY, OLDEST, REMOVE_UP_TO, RECEIVERS, OLD_LETTERS],
-  ...[REMOVE_LETTER, IS_THERE],
+  ...[REMOVE_LETTER, RECEIVER, LISTED],
 ];
