@@ -6,12 +6,13 @@ import type { Settings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { POSTGRES } from '../src/store/postgres/dialect.ts';
+import { SQLITE } from '../src/store/sqlite/dialect.ts';
 import type { Line } from '../src/webhooks/line.ts';
 import type { Standing, Webhook } from '../src/webhooks/port.ts';
 import { openSources, type Sources } from '../src/webhooks/sources.ts';
 import { changeWebhook } from '../src/webhooks/targets.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
-import { type MovableAmbient, movableAmbient, plant } from './kit.ts';
+import { type MovableAmbient, plant } from './kit.ts';
 import { moveOn, roomsOf, target } from './receivers.ts';
 
 /** Which realms are looked at for a target: those with something new, and no others. Nobody sends anything here. */
@@ -37,11 +38,25 @@ beforeEach(async () => {
   ) as [Uuid, Uuid, Uuid];
   ({ webhook } = await target({ vault, settings }, 'http://127.0.0.1:9/'));
   await moveOn(database);
-  ambient = movableAmbient();
+  ambient = standingAmbient();
   sources = openSources(lineOf(webhook), new Set());
 });
 
 afterEach(() => vault.engine.close());
+
+/** A clock that moves when it is told to: a look ends when it has met what there is, however slow the machine is. */
+function standingAmbient(): MovableAmbient {
+  let at = systemAmbient.now();
+  const now = () => at;
+  return {
+    ...systemAmbient,
+    now,
+    monotonic: now,
+    advance: (milliseconds) => {
+      at += milliseconds;
+    },
+  };
+}
 
 function lineOf(of: Webhook): Line {
   const rooms = { store: vault.engine.webhooks, ambient };
@@ -188,3 +203,42 @@ test('a write that began before others and is committed after them is met', asyn
   expect((await met()).find(({ realm }) => realm === one)).toMatchObject({ seq: 6, head: 7 });
   await client.close();
 });
+
+test('more than one look has time for is met by those that follow, also while a transaction goes on and on', async () => {
+  await met();
+  const met150 = async () => {
+    const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+    for (const realm of made) {
+      await database.spoil(
+        `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${moveOf(database)}`,
+        realm,
+      );
+    }
+    const left = new Set(made);
+    for (let look = 0; look < 20; look += 1) {
+      await sources.look(() => {
+        // As slow as that: there is time for one page.
+        ambient.advance(LIMITS.webhookLookMsMax);
+        return ({ realm }) => {
+          left.delete(realm);
+          return true;
+        };
+      });
+    }
+    expect(left.size).toBe(0);
+  };
+  if (database.address.engine === 'sqlite') await met150();
+  else {
+    const client = new SQL(database.url, { max: 1 });
+    await client.begin(async (writing) => {
+      await writing.unsafe('select pg_current_xact_id()');
+      await met150();
+    });
+    await client.close();
+  }
+});
+
+/** The number that a write has now. */
+function moveOf({ address }: TestDatabase): string {
+  return (address.engine === 'postgres' ? POSTGRES : SQLITE).moves.now;
+}

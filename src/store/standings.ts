@@ -31,7 +31,7 @@ export function openStandings({ read }: Pick<Transactions, 'read'>, { moves }: D
         const { begins, ends } = (yield* first<BoundsRow>(moves.bounds)) as BoundsRow;
         const place = [moved, realm, Number(ends), NIL_UUID] as const;
         const rows = yield* all<StandingRow>(LATELY, webhookId, ...place, TOGETHER);
-        return { rows: rows.map(movedOf), upTo: Number(begins) };
+        return { rows: rows.map(movedOf), upTo: Number(begins), end: Number(ends) };
       }),
     standingsBehind: (webhookId, after) =>
       read(function* () {

@@ -97,15 +97,20 @@ export interface MovedPlace {
 
 export type Moved = Standing & MovedPlace;
 
+export interface MovedPage {
+  readonly rows: readonly Moved[];
+  /** `movedUpTo` of the moment before these were read. */
+  readonly upTo: number;
+  /** Greater than the number of each clock that had moved by then. */
+  readonly end: number;
+}
+
 /** How far a receiver is in realms: LIMITS.webhookClocksAtOnce of them at a time. */
 export interface Standings {
   /** Under this number no clock moves any more that has not moved for whoever looks now. */
   movedUpTo(): MaybePromise<number>;
-  /** Realms whose clock moved, behind a place in that order; told or not. `upTo`: movedUpTo of the moment before. */
-  moved(
-    webhookId: string,
-    after: MovedPlace,
-  ): MaybePromise<{ readonly rows: readonly Moved[]; readonly upTo: number }>;
+  /** Realms whose clock moved, behind a place in that order; told or not. */
+  moved(webhookId: string, after: MovedPlace): MaybePromise<MovedPage>;
   /** Realms behind one in the order of their identifiers, told or not. */
   standingsBehind(webhookId: string, after: Uuid): MaybePromise<readonly Standing[]>;
   standingsOf(webhookId: string, realms: readonly Uuid[]): MaybePromise<readonly Standing[]>;

@@ -85,52 +85,53 @@ function beginFresh(begin: Begin, standing: Standing): boolean {
   return standing.nextAt > 0 || begin(standing);
 }
 
-/** How far it came, and up to where nothing becomes visible any more of which it has not come by: the next one begins there. */
+/** A walk over clocks that moved. One look may not come to its end: the next one goes on with it. */
 interface Pass {
   at: MovedPlace;
+  /** Where the next one begins: up to there nothing becomes visible any more of which this one has not come by. */
   upTo: number;
+  /** What it comes by beyond is for the next one. */
+  end: number;
 }
 
-/** What was written lately. */
+function passFrom(moved: number): Pass {
+  return { at: { moved, realm: NIL_UUID }, upTo: Number.POSITIVE_INFINITY, end: Number.NEGATIVE_INFINITY };
+}
+
+/** What was written lately. A transaction that is under way for long has all that came after it walked over again. */
 function openMoved({ rooms, webhookId }: Line) {
   const { store, ambient } = rooms;
-  let place: MovedPlace | undefined;
+  let pass: Pass | undefined;
 
   /** Answers undefined where there is more behind the place that it came to. */
-  async function page(begin: Begin, pass: Pass): Promise<boolean | undefined> {
-    const { rows, upTo } = await store.moved(webhookId, pass.at);
-    pass.upTo = Math.min(pass.upTo, upTo);
+  async function page(begin: Begin, from: Pass): Promise<boolean | undefined> {
+    const { rows, upTo, end } = await store.moved(webhookId, from.at);
+    // Those of its beginning.
+    if (from.upTo === Number.POSITIVE_INFINITY) Object.assign(from, { upTo, end });
     for (const standing of rows) {
       if (!beginFresh(begin, standing)) return false;
-      pass.at = standing;
+      from.at = standing;
     }
-    if (rows.length === LIMITS.webhookClocksAtOnce) return undefined;
-    pass.at = { moved: pass.upTo, realm: NIL_UUID };
-    return true;
+    const isThrough = rows.length < LIMITS.webhookClocksAtOnce;
+    if (isThrough || from.at.moved >= from.end) pass = passFrom(from.upTo);
+    return isThrough ? true : undefined;
   }
 
-  async function goOn(beginner: () => Begin, from: MovedPlace): Promise<boolean> {
-    const end = ambient.monotonic() + LIMITS.webhookLookMsMax;
-    const pass: Pass = { at: from, upTo: Number.POSITIVE_INFINITY };
-    try {
-      while (ambient.monotonic() < end) {
+  return {
+    async begin() {
+      pass ??= passFrom(await store.movedUpTo());
+    },
+    async look(beginner: () => Begin): Promise<boolean> {
+      const until = ambient.monotonic() + LIMITS.webhookLookMsMax;
+      while (pass && ambient.monotonic() < until) {
         const isThrough = await page(beginner(), pass);
         if (isThrough !== undefined) return isThrough;
         await nextTurn();
       }
       return true;
-    } finally {
-      place = pass.at.moved < pass.upTo ? pass.at : { moved: pass.upTo, realm: NIL_UUID };
-    }
-  }
-
-  return {
-    async begin() {
-      place ??= { moved: await store.movedUpTo(), realm: NIL_UUID };
     },
-    look: async (beginner: () => Begin) => place === undefined || (await goOn(beginner, place)),
     restart() {
-      place = undefined;
+      pass = undefined;
     },
   };
 }
