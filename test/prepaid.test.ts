@@ -2,10 +2,12 @@ import { expect, test } from 'bun:test';
 import { type Buckets, openBuckets } from '../src/domain/token_buckets.ts';
 import { openPrepaid } from '../src/http/prepaid.ts';
 
-/** What counts over a clock that stands still, and how often the key was asked for. */
-function counted(requests: number, seed = 1) {
-  const buckets: Buckets = openBuckets({ requests, seconds: 3_600 }, () => 1_000_000);
-  const prepaid = openPrepaid(buckets, seed);
+/** What counts over a clock that moves when it is told to, and how often the key was asked for. */
+function counted(requests: number, seconds = 3_600) {
+  let at = 1_000_000;
+  const now = () => at;
+  const buckets: Buckets = openBuckets({ requests, seconds }, now);
+  const prepaid = openPrepaid(buckets, 1, now);
   let asked = 0;
   const take = (shown: string, key: string) =>
     prepaid.take(shown, () => {
@@ -16,6 +18,9 @@ function counted(requests: number, seed = 1) {
     buckets,
     take,
     asked: () => asked,
+    advance: (milliseconds: number) => {
+      at += milliseconds;
+    },
     passed: (shown: string, key: string, count: number) =>
       Array.from({ length: count }, () => take(shown, key)).filter(({ isSpent }) => !isSpent).length,
   };
@@ -57,4 +62,38 @@ test('what is left is never told as more than it is', () => {
     expect(take('token', '192.0.2.1').remaining).toBeLessThanOrEqual(1_000 - (count + 1));
   }
   expect(buckets.look('192.0.2.1').remaining).toBeLessThanOrEqual(300);
+});
+
+test('nobody saves up in lots: after a pause a rate lets through at once what it says', () => {
+  const { passed, advance } = counted(10_000, 10);
+  const tokens = Array.from({ length: 500 }, (_, count) => `token ${count}`);
+  const passedOf = (count: number) =>
+    tokens.reduce((sum, token) => sum + passed(token, '192.0.2.1', count), 0);
+  // Much of what is paid for then is left.
+  expect(passedOf(16)).toBeLessThan(6_000);
+  advance(10_000);
+  expect(passedOf(100)).toBeLessThanOrEqual(10_000);
+});
+
+test('who comes steadily pays for no more than he asks for, however often that is', () => {
+  for (const everyMs of [1, 3, 7, 20, 40, 60, 150]) {
+    const { take, advance, buckets } = counted(100_000);
+    for (let count = 0; count < 3_000; count += 1) {
+      take('token', '192.0.2.1');
+      advance(everyMs);
+    }
+    // What is left of the last lot, and what came back meanwhile.
+    const back = Math.ceil((3_000 * everyMs * 100_000) / 3_600_000);
+    expect(buckets.look('192.0.2.1').remaining).toBeGreaterThanOrEqual(100_000 - 3_000 - 16);
+    expect(buckets.look('192.0.2.1').remaining).toBeLessThanOrEqual(100_000 - 3_000 + back);
+  }
+});
+
+test('who was away pays for one again', () => {
+  const { passed, advance, asked } = counted(1_000_000);
+  passed('token', '192.0.2.1', 100);
+  const before = asked();
+  advance(100);
+  passed('token', '192.0.2.1', 3);
+  expect(asked() - before).toBe(2);
 });

@@ -14,19 +14,22 @@ export interface Prepaid {
 const LOT_MAX = 16;
 /** The part of what is left in a bucket that may be paid for at once: one in so many. */
 const PART = 64;
+/** How long what is paid for holds: nobody saves up in lots what a bucket would not hold. */
+const LOT_MS = 100;
 
 interface Lot {
-  size: number;
+  readonly size: number;
+  readonly boughtAt: number;
   left: number;
-  standing: Standing;
+  readonly standing: Standing;
 }
 
 /**
- * Who comes again pays for twice as many as the last time, as long as his bucket has plenty. What came was always paid for
- * before, so that together the buckets let through no more than without this; only whoever shows the same from two places
- * may have paid in the wrong one. What is shown is not kept, but a checksum of it.
+ * Who soon comes again pays for twice as many as the last time, as long as his bucket has plenty. What came was paid for
+ * just before, so that together the buckets let through no more than without this; only whoever shows the same from two
+ * places may have paid in the wrong one. What is shown is not kept, but a checksum of it. `now`: of the clock of the buckets.
  */
-export function openPrepaid(buckets: Buckets, seed: number): Prepaid {
+export function openPrepaid(buckets: Buckets, seed: number, now: () => number): Prepaid {
   const lots = new Map<number, Lot>();
 
   function keep(sum: number, lot: Lot): void {
@@ -37,23 +40,31 @@ export function openPrepaid(buckets: Buckets, seed: number): Prepaid {
   }
 
   /** Takes one, and as many more as may be paid for. */
-  function buy(key: string, wanted: number): Lot {
+  function buy(key: string, wanted: number, boughtAt: number): Lot {
     const plenty = Math.floor(buckets.look(key).remaining / PART);
     const size = Math.max(1, Math.min(wanted, plenty, LOT_MAX));
-    return { size, left: size - 1, standing: buckets.take(key, size) };
+    return { size, boughtAt, left: size - 1, standing: buckets.take(key, size) };
   }
 
   return {
     take(shown, keyOf) {
       const sum = Bun.hash.xxHash32(shown, seed);
+      const at = now();
       const known = lots.get(sum);
-      if (known !== undefined && known.left > 0) {
+      const ageMs = known === undefined ? LOT_MS : at - known.boughtAt;
+      if (known !== undefined && known.left > 0 && ageMs < LOT_MS) {
         known.left -= 1;
         return known.standing;
       }
-      const lot = buy(keyOf(), (known?.size ?? 0) * 2);
+      const lot = buy(keyOf(), wantedAfter(known, ageMs), at);
       keep(sum, lot);
       return lot.standing;
     },
   };
+}
+
+/** So many as are used up in time. */
+function wantedAfter(last: Lot | undefined, ageMs: number): number {
+  if (last === undefined || ageMs >= LOT_MS) return 1;
+  return ageMs < LOT_MS / 2 ? last.size * 2 : last.size;
 }

@@ -61,7 +61,7 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
 
   /** To ask a socket for its address costs more than all else here. */
   function bySite(buckets: Buckets): (call: Call) => Standing {
-    const prepaid = openPrepaid(buckets, new DataView(randomBytes(4).buffer).getUint32(0));
+    const prepaid = openPrepaid(buckets, new DataView(randomBytes(4).buffer).getUint32(0), monotonic);
     return (call) => {
       const shown = call.authorization();
       return shown === null ? buckets.take(siteOfCall(call)) : prepaid.take(shown, () => siteOfCall(call));
