@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemAmbient } from '../src/ambient.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
-import { changeWebhook, rotateWebhook } from '../src/webhooks/targets.ts';
+import { changeWebhook, deleteWebhook, rotateWebhook } from '../src/webhooks/targets.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from './kit.ts';
 import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo, verify } from './receivers.ts';
 
@@ -239,4 +239,32 @@ describe('a target', () => {
     for (let count = made; count < LIMITS.webhooksMax; count += 1) expect(await rules({})).toEqual([]);
     expect(await rules({})).toEqual(['body']);
   });
+});
+
+test('a target is deleted with all of it, while others write down what was sent to it', async () => {
+  const { webhooks, leases } = service.vault.engine;
+  const lease = { name: 'test', holder: 'test' };
+  await leases.replace({ ...lease, until: 1 }, undefined);
+  const realms = Array.from({ length: 30 }, () => systemAmbient.mintId());
+  for (let round = 0; round < 40; round += 1) {
+    const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set(realms.slice(0, 1)) });
+    const { webhookId } = webhook;
+    const progress = realms.map((realm) => ({
+      realm,
+      seq: 1,
+      attempts: 0,
+      nextAt: 0,
+      failedSeq: 0,
+      behindSince: 0,
+    }));
+    const settled = { webhookId, progress, deliveries: [], deadLetters: [] };
+    const [isGone] = await Promise.all([
+      deleteWebhook(webhooks, webhookId, systemAmbient),
+      ...Array.from({ length: 4 }, () => webhooks.settle(lease, settled)),
+    ]);
+    expect(isGone).toBe(true);
+    expect(
+      await service.database.ask('select 1 from webhook_progress where webhook_id = ?', webhookId),
+    ).toEqual([]);
+  }
 });

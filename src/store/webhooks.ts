@@ -50,6 +50,7 @@ const GO_ON_LISTED = `${GO_ON} ${LISTED_REALM} where w.webhook_id = ? and w.all_
 /** A realm that has come back begins anew. */
 const FORGET_UNLISTED = `delete from webhook_progress where webhook_id = ?
   and realm_id not in (select realm_id from webhook_realm where webhook_id = ?)`;
+const IS_AS_SEEN = 'select 1 from webhook where webhook_id = ? and revision = ?';
 const OF_RECEIVER = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter'].map(
   (table) => `delete from ${table} where webhook_id = ?`,
 );
@@ -57,6 +58,7 @@ const OF_RECEIVER = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_lett
 /** Receivers of events, and what was sent to them. */
 export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
   const { read, write } = transactions;
+  const claimed = `${IS_AS_SEEN}${dialect.claims.alone}`;
 
   return {
     ...openDeliveries(transactions, dialect),
@@ -95,6 +97,8 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
       }),
     remove: (webhookId, seen, act) =>
       write('instance', function* () {
+        // First, so that nobody writes down meanwhile what was sent to it.
+        if (!(yield* first(claimed, webhookId, seen))) return { value: false, keep: false };
         for (const text of OF_RECEIVER) yield* run(text, webhookId);
         const count = yield* run(REMOVE, webhookId, seen);
         return { value: count === 1, keep: count === 1, acts: [act] };
@@ -205,6 +209,7 @@ export const WEBHOOK_TEXTS: readonly string[] = [
     INSERT,
     UPDATE,
     ROTATE,
+    IS_AS_SEEN,
     REMOVE,
     CLEAR_REALMS,
     INSERT_REALM,
