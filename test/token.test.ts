@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import { LIMITS } from '../src/domain/limits.ts';
@@ -38,6 +39,19 @@ const now = () => Math.floor(service.ambient.now() / 1000);
 
 test('the forge makes tokens that open, so that every refusal below has its one reason', async () => {
   expect(await statusOf(await forged())).toBe(200);
+});
+
+test('of tokens that are known, those of one client have their rights in common', async () => {
+  const sets = () => {
+    Bun.gc(true);
+    return heapStats().objectTypeCounts.Set ?? 0;
+  };
+  await statusOf(await forged({ jti: 'first' }));
+  const before = sets();
+  for (let jti = 0; jti < 500; jti += 1) {
+    expect(await statusOf(await forged({ jti: `many-${jti}`, realms: ['*'] }))).toBe(200);
+  }
+  expect(sets() - before).toBeLessThan(100);
 });
 
 const RIGHT: [string, () => Promise<string>][] = [

@@ -136,7 +136,7 @@ function openVerify(
         currentDate: new Date(ambient.now()),
         requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
       });
-      return readClaims(payload, key.kid);
+      return readClaims(payload, key.kid, issuer);
     } catch {
       return undefined;
     }
@@ -235,40 +235,52 @@ function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
   return realms.size <= LIMITS.tokenRealmsMax ? { realms: [...realms] } : {};
 }
 
-function readClaims(payload: JWTPayload, kid: string): Verified | undefined {
-  const { client_id, sub, scope, realms, iss = '', jti = '', iat = 0, exp, nbf = 0 } = payload;
+/** Kept for every token that is known, so it holds little: texts that all of them have in common are no copies. */
+function readClaims(payload: JWTPayload, kid: string, issuer: string): Verified | undefined {
+  const { client_id, sub, scope, realms, jti = '', iat = 0, exp, nbf = 0 } = payload;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
-  const rights = { scopes: new Set(scope.split(' ')), realms: claimed };
   return {
     notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    principalIn: openStanding({ kid, jti, clientId: client_id }, rights),
-    own: { issuer: iss, jti, issuedAt: iat, notBefore: nbf, expires: exp },
+    principalIn: openStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
+    own: { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp },
   };
 }
 
-/** What the token says, no more than its client holds now: computed again where the client is another one. */
+/** What a token claims. */
+interface Claimed {
+  readonly scope: string;
+  readonly realms: Realms;
+}
+
+/** What came last of each client's claims: its tokens mostly claim the same, and then have one principal in common. */
+const lastOf = new WeakMap<Client, { readonly claimed: Claimed; readonly principal: Principal }>();
+
+function principalWith(client: Client, claimed: Claimed): Principal {
+  const last = lastOf.get(client);
+  if (last && last.claimed.scope === claimed.scope && last.claimed.realms === claimed.realms)
+    return last.principal;
+  const principal: Principal = {
+    clientId: client.clientId,
+    scopes: intersectScopes(new Set(claimed.scope.split(' ')), client.scopes),
+    realms: intersectRealms(claimed.realms, client.realms),
+  };
+  lastOf.set(client, { claimed, principal });
+  return principal;
+}
+
+/** What the token says, no more than its client holds now: of the client nothing is kept, which may be another one soon. */
 function openStanding(
   { kid, jti, clientId }: { readonly kid: string; readonly jti: string; readonly clientId: string },
-  { scopes, realms }: Pick<Principal, 'scopes' | 'realms'>,
+  claimed: Claimed,
 ): Verified['principalIn'] {
-  let known: Client | undefined;
-  let principal: Principal | undefined;
   return (view) => {
     const client = view.client(clientId);
     if (!client || client.disabledAt !== undefined) return undefined;
     if (!view.keys.accepted.has(kid) || view.isRevoked(jti)) return undefined;
-    if (known !== client) {
-      known = client;
-      principal = {
-        clientId,
-        scopes: intersectScopes(scopes, client.scopes),
-        realms: intersectRealms(realms, client.realms),
-      };
-    }
-    return principal;
+    return principalWith(client, claimed);
   };
 }
 
