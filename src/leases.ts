@@ -67,6 +67,7 @@ export function openLeases(
     holds,
     async keep(names) {
       await giveBack([...held.keys()].filter((name) => !names.includes(name)));
+      for (const name of watched.keys()) if (!names.includes(name)) watched.delete(name);
       await renew(names);
       const wanted = names.filter((name) => !held.has(name));
       if (wanted.length === 0) return;

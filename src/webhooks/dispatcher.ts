@@ -30,8 +30,8 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
   const tellers = new Map<string, Teller>();
   /** Tellers of receivers that are told no more, by what is left of them. */
   const ending = new Map<string, Promise<void>>();
-  const stopping = Promise.withResolvers<void>();
   let isStopping = false;
+  const rest = openRest();
   let keptNames = '';
   let keptAt = Number.NEGATIVE_INFINITY;
 
@@ -84,12 +84,8 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
 
   async function run(): Promise<void> {
     while (!isStopping) {
-      try {
-        await round();
-      } catch (error) {
-        onTrouble(error);
-      }
-      await Promise.race([Bun.sleep(LIMITS.webhookPollMs), stopping.promise]);
+      await round().catch(onTrouble);
+      if (!isStopping) await rest.begin();
     }
     const stopped = [...tellers.values()].map((teller) => teller.stop(GRACE_MS));
     await Promise.all([...stopped, ...ending.values()]);
@@ -101,9 +97,23 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
     arrears: () => Promise.all([...tellers].map(arrearsOf)),
     async stop() {
       isStopping = true;
-      stopping.resolve();
+      rest.end();
       await running;
     },
+  };
+}
+
+/** The time between two rounds. A promise of its own each time: whatever waits for one that lasts is kept by it. */
+function openRest() {
+  let wake: () => void = () => undefined;
+  return {
+    begin(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      setTimeout(resolve, LIMITS.webhookPollMs);
+      return promise;
+    },
+    end: () => wake(),
   };
 }
 
