@@ -10,9 +10,17 @@ import { startService } from '../test/kit.ts';
 import { clientCreate } from '../test/processes.ts';
 import { type Served, startServed } from '../test/served.ts';
 import { freshSeed } from './chance.ts';
-import { growthsOf, watch } from './fuzzing/memory.ts';
+import {
+  COLLECTING,
+  growthBeside,
+  growthsOf,
+  heldBy,
+  minutesOf,
+  type Sample,
+  watch,
+} from './fuzzing/memory.ts';
 import { PROPERTIES } from './fuzzing/parsers.ts';
-import type { Credentials } from './fuzzing/rights.ts';
+import { type Credentials, grantedBy } from './fuzzing/rights.ts';
 import { SOCKET_SCOPE, weather } from './fuzzing/sockets.ts';
 import { type Fired, fireAt } from './fuzzing/surface.ts';
 import { tokenProperty } from './fuzzing/tokens.ts';
@@ -36,8 +44,8 @@ const GROWTH_MAX = 0.1;
 console.log(`seed ${seed}`);
 
 const folder = mkdtempSync(join(tmpdir(), 'authrealm-fuzz-'));
-const database = sqliteAt(join(folder, 'fuzz.db'));
-const credentials = credentialsOf(database);
+const FILE = join(folder, 'fuzz.db');
+const database = sqliteAt(FILE);
 const complaints: string[] = [];
 const figures: string[] = [];
 
@@ -46,6 +54,7 @@ const served = await startServed({
   database,
   scope: SOCKET_SCOPE,
   flags: ['--offline', '--bad-token-rate', 'off'],
+  environment: minutes === undefined ? {} : { BUN_OPTIONS: `--preload ${COLLECTING}` },
 });
 await attempt(() => surface(served));
 if (minutes === undefined) await attempt(() => sockets(served));
@@ -65,14 +74,50 @@ async function attempt(part: () => Promise<void>): Promise<void> {
   await part().catch((error: Error) => complaints.push(error.stack ?? error.message));
 }
 
-function credentialsOf(of: TestDatabase): Credentials {
-  return async (scope, realms = []) => {
+/**
+ * Clients are made over HTTP by one that is made at the command line, because there each takes seconds; another one is
+ * where that one was disabled or removed. Realms that are not there can be named at the command line alone.
+ */
+function credentialsOf(of: TestDatabase, url: string): Credentials {
+  let administrator: Promise<string> | undefined;
+
+  /** What was made, once the service has learned of it. */
+  async function known<T>(made: T): Promise<T> {
+    await Bun.sleep(2 * LIMITS.accessAgeMsMax);
+    return made;
+  }
+
+  async function atCommandLine(scope: string, realms: readonly string[]) {
     const made = await clientCreate(of, scope, '--json', ...realms.flatMap((realm) => ['--realm', realm]));
     if (made.code !== 0) throw new Error(made.stderr);
     const { client_id: clientId, client_secret: secret } = JSON.parse(made.stdout);
-    // The service has to learn of it.
-    await Bun.sleep(2 * LIMITS.accessAgeMsMax);
-    return { clientId, secret };
+    return known({ clientId, secret });
+  }
+
+  async function begin(): Promise<string> {
+    const { clientId, secret } = await atCommandLine('admin', []);
+    return grantedBy(url, clientId, secret);
+  }
+
+  async function overHttp(scope: string): Promise<Response> {
+    administrator ??= begin();
+    return fetch(`${url}/admin/v1/clients`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${await administrator}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ data: { name: 'n', scopes: scope.split(' '), realms: '*' } }),
+    });
+  }
+
+  return async (scope, realms = []) => {
+    if (realms.length > 0) return atCommandLine(scope, realms);
+    const answer = await overHttp(scope);
+    const text = await answer.text();
+    if (answer.status !== 201) {
+      administrator = undefined;
+      throw new Error(`no client: ${text}`);
+    }
+    const { data } = JSON.parse(text) as { data: { id: string; client_secret: string } };
+    return known({ clientId: data.id, secret: data.client_secret });
   };
 }
 
@@ -91,10 +136,19 @@ async function parsers(): Promise<void> {
 }
 
 async function surface({ url, running }: Served): Promise<void> {
-  const curve = watch(running.process.pid);
+  const curve = watch(running.process.pid, FILE);
   const requests = minutes === undefined ? Number(given.requests) : Number.POSITIVE_INFINITY;
   const millisecondsMax = (minutes ?? 60) * 60_000;
-  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16 });
+  const credentials = credentialsOf(database, url);
+  const held = () => heldBy(running.process.pid, FILE);
+  const start = performance.now();
+  let first: Promise<Sample> | undefined;
+  // What is there after a minute of requests; everybody waits meanwhile.
+  const pause = () => {
+    if (minutes !== undefined && performance.now() - start > 60_000) first ??= held();
+    return first;
+  };
+  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16, pause });
   curve.stop();
   complaints.push(...fired.complaints);
   table(fired);
@@ -103,15 +157,12 @@ async function surface({ url, running }: Served): Promise<void> {
   figures.push(
     `${fired.sent} requests of ${fired.operations} operations, ${fired.readBack} records read back`,
   );
-  if (minutes === undefined) return;
-  for (const { second, own, beside } of curve.samples) {
-    if (second % 30 !== 0) continue;
-    console.log(
-      `${second} s: ${own.residentMb.toFixed(1)} MB resident, ${own.anonymousMb.toFixed(1)} MB of it not of files, ${own.descriptors} descriptors; ` +
-        `${beside.processes} processes beside with ${beside.anonymousMb.toFixed(1)} MB`,
-    );
-  }
-  for (const { of, fromMb, toMb, share } of growthsOf(curve)) {
+  if (first === undefined) return;
+  for (const line of minutesOf(curve)) console.log(line);
+  for (const { of, fromMb, toMb, share } of [
+    ...growthsOf(await first, await held()),
+    ...growthBeside(curve),
+  ]) {
     const text = `${fromMb.toFixed(1)} to ${toMb.toFixed(1)} MB ${of} (${(share * 100).toFixed(1)} %)`;
     figures.push(text);
     if (share > GROWTH_MAX) complaints.push(`it grew from ${text}`);

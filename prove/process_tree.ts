@@ -45,6 +45,14 @@ export function vitalsOfAll(pids: readonly number[]): Vitals {
   };
 }
 
+/** How much of a file is resident in a process that has mapped it (proc_pid_smaps(5)). */
+export function mappedMb(pid: number, file: string): number {
+  const mappings = read(`/proc/${pid}/smaps`).split(/\n(?=[\da-f]+-[\da-f]+ )/);
+  return mappings
+    .filter((mapping) => mapping.split('\n', 1)[0]?.endsWith(` ${file}`))
+    .reduce((sum, mapping) => sum + Number(/^Rss:\s+(\d+)/m.exec(mapping)?.[1] ?? 0) / 1_024, 0);
+}
+
 function descriptorsOf(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;

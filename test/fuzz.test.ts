@@ -1,6 +1,16 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { freshSeed } from '../prove/chance.ts';
 import { openAnswers } from '../prove/fuzzing/answers.ts';
+import {
+  COLLECTING,
+  type Curve,
+  type Growth,
+  growthBeside,
+  growthsOf,
+  heldBy,
+  minutesOf,
+  type Sample,
+} from '../prove/fuzzing/memory.ts';
 import { PROPERTIES } from '../prove/fuzzing/parsers.ts';
 import type { Asked } from '../prove/fuzzing/requests.ts';
 import { SOCKET_SCOPE, weather } from '../prove/fuzzing/sockets.ts';
@@ -11,6 +21,7 @@ import { freshDatabase } from './database.ts';
 import { operationsOf, type Received } from './document_caller.ts';
 import type { JsonObject } from './json_schema.ts';
 import { startService } from './kit.ts';
+import { start } from './processes.ts';
 import { startServed } from './served.ts';
 
 /** A short run of `prove/fuzz.ts`, and what its judges find in answers that are wrong. */
@@ -27,7 +38,7 @@ test('requests made from the document are answered as it says', async () => {
   const credentials = (scope: string, realms?: readonly string[]) =>
     service.client(scope, realms === undefined ? '*' : new Set(realms as readonly Uuid[]));
   const target = { url: service.url, credentials };
-  const fired = await fireAt(target, { seed, requests: 1_500, millisecondsMax: 45_000, atOnce: 8 });
+  const fired = await fireAt(target, { seed, requests: 1_200, millisecondsMax: 45_000, atOnce: 8 });
   expect({ seed, complaints: fired.complaints }).toEqual({ seed, complaints: [] });
   // A machine that has much else to do sends fewer.
   expect(fired.sent).toBeGreaterThan(300);
@@ -55,6 +66,60 @@ describe('whatever it is given,', () => {
   test('a token is one or none', async () => {
     const { check } = await tokenProperty(service);
     await check(300, seed | 0);
+  });
+});
+
+describe('the judge of memory', () => {
+  const vitals = (processes: number, anonymousMb: number, residentMb: number) => ({
+    ...{ processes, anonymousMb, residentMb },
+    descriptors: 9 * processes,
+  });
+  /** What is held where so much is kept, `databaseMb` of it pages of the database. */
+  function sampleOf(second: number, mb: number, besideMb = 25): Sample {
+    const databaseMb = second / 20;
+    const own = vitals(1, mb, mb + 50 + databaseMb);
+    return { second, own, databaseMb, beside: vitals(2, 2 * besideMb, 100) };
+  }
+  const curveOf = (seconds: number, besideMb: (second: number) => number): Curve => ({
+    samples: Array.from({ length: seconds }, (_, second) => sampleOf(second, 90, besideMb(second))),
+    stop: () => undefined,
+  });
+  const grown = (growths: readonly Growth[]) =>
+    growths.filter(({ share }) => share > 0.1).map(({ of }) => of);
+
+  test('takes the database for none of it', () => {
+    expect(grown(growthsOf(sampleOf(60, 90), sampleOf(600, 95)))).toEqual([]);
+  });
+
+  test('finds what is kept, in the service and in what works beside it', () => {
+    const both = ['resident beside the database', 'not of files'];
+    expect(grown(growthsOf(sampleOf(60, 90), sampleOf(600, 120)))).toEqual(both);
+    expect(grown(growthBeside(curveOf(600, (second) => 25 + second / 60)))).toEqual([
+      'not of files in each process beside',
+    ]);
+    expect(grown(growthBeside(curveOf(600, (second) => 25 - Math.min(second, 60) / 60)))).toEqual([]);
+    expect(growthBeside(curveOf(170, () => 25))).toEqual([]);
+  });
+
+  test('tells minute by minute', () => {
+    const [first, ...others] = minutesOf(curveOf(600, () => 25));
+    expect(first).toBe(
+      'minute 1: 140.0 to 142.9 MB resident, 0.0 to 3.0 MB of the database, 90.0 to 90.0 MB not of files, 9 to 9 descriptors, 2 to 2 processes beside',
+    );
+    expect(others).toHaveLength(8);
+  });
+
+  test('sees what a process holds, and has it collect its garbage', async () => {
+    const script = `let kept = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { kept = []; console.log('freed'); });`;
+    const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
+    await running.line(/^made/);
+    const full = await heldBy(running.process.pid, '/nowhere', 400);
+    running.process.stdin.write('x');
+    running.process.stdin.flush();
+    await running.line(/^freed/);
+    const empty = await heldBy(running.process.pid, '/nowhere', 400);
+    await running.stop();
+    expect(full.own.anonymousMb).toBeGreaterThan(2 * empty.own.anonymousMb);
   });
 });
 

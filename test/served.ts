@@ -1,6 +1,6 @@
 import type { TestDatabase } from './database.ts';
 import { type Service, sendTo } from './kit.ts';
-import { AUTHREALM, clientCreate, type Running, start } from './processes.ts';
+import { AUTHREALM, clientCreate, type Environment, type Running, start } from './processes.ts';
 
 /** The service as an operator runs it: `authrealm serve`, in processes of its own. */
 export interface Served extends Pick<Service, 'post' | 'put' | 'del'> {
@@ -16,12 +16,13 @@ export interface Serving {
   readonly scope: string;
   /** More of the command line. */
   readonly flags?: readonly string[];
+  readonly environment?: Environment;
 }
 
-export async function startServed({ database, scope, flags = [] }: Serving): Promise<Served> {
+export async function startServed({ database, scope, flags = [], environment }: Serving): Promise<Served> {
   const made = await clientCreate(database, scope, '--json');
   if (made.code !== 0) throw new Error(made.stderr);
-  return serveFor(database, JSON.parse(made.stdout), flags);
+  return serveFor(database, JSON.parse(made.stdout), flags, environment);
 }
 
 /** Serves a database in which this client is. */
@@ -29,8 +30,9 @@ export async function serveFor(
   { words }: TestDatabase,
   client: { readonly client_id: string; readonly client_secret: string },
   flags: readonly string[] = [],
+  environment: Environment = {},
 ): Promise<Served> {
-  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words]);
+  const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
   // A connection of its own for every request, so that every process gets some of them.
   const alone = (token: string, headers = {}) => ({ token, headers: { Connection: 'close', ...headers } });

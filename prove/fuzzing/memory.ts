@@ -1,9 +1,12 @@
-import { below, type Vitals, vitalsOfAll } from '../process_tree.ts';
+import { join } from 'node:path';
+import { below, mappedMb, type Vitals, vitalsOfAll } from '../process_tree.ts';
 
 /** What a service held at a moment: itself, and the processes that it keeps beside it as long as they have work. */
-interface Sample {
+export interface Sample {
   readonly second: number;
   readonly own: Vitals;
+  /** Of what is resident, the pages of the database that it has mapped. */
+  readonly databaseMb: number;
   readonly beside: Vitals;
 }
 
@@ -14,14 +17,20 @@ export interface Curve {
 
 const SAMPLE_MS = 1_000;
 
-export function watch(pid: number): Curve {
+/** Watches the process that serves this database file. */
+export function watch(pid: number, database: string): Curve {
   const start = performance.now();
   const samples: Sample[] = [];
   const timer = setInterval(() => {
     const second = Math.round((performance.now() - start) / 1_000);
-    samples.push({ second, own: vitalsOfAll([pid]), beside: vitalsOfAll(below(pid)) });
+    samples.push(sampleOf(pid, database, second));
   }, SAMPLE_MS);
   return { samples, stop: () => clearInterval(timer) };
+}
+
+function sampleOf(pid: number, database: string, second: number): Sample {
+  const databaseMb = mappedMb(pid, database);
+  return { second, own: vitalsOfAll([pid]), databaseMb, beside: vitalsOfAll(below(pid)) };
 }
 
 export interface Growth {
@@ -31,32 +40,80 @@ export interface Growth {
   readonly share: number;
 }
 
-const eachBeside = ({ beside }: Sample) =>
+type Figure = (sample: Sample) => number | undefined;
+
+/** What a process is to load before itself, so that it can be asked what it holds. */
+export const COLLECTING = join(import.meta.dir, 'collecting.ts');
+/** The runtime is collected so often, and left alone so long each time, until it holds no less. */
+const COLLECTIONS = 3;
+const REST_MS = 4_000;
+
+const notOfFiles: Figure = ({ own }) => own.anonymousMb;
+const eachBeside: Figure = ({ beside }) =>
   beside.processes > 0 ? beside.anonymousMb / beside.processes : undefined;
 
-/** Processes beside come and go with their work, so what counts is what one of them holds. */
-const FIGURES: readonly (readonly [string, (sample: Sample) => number | undefined])[] = [
-  ['resident', ({ own }) => own.residentMb],
-  ['not of files', ({ own }) => own.anonymousMb],
-  ['not of files in each process beside', eachBeside],
-];
+function within({ samples }: Curve, from: number, figure: Figure): readonly number[] {
+  return samples
+    .filter(({ second }) => second >= from && second < from + 60)
+    .flatMap((sample) => figure(sample) ?? []);
+}
+
+function growth(of: string, fromMb: number, toMb: number): Growth {
+  return { of, fromMb, toMb, share: fromMb === 0 ? 0 : toMb / fromMb - 1 };
+}
 
 /**
- * How much more is held in the last minute than in the second one, by the median of each. Nothing where it did not go
- * on for three minutes.
+ * What a process with COLLECTING loaded holds for good, once what was under way is over. Under way it holds up
+ * to three times as much garbage, for as long as the runtime sees fit, and the allocator keeps the pages of it until there
+ * is nothing to do: how much that is follows from how busy the machine is.
  */
-export function growthsOf({ samples }: Curve): readonly Growth[] {
-  const last = samples.at(-1)?.second ?? 0;
+export async function heldBy(pid: number, database: string, restMs = REST_MS): Promise<Sample> {
+  await Bun.sleep(restMs);
+  for (let left = COLLECTIONS; left > 0; left -= 1) {
+    process.kill(pid, 'SIGUSR2');
+    await Bun.sleep(restMs);
+  }
+  return sampleOf(pid, database, 0);
+}
+
+/**
+ * How much more is held at the end. Pages of the database are left out, because the log in it grows with every request and
+ * the system takes them back as it likes.
+ */
+export function growthsOf(first: Sample, end: Sample): readonly Growth[] {
+  const beside: Figure = ({ own, databaseMb }) => own.residentMb - databaseMb;
+  return [
+    growth('resident beside the database', beside(first) ?? 0, beside(end) ?? 0),
+    growth('not of files', first.own.anonymousMb, end.own.anonymousMb),
+  ];
+}
+
+/**
+ * How much more one of the processes beside holds in the last minute than in the second one, by the median. They come and
+ * go with their work, so they cannot be asked at rest. Nothing where it did not go on for three minutes.
+ */
+export function growthBeside(curve: Curve): readonly Growth[] {
+  const last = curve.samples.at(-1)?.second ?? 0;
   if (last < 3 * 60) return [];
-  return FIGURES.map(([of, figure]) => {
-    const within = (from: number, to: number) =>
-      medianOf(
-        samples
-          .filter(({ second }) => second >= from && second < to)
-          .flatMap((sample) => figure(sample) ?? []),
-      );
-    const [fromMb, toMb] = [within(60, 120), within(last - 60, last)];
-    return { of, fromMb, toMb, share: fromMb === 0 ? 0 : toMb / fromMb - 1 };
+  const [fromMb, toMb] = [60, last - 59].map((from) => medianOf(within(curve, from, eachBeside)));
+  return [growth('not of files in each process beside', fromMb ?? 0, toMb ?? 0)];
+}
+
+/** A line about every minute that is over. */
+export function minutesOf(curve: Curve): readonly string[] {
+  const minutes = Math.floor((curve.samples.at(-1)?.second ?? 0) / 60);
+  return Array.from({ length: minutes }, (_, minute) => {
+    const told = (of: string, figure: Figure, digits = 1) => {
+      const figures = within(curve, minute * 60, figure);
+      return `${Math.min(...figures).toFixed(digits)} to ${Math.max(...figures).toFixed(digits)} ${of}`;
+    };
+    return [
+      `minute ${minute + 1}: ${told('MB resident', ({ own }) => own.residentMb)}`,
+      told('MB of the database', ({ databaseMb }) => databaseMb),
+      told('MB not of files', notOfFiles),
+      told('descriptors', ({ own }) => own.descriptors, 0),
+      told('processes beside', ({ beside }) => beside.processes, 0),
+    ].join(', ');
   });
 }
 

@@ -21,18 +21,13 @@ const NOWHERE = '00000000-0000-7000-8000-000000000000';
 
 export function openRights(url: string, credentials: Credentials, operations: readonly Operation[]): Rights {
   const all = [...new Set(operations.flatMap(({ scopes = [] }) => scopes))];
+  // Administration is of all realms.
+  const ofRealms = all.filter((scope) => scope !== 'admin');
   const tokens = new Map<string, Promise<string>>();
 
   async function grant(scope: string, realms?: readonly string[]): Promise<string> {
     const { clientId, secret } = await credentials(scope, realms);
-    const body = new URLSearchParams({
-      grant_type: 'client_credentials',
-      client_id: clientId,
-      client_secret: secret,
-    });
-    const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
-    if (answer.status !== 200) throw new Error(`no token for ${scope}: ${await answer.text()}`);
-    return ((await answer.json()) as { access_token: string }).access_token;
+    return grantedBy(url, clientId, secret);
   }
 
   function token(scopes: readonly string[], realms?: readonly string[]): Promise<string> {
@@ -52,7 +47,7 @@ export function openRights(url: string, credentials: Credentials, operations: re
       return draw.one<() => string | undefined | Promise<string>>([
         () => undefined,
         async () => `Bearer ${await token(others.length > 0 ? others : all)}`,
-        async () => `Bearer ${await token(all, [NOWHERE])}`,
+        async () => `Bearer ${await token(ofRealms, [NOWHERE])}`,
         () => `bearer   ${right}`,
         () => `${draw.one(['Basic', 'Token', 'Bearer\t', ''])} ${right}`,
         () => `Bearer ${retold(right, draw, mark)}`,
@@ -62,6 +57,18 @@ export function openRights(url: string, credentials: Credentials, operations: re
       ])();
     },
   };
+}
+
+/** The token of a client. */
+export async function grantedBy(url: string, clientId: string, secret: string): Promise<string> {
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: secret,
+  });
+  const answer = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
+  if (answer.status !== 200) throw new Error(`no token: ${await answer.text()}`);
+  return ((await answer.json()) as { access_token: string }).access_token;
 }
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,18 +1,12 @@
-import {
-  type Operation,
-  openCaller,
-  operationsOf,
-  type Received,
-  successOf,
-} from '../../test/document_caller.ts';
-import { openWorld, type World } from '../../test/document_world.ts';
+import { type Operation, operationsOf, type Received, successOf } from '../../test/document_caller.ts';
 import type { Json, JsonObject } from '../../test/json_schema.ts';
 import { chanceOf } from '../chance.ts';
 import { changedMembers, openAnswers } from './answers.ts';
 import { drawOf } from './draw.ts';
 import { type Finds, openFinds } from './finds.ts';
 import { type Asked, draftOf, type Intent } from './requests.ts';
-import { type Credentials, openRights, type Rights } from './rights.ts';
+import type { Credentials } from './rights.ts';
+import { openWorlds, type Worlds } from './worlds.ts';
 
 /** A service under fire. */
 export interface Target {
@@ -26,6 +20,8 @@ export interface Firing {
   /** Ends before all requests are sent once so much time is over. */
   readonly millisecondsMax?: number;
   readonly atOnce: number;
+  /** Awaited before every request. */
+  readonly pause?: () => Promise<unknown> | undefined;
 }
 
 /** What became of requests. */
@@ -49,35 +45,34 @@ const STREAM_MS_MAX = 1_000;
 const COMPLAINTS_MAX = 50;
 /** Records that others hang on may be gone after so many requests; a new world is made when one is missed. */
 const WORLD_REQUESTS_MIN = 200;
-const WORLD_MS_MAX = 30_000;
-const WORLD_PAUSE_MS = 300;
-const MADE_MAX = 200;
 const MISSED_MIN = 100;
 const MISSED_MAX = 0.2;
+const OVERLOADED = /"status":"503"/;
+/**
+ * Asked for so much more seldom. To hash a password takes as much of the machine as a hundred requests; and a signing key
+ * stays for good, so that there would be a thousand where a service has a handful.
+ */
+const COSTLY = /^(create|update|delete)-user-authentication-password-profile-info|^create-signing-key$/;
+const COSTLY_SHARE = 0.1;
 
 /** Sends requests of every operation of the service's own document, and holds every answer to it. */
 export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
   const document = (await (await fetch(`${target.url}/openapi.json`)).json()) as JsonObject;
   const operations = operationsOf(document);
-  const credentials = remembered(target.credentials);
   const front: Front = {
     target,
-    document,
     operations,
-    rights: openRights(target.url, credentials, operations),
-    credentials,
+    worlds: openWorlds({ ...target, document, operations }),
     finds: openFinds(),
     answers: openAnswers(document, operations),
     asked: new Set(),
     statuses: new Map(),
     complaints: [],
-    made: [],
     right: { sent: 0, done: 0 },
     sent: 0,
     missed: 0,
     isStarved: false,
     readBack: 0,
-    world: undefined,
     worldSince: 0,
   };
   const deadline = performance.now() + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
@@ -88,8 +83,11 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
   const gunners = Array.from({ length: firing.atOnce }, async (_, index) => {
     const draw = drawOf(chanceOf(firing.seed + index));
     while (!isOver()) {
+      const operation = draw.one(operations);
+      if (COSTLY.test(operation.id) && !draw.happens(COSTLY_SHARE)) continue;
+      await firing.pause?.();
       front.sent += 1;
-      await fire(front, draw.one(operations), draw);
+      await fire(front, operation, draw);
     }
   });
   await Promise.all(gunners);
@@ -99,53 +97,19 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
 
 interface Front {
   readonly target: Target;
-  readonly document: JsonObject;
   readonly operations: readonly Operation[];
-  readonly rights: Rights;
-  readonly credentials: Credentials;
+  readonly worlds: Worlds;
   readonly finds: Finds;
   readonly answers: ReturnType<typeof openAnswers>;
   readonly asked: Set<string>;
   readonly statuses: Map<string, number>;
   readonly complaints: string[];
-  /** Addresses of records. */
-  readonly made: string[];
   readonly right: { sent: number; done: number };
   sent: number;
   missed: number;
   isStarved: boolean;
   readBack: number;
-  world: Promise<World> | undefined;
   worldSince: number;
-}
-
-/** To make a client takes a process: one for each set of rights is enough. */
-function remembered(credentials: Credentials): Credentials {
-  const known = new Map<string, ReturnType<Credentials>>();
-  return (scope, realms) => {
-    const name = `${scope} ${realms?.join(' ')}`;
-    const made = known.get(name) ?? credentials(scope, realms);
-    known.set(name, made);
-    return made;
-  };
-}
-
-function worldOf(front: Front): Promise<World> {
-  front.world ??= makeWorld(front);
-  return front.world;
-}
-
-/** A service that has too much to do refuses what hashes a password: then it is asked again. */
-async function makeWorld({ document, operations, credentials }: Front): Promise<World> {
-  const deadline = performance.now() + WORLD_MS_MAX;
-  for (;;) {
-    try {
-      return await openWorld({ document, operations, caller: openCaller(document), credentials });
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      await Bun.sleep(WORLD_PAUSE_MS);
-    }
-  }
 }
 
 /** A request that is right could not be made, because what it needs is no longer there. That is the exception. */
@@ -155,23 +119,23 @@ function missed(front: Front, error: Error): void {
   if (isStarved && !front.isStarved)
     front.complaints.push(`too often nothing right can be asked: ${error.message}`);
   front.isStarved ||= isStarved;
-  renewWorld(front);
+  // What is there and was refused for lack of time is asked for again.
+  if (!OVERLOADED.test(error.message)) renewWorld(front, true);
 }
 
 /** Something that everything hangs on was removed or withdrawn, by what was sent. */
-function renewWorld(front: Front): void {
+function renewWorld(front: Front, areClientsGone = false): void {
   if (front.sent - front.worldSince < WORLD_REQUESTS_MIN) return;
   front.worldSince = front.sent;
-  front.world = undefined;
-  front.rights.renew();
+  front.worlds.renew(areClientsGone);
 }
 
 async function fire(front: Front, operation: Operation, draw: ReturnType<typeof drawOf>): Promise<void> {
-  const { rights, finds, answers, complaints } = front;
+  const { worlds, finds, answers, complaints } = front;
   let asked: Asked;
   try {
-    const right = await (await worldOf(front)).right(operation);
-    asked = await draftOf(operation, right, { draw, rights, finds });
+    const right = await (await worlds.current()).right(operation);
+    asked = await draftOf(operation, right, { draw, rights: worlds.rights, finds });
   } catch (error) {
     return missed(front, error as Error);
   }
@@ -184,11 +148,18 @@ async function fire(front: Front, operation: Operation, draw: ReturnType<typeof 
   count(front, asked.intent, received.status);
   noteRight(front, asked, received);
   finds.hear(received.body, received.headers.get('etag'));
-  const broken = await answers.judge(asked, received);
-  const changed = received.status < 300 ? await changedBy(front, asked, received) : [];
-  await clear(front, received);
-  for (const complaint of [...broken, ...changed])
-    complaints.push(`${complaint}\n${shown(asked)}\n${received.text.slice(0, 500)}`);
+  const complain = (broken: string) =>
+    complaints.push(`${broken}\n${shown(asked)}\n${received.text.slice(0, 500)}`);
+  for (const broken of await answers.judge(asked, received)) complain(broken);
+  if (received.status >= 300) return;
+  try {
+    for (const broken of await changedBy(front, asked, received)) complain(broken);
+    const location = received.status === 201 ? received.headers.get('location') : null;
+    if (location !== null) await worlds.made(location);
+  } catch (error) {
+    // The client that reads and removes what was made may itself have been removed.
+    missed(front, error as Error);
+  }
 }
 
 function count({ statuses }: Front, intent: Intent, status: number): void {
@@ -214,9 +185,14 @@ async function changedBy(front: Front, asked: Asked, received: Received): Promis
   const wrong = changedMembers(said, received.body).map(at);
   const location = received.headers.get('location');
   if (location === null || wrong.length > 0) return wrong;
-  const authorization = { Authorization: `Bearer ${await front.rights.ofAll()}` };
+  const authorization = { Authorization: `Bearer ${await front.worlds.rights.ofAll()}` };
   const read = await fetch(location, { headers: authorization });
   const text = await read.text();
+  // Something else that was sent has ended this token meanwhile.
+  if (read.status === 401) {
+    renewWorld(front);
+    return [];
+  }
   front.readBack += 1;
   const isChanged =
     read.status === 200
@@ -234,16 +210,6 @@ function isAsMade(read: string, made: string): boolean {
 
 interface Body {
   readonly data: Readonly<Record<string, unknown>>;
-}
-
-/** Removes the oldest of what was made, so that there is always as much of it. */
-async function clear({ made, rights }: Front, { status, headers }: Received): Promise<void> {
-  const location = headers.get('location');
-  if (status === 201 && location !== null) made.push(location);
-  const oldest = made.length > MADE_MAX ? made.shift() : undefined;
-  if (oldest === undefined) return;
-  const authorization = { Authorization: `Bearer ${await rights.ofAll()}` };
-  await (await fetch(oldest, { method: 'DELETE', headers: authorization })).text();
 }
 
 /** Sends a request. Rejects where it is not answered. */

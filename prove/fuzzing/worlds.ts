@@ -1,0 +1,117 @@
+import { type Caller, type Operation, openCaller } from '../../test/document_caller.ts';
+import { openWorld, type World } from '../../test/document_world.ts';
+import type { JsonObject } from '../../test/json_schema.ts';
+import { type Credentials, openRights, type Rights } from './rights.ts';
+
+/** What requests are made of: records, and the rights to ask for them. */
+export interface Worlds {
+  readonly rights: Rights;
+  current(): Promise<World>;
+  /** Makes records and rights anew, for the next one who asks. `areClientsGone`: also the clients whose rights they are. */
+  renew(areClientsGone: boolean): void;
+  /** Takes note of what was made, and removes the oldest of it, so that there is always as much of it. */
+  made(location: string): Promise<void>;
+}
+
+interface Ground {
+  readonly url: string;
+  readonly document: JsonObject;
+  readonly operations: readonly Operation[];
+  readonly credentials: Credentials;
+}
+
+const WORLD_MS_MAX = 30_000;
+const WORLD_PAUSE_MS = 300;
+/** Far below what there may be of anything, so that what is right goes on to be so. */
+const MADE_MAX = 200;
+
+export function openWorlds({ url, document, operations, credentials }: Ground): Worlds {
+  const known = new Map<string, ReturnType<Credentials>>();
+  /** Addresses of records that may go, the oldest first. */
+  const made: string[] = [];
+  /** Addresses of the records that others hang on. */
+  let kept: string[] = [];
+  let world: Promise<World> | undefined;
+
+  /** One client is enough for each set of rights. */
+  const remembered: Credentials = (scope, realms) => {
+    const name = `${scope} ${realms?.join(' ')}`;
+    const found = known.get(name) ?? credentials(scope, realms);
+    known.set(name, found);
+    return found;
+  };
+  const rightsNeeded = [...new Set(operations.map(({ scopes = [] }) => scopes.join(' ')))].filter(Boolean);
+  const rights = openRights(url, remembered, operations);
+
+  function forgetClients(): void {
+    for (const client of known.values()) {
+      client.then(
+        ({ clientId }) => made.push(`${url}/admin/v1/clients/${clientId}`),
+        () => undefined,
+      );
+    }
+    known.clear();
+    rights.renew();
+  }
+
+  function forgetRecords(): void {
+    made.push(...kept);
+    kept = [];
+  }
+
+  /** Notes what is made with it in a list that may be another one later. */
+  function noting(note: (location: string) => void): Caller {
+    const caller = openCaller(document);
+    return {
+      ...caller,
+      async send(operation, sent) {
+        const received = await caller.send(operation, sent);
+        const location = received.headers.get('location');
+        if (received.status === 201 && location !== null) note(location);
+        return received;
+      },
+    };
+  }
+
+  /** A service that has too much to do refuses what hashes a password: then it is asked again. */
+  async function make(): Promise<World> {
+    const deadline = performance.now() + WORLD_MS_MAX;
+    for (;;) {
+      let isMade = false;
+      const caller = noting((location) => (isMade ? made : kept).push(location));
+      try {
+        // At once, because each takes a while until it is known.
+        await Promise.all(rightsNeeded.map((scope) => remembered(scope)));
+        const opened = await openWorld({ document, operations, caller, credentials: remembered });
+        isMade = true;
+        return opened;
+      } catch (error) {
+        forgetRecords();
+        forgetClients();
+        if (performance.now() > deadline) throw error;
+        await Bun.sleep(WORLD_PAUSE_MS);
+      }
+    }
+  }
+
+  return {
+    rights,
+    current() {
+      world ??= make();
+      return world;
+    },
+    renew(areClientsGone) {
+      world = undefined;
+      forgetRecords();
+      if (areClientsGone) forgetClients();
+      rights.renew();
+    },
+    async made(location) {
+      made.push(location);
+      while (made.length > MADE_MAX) {
+        const authorization = { Authorization: `Bearer ${await rights.ofAll()}` };
+        await (await fetch(made.shift() as string, { method: 'DELETE', headers: authorization })).text();
+      }
+    },
+  };
+}
