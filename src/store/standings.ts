@@ -14,7 +14,8 @@ const LATELY = `${STANDING} where (k.moved, k.realm_id) > (?, ?) and k.moved < ?
 const BEHIND = `${STANDING} where k.realm_id > ? order by k.realm_id limit ?`;
 /** So many realms are looked at together. */
 const TOGETHER = LIMITS.webhookClocksAtOnce;
-const THESE = `${STANDING} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})`;
+const THESE = `${STANDING} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})
+  order by k.realm_id`;
 const DUE = `select ${COLUMNS} from webhook_progress p join realm_clock k on k.realm_id = p.realm_id
   where p.webhook_id = ? and p.next_at > 0 and p.next_at <= ? order by p.next_at limit ?`;
 

@@ -113,6 +113,7 @@ export interface Standings {
   moved(webhookId: string, after: MovedPlace): MaybePromise<MovedPage>;
   /** Realms behind one in the order of their identifiers, told or not. */
   standingsBehind(webhookId: string, after: Uuid): MaybePromise<readonly Standing[]>;
+  /** In the same order. */
   standingsOf(webhookId: string, realms: readonly Uuid[]): MaybePromise<readonly Standing[]>;
   /** Realms of which something was not received and is to be sent again by now, the first one first. */
   due(webhookId: string, now: number, limit: number): MaybePromise<readonly Standing[]>;
