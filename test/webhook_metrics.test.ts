@@ -123,6 +123,33 @@ test('what waits for a place counts by its own age', async () => {
   await until('authrealm_webhook_behind_seconds', labels, (seconds) => (seconds ?? 0) > ahead + 5_000);
 });
 
+test('what cannot be sent because of us counts by its age as well, until it is sent', async () => {
+  const shared = service;
+  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  planted = await plant(service.vault);
+  const webhook = await made();
+  await receiver.until(() => receiver.places(planted.realm).length === CHANGES);
+  const kept = (await service.vault.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
+  const put = (secret: string) =>
+    service.database.spoil(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
+  const bytes = (hex: string) =>
+    service.database.address.engine === 'sqlite' ? `x'${hex}'` : `decode('${hex}', 'hex')`;
+  const sealed = Buffer.from(kept?.secretSealed ?? []);
+  const spoilt = Buffer.from(sealed);
+  spoilt[spoilt.length - 1] = (spoilt.at(-1) ?? 0) ^ 1;
+  await put(bytes(spoilt.toString('hex')));
+  await Bun.sleep(1_000);
+  await plant(service.vault, { realm: planted.realm });
+  // Longer than it takes to find out.
+  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
+  await put(bytes(sealed.toString('hex')));
+  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
+  expect(receiver.places(planted.realm).length).toBeGreaterThan(CHANGES);
+  // It says what it found.
+  expect(await service.stop().catch(String)).toContain('keyring.ts');
+  service = shared;
+});
+
 test('dead letters are counted until they are received', async () => {
   const webhook = await made();
   await receiver.until(() => receiver.places(planted.realm).length === CHANGES);

@@ -25,7 +25,7 @@ export interface Line {
   readonly rooms: TellerRooms;
   readonly webhookId: string;
   readonly ledger: Ledger;
-  /** Realms of which something is being sent, and when the first of it was made. */
+  /** Realms of which something is being sent, or could not be because of us, and when the first of it was made. */
   readonly underWay: Map<Uuid, number>;
   /** Aborted where nothing may be sent any more. */
   readonly signal: AbortSignal;

@@ -1,3 +1,4 @@
+import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openLedger } from './ledger.ts';
 import type { Line, TellerRooms } from './line.ts';
@@ -32,6 +33,7 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
   const places = openPlaces(ambient.monotonic, onTrouble);
   let webhook = first;
   let isStopping = false;
+  const isListed = (realm: Uuid): boolean => webhook.realms === '*' || webhook.realms.has(realm);
   const line: Line = {
     rooms,
     webhookId,
@@ -40,11 +42,7 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
     signal: ending.signal,
     webhook: () => webhook,
     mayGoOn: (realm) =>
-      !isStopping &&
-      isHeld() &&
-      !ledger.isClosed() &&
-      webhook.disabledAt === undefined &&
-      (webhook.realms === '*' || webhook.realms.has(realm)),
+      !isStopping && isHeld() && !ledger.isClosed() && webhook.disabledAt === undefined && isListed(realm),
   };
   const realms = openRealms(line, places);
 
@@ -67,7 +65,8 @@ export function openTeller(rooms: TellerRooms, first: Webhook, { lease, isHeld }
       const tried = await store.arrears(webhookId);
       const passedOver = realms.passedOver();
       const waiting = passedOver ? await rooms.changes(passedOver.realm, passedOver.seq, 1) : [];
-      const times = [tried.since ?? [], waiting.map(({ at }) => at), ...line.underWay.values()].flat();
+      const underWay = [...line.underWay].filter(([realm]) => isListed(realm)).map(([, at]) => at);
+      const times = [tried.since ?? [], waiting.map(({ at }) => at), underWay].flat();
       return { ...tried, since: times.length > 0 ? Math.min(...times) : undefined };
     },
     async stop(graceMs) {

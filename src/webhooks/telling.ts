@@ -18,6 +18,8 @@ const TOLD = { attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 };
 export async function tellRealm(line: Line, standing: Standing): Promise<void> {
   const { realm } = standing;
   let place: Place = standing;
+  // What stood there may be nothing that it is to be told any more.
+  line.underWay.delete(realm);
   for (let page = 0; page < PAGES_A_TURN; page += 1) {
     const rows = await line.rooms.changes(realm, place.seq, LIMITS.webhookEventsMax);
     noteGap(line, place.seq, rows[0]);
@@ -41,9 +43,8 @@ async function tellPortion(
   while (isSome(left)) {
     const [{ at }] = left;
     line.underWay.set(realm, at);
-    const delivery = await sendSome(line, untilFailed(left, failedSeq), attempts + 1).finally(() =>
-      line.underWay.delete(realm),
-    );
+    const delivery = await sendSome(line, untilFailed(left, failedSeq), attempts + 1);
+    line.underWay.delete(realm);
     if (!delivery) return false;
     if (delivery.outcome !== 'delivered' && !isGivenUp(line, delivery, { seq, behindSince: at }))
       return false;
