@@ -79,7 +79,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/admin/realms.ts': ['admin/clients', 'admin/webhooks_refused', 'openapi'],
   'src/http/admin/routes.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
   'src/http/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
-  'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits'],
+  'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits', 'issuer_keys'],
   'src/http/caller_address.ts': ['caller_address', 'rate_limits'],
   'src/http/changes.ts': OF_FEED,
   'src/http/change_streams.ts': ['stream_looks', ...OF_FEED],

@@ -69,6 +69,14 @@ test('bucketsMax: for one more the one that was longest not taken from is forgot
   expect(buckets.look('one more').isSpent).toBe(true);
 });
 
+test('who is taken from again is not the one that was longest not taken from', () => {
+  const buckets = bucketsAt(2, 3_600);
+  for (let key = 0; key < LIMITS.bucketsMax; key += 1) buckets.take(String(key));
+  buckets.take('0');
+  buckets.take('one more');
+  expect(['0', '1', '2'].map((key) => buckets.look(key).remaining)).toEqual([0, 2, 1]);
+});
+
 test('each of several processes has its part, and never nothing', () => {
   expect(shareOf({ requests: 100, seconds: 60 }, 1)).toEqual({ requests: 100, seconds: 60 });
   expect(shareOf({ requests: 100, seconds: 60 }, 3)).toEqual({ requests: 33, seconds: 60 });

@@ -105,6 +105,17 @@ test('every state that a key comes to is told, and when it was withdrawn', async
   expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(ambient.now());
 });
 
+test('the document names every state', async () => {
+  const document = (await (await office.service.get('/openapi.json')).json()) as {
+    readonly components: { readonly schemas: Readonly<Record<string, object>> };
+  };
+  expect(document.components.schemas.signing_key).toMatchObject({
+    properties: {
+      data: { properties: { state: { enum: ['signs', 'next', 'accepted', 'retired', 'withdrawn'] } } },
+    },
+  });
+});
+
 test('503 where the master key is changed in that moment; other trouble is told as what it is', async () => {
   let trouble: () => Promise<boolean> = async () => false;
   const busy = await openOffice({}, (engine) => ({
