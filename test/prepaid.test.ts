@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test';
+import { LIMITS } from '../src/domain/limits.ts';
 import { type Buckets, openBuckets } from '../src/domain/token_buckets.ts';
 import { openPrepaid } from '../src/http/prepaid.ts';
 
@@ -96,4 +97,23 @@ test('who was away pays for one again', () => {
   advance(100);
   passed('token', '192.0.2.1', 3);
   expect(asked() - before).toBe(2);
+});
+
+test('bucketsMax: of so many others the one that was first is forgotten, with what it had paid for', () => {
+  const { passed, take, asked } = counted(1_000_000);
+  passed('token', '192.0.2.1', 2);
+  // Some of them have the same checksum.
+  for (let count = 0; count < LIMITS.bucketsMax + 200; count += 1) take(`token ${count}`, '192.0.2.2');
+  const before = asked();
+  take('token', '192.0.2.1');
+  expect(asked()).toBe(before + 1);
+});
+
+test('what is paid for is there until so many others came', () => {
+  const { passed, take, asked } = counted(1_000_000);
+  passed('token', '192.0.2.1', 2);
+  for (let count = 0; count < LIMITS.bucketsMax - 1; count += 1) take(`token ${count}`, '192.0.2.2');
+  const before = asked();
+  take('token', '192.0.2.1');
+  expect(asked()).toBe(before);
 });
