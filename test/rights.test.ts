@@ -57,6 +57,27 @@ function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
   return changeClient(service.vault.engine.access, clientId, patch, service.ambient);
 }
 
+test('what a token does not claim it is not given by another token of its client', async () => {
+  const other = await plant(service.vault);
+  const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
+  const grant = async () => {
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    return ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  };
+  const narrow = await grant();
+  await change(clientId, { realms: new Set([planted.realm, other.realm]) });
+  service.ambient.advance(FELT_MS);
+  const wide = await grant();
+  for (const [token, status] of [
+    [wide, 200],
+    [narrow, 404],
+    [wide, 200],
+    [narrow, 404],
+  ] as const) {
+    expect([await statusOf(token), await statusOf(token, path(other))]).toEqual([200, status]);
+  }
+});
+
 describe('a stranger who knows only the base URL', () => {
   test('checks a token by RFC 9068 against the published keys', async () => {
     const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm]));
