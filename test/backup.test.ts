@@ -233,6 +233,7 @@ describe('interrupted', () => {
       const before = new Set(readdirSync(folder));
       const child = Bun.spawn([AUTHREALM, 'backup', '--database', `sqlite:${path}`, '--into', folder], {
         stdio: ['ignore', 'ignore', 'ignore'],
+        env: { PATH: process.env.PATH ?? '' },
       });
       const timer = setTimeout(() => child.kill('SIGKILL'), wait);
       await child.exited;

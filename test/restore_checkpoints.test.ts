@@ -117,7 +117,10 @@ describe('a file of checkpoints', () => {
 /** Verifies in a process of its own, and says how much memory that took at most. */
 async function measured(file: string) {
   const words = ['audit', 'verify', '--checkpoints', file, '--json', '--database', `sqlite:${path}`];
-  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = Bun.spawn([AUTHREALM, ...words], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { PATH: process.env.PATH ?? '' },
+  });
   const report = JSON.parse(await new Response(child.stdout).text());
   await child.exited;
   return { report, bytes: child.resourceUsage()?.maxRSS ?? Number.NaN };

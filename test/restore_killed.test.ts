@@ -27,7 +27,10 @@ beforeAll(async () => {
 
 /** Runs a command, and whether it was still running after so many milliseconds: then it was killed. */
 async function isKilled(wait: number, words: readonly string[]): Promise<boolean> {
-  const child = Bun.spawn([AUTHREALM, ...words], { stdio: ['ignore', 'ignore', 'ignore'] });
+  const child = Bun.spawn([AUTHREALM, ...words], {
+    stdio: ['ignore', 'ignore', 'ignore'],
+    env: { PATH: process.env.PATH ?? '' },
+  });
   const timer = setTimeout(() => child.kill('SIGKILL'), wait);
   await child.exited;
   clearTimeout(timer);
