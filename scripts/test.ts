@@ -116,19 +116,31 @@ const PROMPT = ['test/store.test.ts', 'test/api/**'] as const;
 
 /** What kills processes again and again, waits until something is given up, or is long for another reason. */
 const LONG = [
+  'test/backup.test.ts',
   'test/backups_under_load.test.ts',
+  'test/change_streams.test.ts',
+  'test/checkpoint_receiver.test.ts',
+  'test/children.test.ts',
+  'test/client_package.test.ts',
   'test/concurrency.test.ts',
   'test/durability.test.ts',
-  'test/erase_beside.test.ts',
+  'test/erasures_told.test.ts',
+  'test/faults_of_files.test.ts',
+  'test/fuzz.test.ts',
   'test/import_command.test.ts',
+  'test/issuer_keys.test.ts',
   'test/model.test.ts',
+  'test/purge_beside.test.ts',
+  'test/restore.test.ts',
   'test/restore_killed.test.ts',
   'test/retention.test.ts',
+  'test/rights_end.test.ts',
   'test/seventh_carried.test.ts',
   'test/torture.test.ts',
   'test/webhook_failures.test.ts',
   'test/webhook_guard.test.ts',
   'test/webhook_leases.test.ts',
+  'test/webhook_metrics.test.ts',
 ] as const;
 
 /** How much is to run. */
