@@ -19,7 +19,7 @@ const ALONE = [
   'test/children.test.ts',
   'test/client*.test.ts',
   'test/concurrent_writes.test.ts',
-  'test/copy*.test.ts',
+  'test/copy.test.ts',
   'test/counted_beside.test.ts',
   'test/crowded.test.ts',
   'test/document*.test.ts',
