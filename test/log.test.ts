@@ -243,16 +243,20 @@ test('a failure of the engine is logged by its code, without its words', () => {
 
 test('it drained: stopping, stopped, exit code 0', () => {
   expect(exitCode).toBe(0);
-  expect(lines.slice(-2).map(({ event }) => event)).toEqual(['stopping', 'stopped']);
+  // Where checkpoints go to the log, the last one is written in between.
+  const own = lines.filter(({ event }) => event !== 'checkpoint');
+  expect(own.slice(-2).map(({ event }) => event)).toEqual(['stopping', 'stopped']);
 });
 
 test('no token, subject, username, secret, hash, ID or path of a record is in the whole output', () => {
-  const output = readFileSync(out, 'utf8') + readFileSync(err, 'utf8');
+  const whole = readFileSync(out, 'utf8') + readFileSync(err, 'utf8');
+  // A checkpoint says which realm's log it is of: that is what it is for.
+  const own = whole.replaceAll(/^.*"event":"checkpoint".*$/gm, '');
   expect(Object.keys(secrets).length).toBe(13 + Object.keys(SAID).length);
   for (const [name, value] of Object.entries(secrets)) {
     expect(value.length).toBeGreaterThan(8);
     for (const form of [value, encodeURIComponent(value), value.slice(0, 40), value.slice(-20)]) {
-      expect([name, output.includes(form)]).toEqual([name, false]);
+      expect([name, (name === 'realm' ? own : whole).includes(form)]).toEqual([name, false]);
     }
   }
 });

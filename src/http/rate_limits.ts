@@ -16,13 +16,13 @@ export interface RateSettings {
 }
 
 /** Counts a call by something of it. Answers 429 where there were too many. */
-export type Count<By extends readonly string[] = []> = (call: Call, ...by: By) => Reply | undefined;
+export type Count = (call: Call) => Reply | undefined;
 
 export interface RateLimits {
   /** Counts a request of its address. Undefined where that is not limited. */
   readonly address: Count | undefined;
   /** Counts a request of a client, whose identifier is given. Undefined where that is not limited. */
-  readonly client: Count<[clientId: string]> | undefined;
+  readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
   /** Undefined where that is not limited. */
   readonly guesses: Guesses | undefined;
 }
@@ -42,19 +42,20 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
   const policies: string[] = [];
   let policy = '';
 
-  function counting<By extends readonly string[]>(
+  function counting(
     name: string,
     rate: Rate | undefined,
-    takerOf: (buckets: Buckets) => (call: Call, ...by: By) => Standing,
-  ): Count<By> | undefined {
+    takerOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
+  ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
     const share = shareOf(rate, processes);
     const take = takerOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    return (call, ...by) => {
-      const standing = take(call, ...by);
-      tell(call, policy, `"${name}";${told(standing)}`);
+    const words = telling(name);
+    return (call, clientId = '') => {
+      const standing = take(call, clientId);
+      tell(call, policy, words(standing));
       return standing.isSpent ? refusal(standing) : undefined;
     };
   }
@@ -70,7 +71,7 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
 
   return {
     address: counting('address', perAddress, bySite),
-    client: counting('client', perClient, (buckets) => (_, clientId: string) => buckets.take(clientId)),
+    client: counting('client', perClient, (buckets) => (_, clientId) => buckets.take(clientId)),
     guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
   };
 }
@@ -93,9 +94,20 @@ function siteOfCall(call: Call): string {
   return address === undefined ? '' : siteOf(address);
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
-function told({ remaining, msToNext }: Standing): string {
-  return `r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
+/**
+ * As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. Who has paid for
+ * several requests is told the same by each of them.
+ */
+function telling(name: string): (standing: Standing) => string {
+  let last: Standing | undefined;
+  let words = '';
+  return (standing) => {
+    if (standing !== last) {
+      words = `"${name}";r=${standing.remaining};t=${Math.ceil(standing.msToNext / 1000)}`;
+      last = standing;
+    }
+    return words;
+  };
 }
 
 function tell(call: Call, policy: string, standing: string): void {
