@@ -8,9 +8,14 @@ export type Witness = (lines: readonly string[]) => Promise<void>;
 
 /** Tells lines to all of them. Rejects, after the last one was asked, where one of them could not keep them. */
 export async function tellAll(witnesses: readonly Witness[], lines: readonly string[]): Promise<void> {
-  const told = await Promise.allSettled(witnesses.map((witness) => witness(lines)));
-  const failed = told.find((outcome) => outcome.status === 'rejected');
+  const failed = await failureOf(witnesses.map((witness) => witness(lines)));
   if (failed) throw failed.reason;
+}
+
+/** The first failure, once all have come to an end; undefined where there is none. */
+async function failureOf(works: readonly Promise<void>[]): Promise<PromiseRejectedResult | undefined> {
+  const ended = await Promise.allSettled(works);
+  return ended.find((outcome) => outcome.status === 'rejected');
 }
 
 /** A witness that is asked no more in a round once it failed, so that one which is away costs a round one wait. */
@@ -57,8 +62,7 @@ export function openLedger({ store, keys, witnesses }: LedgerRooms): (now: numbe
   async function tellPage(page: readonly Erasure[], now: number): Promise<unknown> {
     const erasures = page.filter(isOfAUser);
     const lines = new Map(erasures.map((erasure) => [nameOf(erasure), erasureLine(erasure, keys)]));
-    const told = await Promise.allSettled(tellEach.map(({ tell }) => tell(lines)));
-    const failed = told.find((outcome) => outcome.status === 'rejected');
+    const failed = await failureOf(tellEach.map(({ tell }) => tell(lines)));
     if (failed) return failed.reason;
     await store.noteTold(erasures, now);
     for (const { forget } of tellEach) forget([...lines.keys()]);
