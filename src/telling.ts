@@ -18,7 +18,7 @@ import { isSendable, openGuardedPost } from './outbound/guarded_post.ts';
 import { startRetention } from './retention.ts';
 import type { Engine } from './store/open.ts';
 import { type Dispatcher, startDispatcher } from './webhooks/dispatcher.ts';
-import type { DeliveryOutcome } from './webhooks/port.ts';
+import { DELIVERY_OUTCOMES } from './webhooks/port.ts';
 import { openSender } from './webhooks/sender.ts';
 import { changeWebhook } from './webhooks/targets.ts';
 
@@ -61,7 +61,7 @@ export function startTelling(rooms: TellingRooms): Telling {
     ...{ store, feed, tokens, writeEvents, ambient },
     onTrouble: troubleOf(rooms, 'changes'),
   });
-  const counts = openDeliveryCounts(OUTCOMES);
+  const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
   const dispatcher = startWebhooks(rooms, writeEvents, counts);
   const retention = startRetention({
     log: engine.log,
@@ -93,8 +93,6 @@ function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: u
     log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
   };
 }
-
-const OUTCOMES: readonly DeliveryOutcome[] = ['delivered', 'refused', 'unreachable', 'expired'];
 
 function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: DeliveryCounts): Dispatcher {
   const { settings, engine, keyring, log, ambient } = rooms;

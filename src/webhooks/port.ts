@@ -31,7 +31,8 @@ export interface Webhook {
  * What became of an attempt: a 2xx answer, any other one, or none in time. What exactly was wrong with the way is not
  * told, so that nobody learns about our network by it. `expired`: the changes are not kept any more.
  */
-export type DeliveryOutcome = 'delivered' | 'refused' | 'unreachable' | 'expired';
+export const DELIVERY_OUTCOMES = ['delivered', 'refused', 'unreachable', 'expired'] as const;
+export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number];
 
 /** One attempt to tell a receiver something. */
 export interface Delivery {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Fault } from '../../domain/fault.ts';
 import { parseUuid } from '../../domain/id.ts';
-import type { DeadLetter, Delivery, LetterPlace } from '../../webhooks/port.ts';
+import { DELIVERY_OUTCOMES, type DeadLetter, type Delivery, type LetterPlace } from '../../webhooks/port.ts';
 import { redeliver } from '../../webhooks/targets.ts';
 import { identifier, instant, link } from '../openapi_schemas.ts';
 import { operation } from './operation.ts';
@@ -29,7 +29,7 @@ const delivery = z
     }),
     ...told,
     attempt: z.int().min(1),
-    outcome: z.enum(['delivered', 'refused', 'unreachable', 'expired']).meta({
+    outcome: z.enum(DELIVERY_OUTCOMES).meta({
       description:
         'A 2xx answer; any other one; none in time; or the changes are not kept any more and nothing was sent.',
     }),
