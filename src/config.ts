@@ -4,6 +4,7 @@ import { SETTINGS, type Setting, type SettingName, type Settings } from './confi
 import { Refusal } from './domain/fault.ts';
 import { isLoopbackHost } from './domain/loopback.ts';
 import { costRule, type PasswordCost } from './domain/password.ts';
+import { isSendable } from './outbound/target.ts';
 
 export { checkpointFileOf, databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
 export {
@@ -99,9 +100,10 @@ function contradictions(settings: Partial<Settings>): string[] {
   if (settings.offline && settings.issuersFile !== undefined) {
     found.push('--issuers-file needs the keys of its issuers, and --offline asks nobody: give one of them');
   }
-  if (settings.checkpointUrl !== undefined && !isSendable(settings.checkpointUrl, settings)) {
+  const { checkpointUrl, allowLoopbackWebhooks: allowLoopback = false } = settings;
+  if (checkpointUrl !== undefined && !isSendable(checkpointUrl, { allowLoopback })) {
     found.push(
-      '--checkpoint-url must be https at port 443; on this machine, with --allow-loopback-webhooks, it may be any port and http',
+      '--checkpoint-url must be https at port 443, and an IP address in it a public one; on this machine, with --allow-loopback-webhooks, it may be any port and http',
     );
   }
   for (const name of ['clientRate', 'addressRate', 'badTokenRate'] as const) {
@@ -113,14 +115,6 @@ function contradictions(settings: Partial<Settings>): string[] {
   const rule = memoryKib && passes ? costRule({ memoryKib, passes }) : undefined;
   if (rule !== undefined) found.push(`--password-memory and --password-passes ${rule}`);
   return found;
-}
-
-/** Whether the guard of what is sent lets anybody go there, as far as its name need not be asked. */
-function isSendable(receiver: string, { allowLoopbackWebhooks }: Partial<Settings>): boolean {
-  const { protocol, port, hostname } = new URL(receiver);
-  return (
-    (protocol === 'https:' && port === '') || (allowLoopbackWebhooks === true && isLoopbackHost(hostname))
-  );
 }
 
 /** What a new password hash costs by these settings. */

@@ -235,6 +235,8 @@ describe('--checkpoint-url', () => {
     ['http://receiver.example/', {}, 'must be https at port 443'],
     ['https://receiver.example:8443/', {}, 'must be https at port 443'],
     ['http://127.0.0.1:8080/', {}, 'must be https at port 443'],
+    ['https://10.0.0.1/', {}, 'an IP address in it a public one'],
+    ['https://[fd00::1]/', { allowLoopbackWebhooks: 'true' }, 'an IP address in it a public one'],
     ['http://receiver.example/', { allowLoopbackWebhooks: 'true' }, 'must be https at port 443'],
     ['https://user:secret@receiver.example/', {}, 'must be an https URL without userinfo'],
     ['https://receiver.example/#here', {}, 'must be an https URL without userinfo'],

@@ -78,7 +78,7 @@ const DOORS: Readonly<
   config_values: { any: [], types: ['domain'] },
   config_databases: { any: ['store'], types: ['access'] },
   config_settings: { any: ['config_values', 'domain', 'store'], types: ['observe'] },
-  config: { any: ['config_databases', 'config_settings', 'domain'] },
+  config: { any: ['config_databases', 'config_settings', 'domain', 'outbound'] },
   app: {
     any: [
       'domain',

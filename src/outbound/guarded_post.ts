@@ -1,7 +1,5 @@
 import { LIMITS } from '../domain/limits.ts';
-import { familyOf } from './addresses.ts';
 import { type GuardedFetchOptions, openGuardedExchange } from './guarded_fetch.ts';
-import { readTarget, type TargetRules } from './target.ts';
 
 /** What became of a message: the status of the answer, or none came, and why is not told. */
 export type Posted =
@@ -37,10 +35,4 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
       ? { kind: 'answered', status: exchanged.status }
       : { kind: 'unreachable' };
   };
-}
-
-/** Whether the rules let anybody go to a URL; what its name resolves to is judged each time. */
-export function isSendable(url: string, rules: TargetRules): boolean {
-  const target = readTarget(url, rules);
-  return target !== undefined && (familyOf(target.host) === 0 || target.isAllowed(target.host));
 }

@@ -42,6 +42,12 @@ export function readTarget(url: string, rules: TargetRules): Target | undefined 
     : undefined;
 }
 
+/** Whether the rules let anybody go to a URL; what its name resolves to is judged each time. */
+export function isSendable(url: string, rules: TargetRules): boolean {
+  const target = readTarget(url, rules);
+  return target !== undefined && (familyOf(target.host) === 0 || target.isAllowed(target.host));
+}
+
 /**
  * The addresses to connect to: of each family the first, in the order they were told. Empty where the name has none, or
  * where any of them is not allowed: a name with a private address beside a public one is no accident.
