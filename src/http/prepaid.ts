@@ -39,11 +39,14 @@ export function openPrepaid(buckets: Buckets, seed: number, now: () => number): 
     return last.sum;
   }
 
+  /** Lots that no longer hold stand first, and go: whoever shows something new each time leaves nothing behind. */
   function keep(sum: number, lot: Lot): void {
+    lots.delete(sum);
     lots.set(sum, lot);
-    if (lots.size <= LIMITS.bucketsMax) return;
-    const [oldest] = lots.keys();
-    if (oldest !== undefined) lots.delete(oldest);
+    for (const [oldest, { boughtAt }] of lots) {
+      if (lots.size <= LIMITS.bucketsMax && lot.boughtAt - boughtAt < LOT_MS) return;
+      lots.delete(oldest);
+    }
   }
 
   /** Takes one, and as many more as may be paid for. */
