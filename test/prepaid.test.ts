@@ -1,3 +1,4 @@
+import { heapSize } from 'bun:jsc';
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../src/domain/limits.ts';
 import { type Buckets, openBuckets } from '../src/domain/token_buckets.ts';
@@ -117,4 +118,26 @@ test('what is paid for is there until so many others came', () => {
   const before = asked();
   take('token', '192.0.2.1');
   expect(asked()).toBe(before);
+});
+
+test('what no longer holds leaves nothing behind', () => {
+  const { take, advance } = counted(1_000_000);
+  const keep = (tokens: number) => {
+    for (let count = 0; count < tokens; count += 1) {
+      take(`token ${count}`, '192.0.2.1');
+      advance(1);
+    }
+    Bun.gc(true);
+    return heapSize();
+  };
+  const before = keep(1_000);
+  expect(keep(50_000) - before).toBeLessThan(1_000_000);
+  // Who comes again stands last again: what came after him goes before him.
+  for (let count = 0; count < 50_000; count += 1) {
+    take('token', '192.0.2.1');
+    take(`other ${count}`, '192.0.2.1');
+    advance(1);
+  }
+  Bun.gc(true);
+  expect(heapSize() - before).toBeLessThan(1_000_000);
 });
