@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { openClientCredentials } from './access/client_credentials.ts';
 import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
@@ -33,9 +34,11 @@ import { startSweeping } from './directory/sweeping.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
+import { consoleRoutes } from './http/console.ts';
 import { openOnce } from './http/idempotency.ts';
 import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
+import type { Route } from './http/router.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
 import { accessMeasure, checkpointMeasure, measuresOf, tellingMeasures } from './measures.ts';
@@ -77,6 +80,9 @@ export { citusSql } from './store/postgres/citus.ts';
 export const VERSION: string = JSON.parse(
   readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
 ).version;
+
+/** Where what the console is made of was built. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../dist/console', import.meta.url));
 
 /** A database and the keyring that opens its secrets: what every command works on. */
 export interface Vault {
@@ -304,6 +310,10 @@ function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
 
+function pagesOf({ noConsole }: Settings, baseUrl: string): readonly Route[] {
+  return noConsole ? [] : consoleRoutes(CONSOLE_FOLDER, baseUrl);
+}
+
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
@@ -344,7 +354,7 @@ export async function serve(
     metrics.add(accessMeasure(access.ageMs), ...tellingMeasures(telling.measured));
     const rooms = { store, access, tokens, grant, ...asking, limits, directory, once, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
-    return routesOf({ ...rooms, ...administered, ...said });
+    return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl)];
   };
   const watch = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, watch);

@@ -300,6 +300,11 @@ export const SETTINGS = {
     flag: 'issuers-file',
     doc: 'JSON file with the OpenID providers whose access tokens are accepted as well, and what they are worth',
   }),
+  noConsole: toggle({
+    env: 'AUTHREALM_NO_CONSOLE',
+    flag: 'no-console',
+    doc: 'serve no console at /console, and no rendered OpenAPI document at /docs',
+  }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',

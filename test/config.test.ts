@@ -35,6 +35,7 @@ test('nothing said: loopback, one process, a file beside', () => {
     allowLoopbackWebhooks: false,
     retentionDays: 90,
     strictIssuers: false,
+    noConsole: false,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);

@@ -128,7 +128,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:os': ['children', 'cli', 'witnesses'],
   'node:path': ['access', 'app', 'cli', 'store'],
   'node:tls': ['outbound'],
-  'node:url': ['beside'],
+  'node:url': ['app', 'beside'],
 };
 
 function roomOf(path: string): string {

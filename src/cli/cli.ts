@@ -175,7 +175,10 @@ function flagsOf(command: Command): Flags {
   const flags: Flags = {};
   for (const [name, { flag }] of Object.entries(SETTINGS) as [SettingName, { flag?: string }][]) {
     if (flag === undefined) continue;
-    const given: unknown = command.opts()[new Option(`--${flag}`).attributeName()];
+    const option = new Option(`--${flag}`);
+    const said: unknown = command.opts()[option.attributeName()];
+    // Commander turns round what begins with no-: it is true until it is given.
+    const given = option.negate ? (said === false ? true : undefined) : said;
     if (given !== undefined) flags[name] = String(given);
   }
   return flags;

@@ -20,6 +20,11 @@ export const FAULTS = {
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
   not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
   route_unknown: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
+  console_unbuilt: {
+    status: 404,
+    title: 'Not Found',
+    detail: 'The console is not built; npm run prepare builds it',
+  },
   method_unknown: {
     status: 405,
     title: 'Method Not Allowed',

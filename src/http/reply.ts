@@ -8,8 +8,8 @@ export const REQUEST_ID = 'X-Request-Id';
 export interface Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** JSON text, null for an answer without a body, or a stream that goes on after the answer was begun. */
-  readonly body: string | null | ReadableStream<Uint8Array>;
+  /** JSON text, null for an answer without a body, bytes of a file, or a stream that goes on after the answer was begun. */
+  readonly body: string | null | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   /** What is answered instead of success; for whoever counts. */
   readonly fault?: FaultCode | GrantFaultCode;
 }

@@ -9,6 +9,8 @@ export interface Route {
   readonly answers: Readonly<Partial<Record<Method, Answer>>>;
   /** Whoever watches over the service is not counted. */
   readonly isUncounted?: true;
+  /** Pages of this service alone read it: whatever origins are listed for CORS. */
+  readonly isOwn?: true;
 }
 
 export interface Match {

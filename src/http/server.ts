@@ -139,8 +139,8 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
 
   let underWay = 0;
 
-  function write({ request, requestId, rateHeaders }: Call, reply: Reply): Response {
-    if (!isCorsOn) return respond(reply, requestId, rateHeaders);
+  function write({ request, requestId, rateHeaders }: Call, reply: Reply, { isOwn }: Route): Response {
+    if (!isCorsOn || isOwn) return respond(reply, requestId, rateHeaders);
     return respond(reply, requestId, { ...cors.headersFor(request.headers.get('origin')), ...rateHeaders });
   }
 
@@ -169,7 +169,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
     if (reply === CROWDED) shed('QUEUE_FULL');
     if (isTimed) note(call, operation, reply, start);
     door.listener?.(call);
-    return write(call, reply);
+    return write(call, reply, operation.route);
   }
 
   function settle(outcome: Promise<Reply>, call: Call, operation: Operation, start: number) {
@@ -198,7 +198,8 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   /** A preflight, or a method that this path does not have. */
   function otherMethod(route: Route): Answer {
     return ({ request }) => {
-      const preflight = cors.preflight(request, Object.keys(route.answers) as Method[]);
+      const methods = Object.keys(route.answers) as Method[];
+      const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
       return preflight
         ? { status: 204, headers: preflight, body: null }
         : faultReply('method_unknown', { Allow: allowedMethods(route) });
