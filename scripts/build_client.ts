@@ -12,7 +12,9 @@ import { WIRES } from '../src/client/wires.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const DIST = join(ROOT, 'dist');
 
-rmSync(DIST, { recursive: true, force: true });
+for (const made of ['types', 'client.js', 'client.d.ts']) {
+  rmSync(join(DIST, made), { recursive: true, force: true });
+}
 await writeTypes();
 await writeProgram();
 

@@ -131,6 +131,24 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:url': ['app', 'beside'],
 };
 
+/** The rooms of the console, which runs in browsers: what of it, and of the service, each may import. */
+const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
+  description: [],
+  described: ['description'],
+  observable: ['preact/hooks'],
+  session: ['observable'],
+  api: ['authrealm:described', 'description', 'observable', 'preact/hooks', 'session'],
+  parts: ['api', 'description', 'observable', 'preact', 'preact/hooks', 'session'],
+  form: ['api', 'description', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  layout: ['api', 'authrealm:described', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  pages: [
+    ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'parts', 'preact'],
+    ...['preact/hooks', 'session', 'src/client', 'uplot'],
+  ],
+  main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
+};
+
 function roomOf(path: string): string {
   return (relative('src', path).split('/')[0] ?? '').replace(/\.ts$/, '');
 }
@@ -174,6 +192,20 @@ describe('the arrows between rooms', () => {
   }
 });
 
+describe('the arrows between rooms of the console', () => {
+  for (const { path, text } of sources('console/**/*.{ts,tsx}')) {
+    test(path, () => {
+      const room = (path.split('/')[1] ?? '').replace(/(\.d)?\.tsx?$/, '');
+      for (const { from } of importsOf(text)) {
+        const [house, first = ''] = join(dirname(path), from).split('/');
+        const inside = house === 'console' ? first.replace(/\.tsx?$/, '') : `${house}/${first}`;
+        const target = from.startsWith('.') ? inside : from;
+        expect([from, target === room || CONSOLE_DOORS[room]?.includes(target)]).toEqual([from, true]);
+      }
+    });
+  }
+});
+
 /** What stands nowhere but in the one file that owns it. */
 const OWNED: readonly [RegExp, string][] = [
   [/Date\.now\(|new Date\(\)|Math\.random\(\) \* 1e/, 'src/ambient.ts'],
@@ -197,6 +229,7 @@ describe('style', () => {
     ...sources('prove/**/*.ts'),
     ...sources('force/**/*.ts'),
     ...sources('debian/**/*.ts'),
+    ...sources('console/**/*.{ts,tsx,css}'),
   ];
 
   for (const { path, text } of all) {

@@ -1,0 +1,103 @@
+/** One error of an answer, in the service's own words. */
+export interface Complaint {
+  readonly title: string;
+  readonly detail: string;
+  /** The member of the record it is about. */
+  readonly member: string | undefined;
+}
+
+export type ProblemKind = 'ended' | 'forbidden' | 'absent' | 'stale' | 'refused' | 'busy' | 'broken' | 'lost';
+
+interface Circumstances {
+  readonly complaints?: readonly Complaint[];
+  readonly requestId?: string | undefined;
+  readonly waitSeconds?: number | undefined;
+}
+
+/** A request that was not answered as it should be. `message` is a sentence for the reader. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly kind: ProblemKind;
+  readonly complaints: readonly Complaint[];
+  /** By this the service's log names the request. */
+  readonly requestId: string | undefined;
+  /** In how many seconds to ask again; undefined where that is no remedy. */
+  readonly waitSeconds: number | undefined;
+
+  constructor(kind: ProblemKind, message: string, about: Circumstances = {}) {
+    super(message);
+    this.kind = kind;
+    this.complaints = about.complaints ?? [];
+    this.requestId = about.requestId;
+    this.waitSeconds = about.waitSeconds;
+  }
+}
+
+/** Whatever was thrown, as a problem: what is none of ours is a bug of the page. */
+export function problemOf(error: unknown): Problem {
+  return error instanceof Problem ? error : new Problem('broken', `This page has a bug: ${String(error)}`);
+}
+
+const WORDS: Readonly<Record<ProblemKind, string>> = {
+  ended: 'Your session has ended.',
+  forbidden: 'This session does not have the right to do that.',
+  absent: 'Nothing is there, or nothing that this session may see.',
+  stale: 'Somebody else has changed this meanwhile.',
+  refused: 'The service did not accept this.',
+  busy: 'The service is busy.',
+  broken: 'The service could not answer this.',
+  lost: 'The service cannot be reached. Nothing may have been saved: look before you try again.',
+};
+
+const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
+  [401, 'ended'],
+  [403, 'forbidden'],
+  [404, 'absent'],
+  [412, 'stale'],
+  [429, 'busy'],
+  [503, 'busy'],
+]);
+
+const LOST_READ = 'The service cannot be reached. Is this machine on line?';
+/** Where a busy service does not say how long to wait. */
+const WAIT_SECONDS = 2;
+const WAIT_SECONDS_MAX = 60;
+
+/** No answer came. `isRead` where nothing can have been changed by asking. */
+export function lost(isRead: boolean): Problem {
+  return new Problem('lost', isRead ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
+}
+
+/** An answer that is no success. */
+export function problemFrom(status: number, headers: Headers, body: unknown): Problem {
+  const kind = KINDS.get(status) ?? (status >= 500 ? 'broken' : 'refused');
+  const complaints = complaintsIn(body);
+  const said = kind === 'refused' || kind === 'broken' ? complaints.find(({ member }) => !member) : undefined;
+  return new Problem(kind, said ? `${WORDS[kind]} ${said.detail}.` : WORDS[kind], {
+    complaints,
+    requestId: headers.get('x-request-id') ?? undefined,
+    waitSeconds: kind === 'busy' ? waitIn(headers) : undefined,
+  });
+}
+
+function waitIn(headers: Headers): number {
+  const seconds = Number(headers.get('retry-after') ?? WAIT_SECONDS);
+  return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) : WAIT_SECONDS;
+}
+
+function complaintsIn(body: unknown): readonly Complaint[] {
+  const errors = (body as { errors?: unknown } | null | undefined)?.errors;
+  if (!Array.isArray(errors)) return [];
+  return errors.map((each: { title?: unknown; detail?: unknown; source?: { pointer?: unknown } }) => ({
+    title: String(each.title ?? ''),
+    detail: String(each.detail ?? each.title ?? '').replace(/\.$/, ''),
+    member: memberIn(each.source?.pointer),
+  }));
+}
+
+/** `/data/redirect_uris/0` is about `redirect_uris`. */
+function memberIn(pointer: unknown): string | undefined {
+  if (typeof pointer !== 'string') return undefined;
+  const [, ...steps] = pointer.split('/').slice(1);
+  return steps.find((step) => step !== 'meta' && step !== 'relationships' && step !== 'data');
+}

@@ -1,0 +1,125 @@
+import { DESCRIBED } from 'authrealm:described';
+import type { Description, Field } from '../description.ts';
+import { type Answer, ask } from './caller.ts';
+
+/** A record as the page holds it: flat, under the names of its description. */
+export interface Shown {
+  readonly id: string;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly [member: string]: unknown;
+}
+
+/** A record that was asked for by itself. */
+export interface Tagged {
+  readonly record: Shown;
+  readonly etag: string | undefined;
+}
+
+/** Realm first, then down the path. */
+export type Key = readonly string[];
+
+type Wire = Readonly<Record<string, unknown>>;
+
+export const RESOURCES = DESCRIBED.resources;
+
+/** Of a record, or of a collection where the key ends above it. */
+export function pathOf({ collections }: Description, key: Key): string {
+  const steps = collections.flatMap((collection, depth) => {
+    const id = key[depth];
+    return id === undefined ? [collection] : [collection, encodeURIComponent(id)];
+  });
+  return `v2/${steps.join('/')}`;
+}
+
+export async function readRecord(description: Description, key: Key, signal?: AbortSignal): Promise<Tagged> {
+  const scope = `${description.scope}:read`;
+  return tagged(
+    description,
+    await ask({ path: pathOf(description, key), scope, ...(signal ? { signal } : {}) }),
+  );
+}
+
+/** `once` is the same word for every attempt to create the same record. */
+export async function createRecord(
+  description: Description,
+  above: Key,
+  said: Wire,
+  once: string,
+): Promise<Tagged> {
+  return tagged(
+    description,
+    await ask({
+      method: 'POST',
+      path: pathOf(description, above),
+      headers: { 'Idempotency-Key': once },
+      body: bodyOf(description, said),
+      scope: `${description.scope}:write`,
+    }),
+  );
+}
+
+/** Changes what is said, on the record that the ETag names. Throws Problem `stale` where it is another one by now. */
+export async function updateRecord(
+  description: Description,
+  key: Key,
+  said: Wire,
+  etag: string | undefined,
+): Promise<Tagged> {
+  return tagged(
+    description,
+    await ask({
+      method: 'PUT',
+      path: pathOf(description, key),
+      headers: condition(etag),
+      body: bodyOf(description, said),
+      scope: `${description.scope}:write`,
+    }),
+  );
+}
+
+export async function removeRecord(
+  description: Description,
+  key: Key,
+  etag: string | undefined,
+): Promise<void> {
+  await ask({
+    method: 'DELETE',
+    path: pathOf(description, key),
+    headers: condition(etag),
+    scope: `${description.scope}:write`,
+  });
+}
+
+function condition(etag: string | undefined): Readonly<Record<string, string>> {
+  return etag === undefined ? {} : { 'If-Match': etag };
+}
+
+function bodyOf({ type, fields }: Description, said: Wire): object {
+  const data: Record<string, unknown> = { type };
+  for (const { name, within } of fields) {
+    if (said[name] === undefined) continue;
+    if (within === 'relationships') data.relationships = { [name]: said[name] };
+    else data[name] = said[name];
+  }
+  return { data };
+}
+
+function tagged(description: Description, { body, etag }: Answer<unknown>): Tagged {
+  return { record: shown(description, (body as { data: Wire }).data), etag };
+}
+
+/** A record out of an answer. */
+export function shown({ fields }: Description, data: Wire): Shown {
+  const meta = (data.meta ?? {}) as Wire;
+  const memberOf = ({ name, within }: Field) =>
+    within === 'data' ? data[name] : ((data[within] ?? {}) as Wire)[name];
+  return {
+    ...Object.fromEntries(
+      fields.filter(({ isShown }) => isShown).map((field) => [field.name, memberOf(field) ?? null]),
+    ),
+    id: String(data.id),
+    created_at: String(meta.created_at),
+    updated_at: String(meta.updated_at),
+  };
+}

@@ -1,0 +1,11 @@
+import { endSession, session } from '../session/session.ts';
+import { ask } from './caller.ts';
+
+/** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
+export async function signOut(): Promise<void> {
+  const way = session.get().open?.way;
+  if (way !== undefined && way !== 'client_credentials') {
+    await ask({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
+  }
+  endSession('You are signed out.');
+}

@@ -1,0 +1,46 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { Icon } from '../parts/icon.tsx';
+
+interface PageHeadProps {
+  /** For the heading, and for the title of the window. */
+  readonly title: string;
+  /** In the place of the title, where that has more to it than words. */
+  readonly heading?: ComponentChildren;
+  /** Pages above this one, the highest first. */
+  readonly above?: readonly { readonly label: ComponentChildren; readonly href: string }[];
+  readonly actions?: ComponentChildren;
+}
+
+/** The top of a page. A new page begins here for who reads by keyboard or ear. */
+export function PageHead({ title, heading, above = [], actions }: PageHeadProps) {
+  const element = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${title} · authrealm`;
+  }, [title]);
+  useEffect(() => {
+    if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });
+  }, []);
+  return (
+    <header class="page-head">
+      {above.length > 0 && (
+        <nav aria-label="Above this page" class="crumbs">
+          <ol>
+            {above.map(({ label, href }) => (
+              <li key={href}>
+                <a href={href}>{label}</a>
+                <Icon name="forward" />
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <div class="page-title">
+        <h1 ref={element} tabIndex={-1}>
+          {heading ?? title}
+        </h1>
+        {actions && <div class="actions">{actions}</div>}
+      </div>
+    </header>
+  );
+}

@@ -1,0 +1,102 @@
+import { useEffect, useState } from 'preact/hooks';
+import { observable, useObserved } from '../observable.ts';
+import { Dialog } from '../parts/dialog.tsx';
+
+/** A key, or two one after the other, and what it does. */
+export interface Shortcut {
+  /** As `KeyboardEvent.key` says it; `g f` is one after the other. */
+  readonly keys: string;
+  readonly words: string;
+  readonly act: () => void;
+}
+
+const shortcuts = observable<readonly Shortcut[]>([]);
+const NAME = 'authrealm.keys';
+/** Who speaks to the machine, or hits keys by chance, turns single keys off (WCAG 2.1.4). */
+const isOn = observable(localStorage.getItem(NAME) !== 'off');
+/** How long the second key may take. */
+const SECOND_KEY_MS = 1_500;
+
+/** Holds while the part of the page is there that has them. */
+export function useShortcuts(mine: readonly Shortcut[]): void {
+  useEffect(() => {
+    shortcuts.set([...shortcuts.get(), ...mine]);
+    return () => shortcuts.set(shortcuts.get().filter((each) => !mine.includes(each)));
+  }, [mine]);
+}
+
+/** Hears keys, unless something is being typed or a dialog is open. */
+export function useKeys(): void {
+  useEffect(() => {
+    let before = '';
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const hear = (event: KeyboardEvent) => {
+      if (!isOn.get() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+      const said = [before, event.key].filter(Boolean).join(' ');
+      before = event.key;
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        before = '';
+      }, SECOND_KEY_MS);
+      const found = shortcuts.get().find(({ keys }) => keys === said || keys === event.key);
+      if (!found) return;
+      event.preventDefault();
+      before = '';
+      found.act();
+    };
+    document.addEventListener('keydown', hear);
+    return () => document.removeEventListener('keydown', hear);
+  }, []);
+}
+
+function isTyping({ target }: KeyboardEvent): boolean {
+  const isField = target instanceof Element && target.matches('input, textarea, select, [contenteditable]');
+  return isField || document.querySelector('dialog[open]') !== null;
+}
+
+/** The shown list of keys. */
+export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
+  const known = useObserved(shortcuts);
+  const [isHeard, setHeard] = useState(isOn.get());
+  const choose = (chosen: boolean) => {
+    localStorage.setItem(NAME, chosen ? 'on' : 'off');
+    isOn.set(chosen);
+    setHeard(chosen);
+  };
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <dl class="keys">
+        {known.map(({ keys, words }) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(' ').map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{words}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>Tab</kbd>
+          </dt>
+          <dd>The next control</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>Esc</kbd>
+          </dt>
+          <dd>Close what is open</dd>
+        </div>
+      </dl>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={isHeard}
+          onChange={({ currentTarget }) => choose(currentTarget.checked)}
+        />
+        Single keys do something
+      </label>
+    </Dialog>
+  );
+}

@@ -1,0 +1,34 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** A value that parts of the page follow. */
+export interface Observable<T> {
+  get(): T;
+  set(value: T): void;
+  /** Answers what ends it. */
+  follow(listener: (value: T) => void): () => void;
+}
+
+export function observable<T>(initial: T): Observable<T> {
+  let current = initial;
+  const listeners = new Set<(value: T) => void>();
+  return {
+    get: () => current,
+    set(value) {
+      current = value;
+      for (const listener of [...listeners]) listener(value);
+    },
+    follow(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}
+
+export function useObserved<T>(observed: Observable<T>): T {
+  const [value, setValue] = useState(observed.get());
+  useEffect(() => {
+    setValue(() => observed.get());
+    return observed.follow((next) => setValue(() => next));
+  }, [observed]);
+  return value;
+}

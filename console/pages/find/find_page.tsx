@@ -1,0 +1,114 @@
+import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { useAsked } from '../../api/answers.ts';
+import { PageHead } from '../../layout/head.tsx';
+import { useShortcuts } from '../../layout/keys.tsx';
+import { keepQuery, place } from '../../layout/router.ts';
+import { useObserved } from '../../observable.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Answered, Empty, ProblemNote } from '../../parts/notices.tsx';
+import { nounOf } from '../../parts/nouns.ts';
+import { session } from '../../session/session.ts';
+import { FoundList } from './found_list.tsx';
+import { type Findings, seek } from './seeking.ts';
+
+/** How long typing pauses before something is asked. */
+const PAUSE_MS = 180;
+
+/** One box for any clue, and the users that it leads to. */
+export function FindPage() {
+  const box = useRef<HTMLInputElement>(null);
+  const field = useId();
+  const [clue, setClue] = useState(place.get().query.get('clue') ?? '');
+  const sought = useSettled(clue.trim());
+  const state = useObserved(session);
+  const asked = useAsked((signal) => seek(sought, state, signal), [sought]);
+  useShortcuts(useMemo(() => [{ keys: '/', words: 'Type a clue', act: () => box.current?.focus() }], []));
+  useEffect(() => keepQuery({ clue: sought }), [sought]);
+  useEffect(() => box.current?.focus(), []);
+  return (
+    <>
+      <PageHead title="Find" />
+      <search class="find">
+        <label for={field} class="unseen">
+          User ID, record ID, username, subject, e-mail, name, or a link
+        </label>
+        <Icon name="find" />
+        <input
+          ref={box}
+          id={field}
+          type="search"
+          value={clue}
+          autocomplete="off"
+          autocapitalize="off"
+          spellcheck={false}
+          placeholder="User ID, username, subject, e-mail, name, or a link"
+          onInput={({ currentTarget }) => setClue(currentTarget.value)}
+        />
+      </search>
+      <div aria-live="polite" aria-busy={asked.isWaiting}>
+        {sought === '' ? (
+          <Hints />
+        ) : (
+          <Answered asked={asked}>{(findings) => <Results {...findings} />}</Answered>
+        )}
+      </div>
+    </>
+  );
+}
+
+/** A value once it has not changed for a moment. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+function Results({ found, hasMore, problems, unasked }: Findings) {
+  return (
+    <>
+      {problems.map((problem) => (
+        <ProblemNote key={problem.message} problem={problem} />
+      ))}
+      {found.length > 0 && <FoundList found={found} hasMore={hasMore} />}
+      {found.length === 0 && problems.length === 0 && (
+        <Empty icon="find" title="Nobody is found by this">
+          <p>
+            Usernames and subjects are compared whole; names and e-mail addresses by how they begin. A record
+            that was deleted is in the feed of changes, and not here.
+          </p>
+        </Empty>
+      )}
+      {unasked.length > 0 && (
+        <p class="faint small">
+          This session may not look into: {unasked.map((name) => nounOf(name).many).join(', ')}.
+        </p>
+      )}
+    </>
+  );
+}
+
+const CLUES = [
+  ['The ID of a user or of a link', 'from a log line or a token of yours'],
+  ['A username', 'whole, in any letter case'],
+  ['A subject', 'as the issuer says it; with the issuer before it where two use the same'],
+  ['An e-mail address or a name', 'its beginning is enough'],
+  ['A link', 'of the API or of this console, pasted whole'],
+] as const;
+
+function Hints() {
+  return (
+    <section class="hints" aria-label="What can be typed here">
+      <p>Type or paste whatever you have of a user:</p>
+      <ul>
+        {CLUES.map(([what, how]) => (
+          <li key={what}>
+            <strong>{what}</strong> <span class="faint">{how}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * What a reader cannot see, or takes for something else, in a text that a stranger has written (Unicode UTS 39 in
+ * spirit; the characters are those that look like ASCII in common fonts).
+ */
+
+export type Piece =
+  | { readonly kind: 'plain'; readonly text: string }
+  | { readonly kind: 'invisible'; readonly text: string }
+  | { readonly kind: 'alike'; readonly text: string };
+
+/** Seen as nothing, as a gap, or as another order of what stands around it. */
+const INVISIBLE =
+  /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]|(?! )\p{Zs}|^ | $| (?= )/u;
+
+/** Letters of other scripts that look like ASCII ones. */
+const CYRILLIC = 'АВЕЅІЈКМНОРСТУХЬаеорсухіјѕһԁԛԝӏҮүՏ';
+const GREEK = 'ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυχιϲϳ';
+const OTHERS = 'ОոսօզցհɡɑıǀƖꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴᎪᎳᎵᎷᎻᏀᏃᏚᏞᏟᏢᏦ';
+const ALIKE = new Set(CYRILLIC + GREEK + OTHERS);
+/** Whole alphabets of look-alikes: full width, and letters for formulas. */
+const DRESSED = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
+
+const EMOJI = /(\p{RGI_Emoji})/v;
+const WORD = /([\p{L}\p{M}\p{N}]+)/u;
+
+/** The pieces of a text, in their order. */
+export function piecesOf(text: string): readonly Piece[] {
+  if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [{ kind: 'plain', text }];
+  const pieces = text.split(EMOJI).flatMap((part, index) => (index % 2 === 1 ? [plain(part)] : inPart(part)));
+  return joined(pieces);
+}
+
+function inPart(part: string): Piece[] {
+  return part.split(WORD).flatMap((word, index) => (index % 2 === 1 ? inWord(word) : [...marked(word)]));
+}
+
+function* marked(gap: string): Generator<Piece> {
+  const characters = [...gap];
+  for (const [index, text] of characters.entries()) {
+    const around = text === ' ' && (characters[index + 1] === ' ' || characters[index - 1] === ' ');
+    const isMarked = around || (text !== ' ' && INVISIBLE.test(text));
+    yield { kind: isMarked ? 'invisible' : 'plain', text };
+  }
+}
+
+/** A word that is wholly of another alphabet is what it is, unless every letter of it looks like an ASCII one. */
+function inWord(word: string): Piece[] {
+  const characters = [...word];
+  const letters = characters.filter((each) => /\p{L}/u.test(each));
+  const isForeign = letters.every((each) => !/[A-Za-z]/.test(each)) && letters.some((each) => !isAlike(each));
+  return characters.map((text): Piece => {
+    if (INVISIBLE.test(text)) return { kind: 'invisible', text };
+    return { kind: isAlike(text) && !(isForeign && !DRESSED.test(text)) ? 'alike' : 'plain', text };
+  });
+}
+
+function isAlike(character: string): boolean {
+  return ALIKE.has(character) || DRESSED.test(character);
+}
+
+function plain(text: string): Piece {
+  return { kind: 'plain', text };
+}
+
+function joined(pieces: readonly Piece[]): readonly Piece[] {
+  const all: Piece[] = [];
+  for (const piece of pieces) {
+    const last = all.at(-1);
+    if (last?.kind === 'plain' && piece.kind === 'plain') all[all.length - 1] = plain(last.text + piece.text);
+    else all.push(piece);
+  }
+  return all;
+}
+
+/** `U+202E`. */
+export function codePointOf(character: string): string {
+  return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
+}

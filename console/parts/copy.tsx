@@ -1,0 +1,54 @@
+import { useState } from 'preact/hooks';
+import { announce } from './announcer.tsx';
+import { Icon } from './icon.tsx';
+
+const SHOWN_MS = 1_500;
+
+/** Puts a text on the clipboard; `what` says which. */
+export function Copy({ text, what }: { readonly text: string; readonly what: string }) {
+  const [isDone, setDone] = useState(false);
+  const copy = async () => {
+    const isCopied = await toClipboard(text);
+    announce(isCopied ? `Copied ${what}.` : `This browser does not let the page copy ${what}.`);
+    setDone(isCopied);
+    setTimeout(() => setDone(false), SHOWN_MS);
+  };
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      title={`Copy ${what}`}
+      aria-label={`Copy ${what}`}
+      onClick={copy}
+    >
+      <Icon name={isDone ? 'done' : 'copy'} />
+    </button>
+  );
+}
+
+/** Over plain http browsers offer the old way alone. */
+async function toClipboard(text: string): Promise<boolean> {
+  if (navigator.clipboard) {
+    return navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  }
+  const area = document.createElement('textarea');
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand('copy');
+  area.remove();
+  return isCopied;
+}
+
+/** An identifier, with what copies it. */
+export function Identifier({ id, what = 'the ID' }: { readonly id: string; readonly what?: string }) {
+  return (
+    <span class="identifier">
+      <code>{id}</code>
+      <Copy text={id} what={what} />
+    </span>
+  );
+}

@@ -1,0 +1,82 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { Icon } from './icon.tsx';
+
+interface DialogProps {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Above the page, until it is closed: the browser keeps the focus inside, and gives it back to where it was. */
+export function Dialog({ title, onClose, children }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    return () => dialog?.close();
+  }, []);
+  return (
+    <dialog ref={element} class="dialog" aria-labelledby={heading} onClose={onClose}>
+      <header class="dialog-head">
+        <h2 id={heading}>{title}</h2>
+        <button type="button" class="icon-button" aria-label="Close" onClick={() => element.current?.close()}>
+          <Icon name="close" />
+        </button>
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface ConfirmationProps {
+  readonly title: string;
+  /** What has to be typed, for what cannot be taken back. */
+  readonly word?: string;
+  readonly verb: string;
+  readonly isBusy: boolean;
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Asks before something goes. With a word, nobody does it by a slip. */
+export function Confirmation({ title, word, verb, isBusy, onConfirm, onClose, children }: ConfirmationProps) {
+  const [typed, setTyped] = useState('');
+  const field = useId();
+  const isSure = word === undefined || typed === word;
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (isSure && !isBusy) onConfirm();
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="form" onSubmit={submit}>
+        {children}
+        {word !== undefined && (
+          <div class="field">
+            <label for={field}>
+              Type <strong>{word}</strong> to go on
+            </label>
+            <input
+              id={field}
+              value={typed}
+              autocomplete="off"
+              spellcheck={false}
+              onInput={({ currentTarget }) => setTyped(currentTarget.value)}
+            />
+          </div>
+        )}
+        <div class="actions">
+          <button type="submit" class="button button-danger" disabled={!isSure || isBusy}>
+            {verb}
+          </button>
+          <button type="button" class="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

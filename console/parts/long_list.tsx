@@ -1,0 +1,120 @@
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ReadPage } from '../api/pages.ts';
+import { type Problem, problemOf } from '../api/problem.ts';
+import { ProblemNote, Waiting } from './notices.tsx';
+import { type PagedRows, pagedRows } from './paged_rows.ts';
+
+interface LongListProps<T> {
+  readonly label: string;
+  /** A new function begins a new list. */
+  readonly read: ReadPage<T>;
+  readonly row: (item: T) => ComponentChildren;
+  readonly empty: ComponentChildren;
+}
+
+/** The same for every row: see `.long-list li` in lists.css. */
+const ROW_PX = 52;
+/** Rows drawn above and below what is seen. */
+const AROUND = 12;
+/** Browsers draw no element that is higher than some millions of pixels: of a longer list a stretch stands in it. */
+const STRETCH_ROWS = 100_000;
+/** How far the stretch goes on where its end is near. */
+const STEP_ROWS = STRETCH_ROWS / 2;
+const HEIGHT_PX = 800;
+
+/** What is seen: `top` and `height` in pixels, the top of the stretch being the row `base`. */
+interface View {
+  readonly base: number;
+  readonly top: number;
+  readonly height: number;
+}
+
+const START: View = { base: 0, top: 0, height: HEIGHT_PX };
+
+/**
+ * A list of any length: only rows that are seen are drawn, and what was read long ago is read again when it is seen
+ * again.
+ */
+export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
+  const element = useRef<HTMLElement>(null);
+  const { rows, problem, fill } = useRows(read);
+  const [view, setView] = useState(START);
+  useEffect(() => {
+    setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
+    if (element.current) element.current.scrollTop = 0;
+  }, [read]);
+  const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
+  const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
+  useEffect(() => fill(first, last), [fill, first, last, rows.known]);
+  if (rows.isOver && rows.known === 0) return <>{empty}</>;
+  const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
+  const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
+  const follow = () => element.current && setView((before) => followed(element.current, before, rows));
+  return (
+    <>
+      {rows.known === 0 && !problem && <Waiting />}
+      <section ref={element} class="long-list" aria-label={label} onScroll={follow}>
+        <ul style={{ height: shown * ROW_PX }}>
+          {indexes.map((index) => {
+            const item = rows.at(index);
+            return (
+              <li
+                key={index}
+                style={{ top: (index - view.base) * ROW_PX }}
+                aria-posinset={index + 1}
+                aria-setsize={rows.isOver ? rows.known : -1}
+              >
+                {item === undefined ? <span class="faint">…</span> : row(item)}
+              </li>
+            );
+          })}
+        </ul>
+      </section>
+      {problem && <ProblemNote problem={problem} again={() => fill(first, last)} />}
+    </>
+  );
+}
+
+interface Rows<T> {
+  readonly rows: PagedRows<T>;
+  readonly problem: Problem | undefined;
+  readonly fill: (first: number, last: number) => void;
+}
+
+function useRows<T>(read: ReadPage<T>): Rows<T> {
+  const rows = useMemo(() => pagedRows(read), [read]);
+  const [, draw] = useState(0);
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    setProblem(undefined);
+    return () => rows.close();
+  }, [rows]);
+  const fill = useCallback(
+    (first: number, last: number) => {
+      const isNow = () => setProblem(undefined);
+      rows.want(first, last).then(
+        () => {
+          isNow();
+          draw((count) => count + 1);
+        },
+        (error: unknown) => {
+          if (!(error instanceof DOMException)) setProblem(problemOf(error));
+        },
+      );
+    },
+    [rows],
+  );
+  return { rows, problem, fill };
+}
+
+/** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
+function followed(list: HTMLElement | null, { base }: View, rows: { readonly known: number }): View {
+  if (!list) return START;
+  const at = base + list.scrollTop / ROW_PX;
+  const isBelow = at - base > STRETCH_ROWS - STEP_ROWS / 2 && rows.known > base + STRETCH_ROWS;
+  const isAbove = base > 0 && at - base < STEP_ROWS / 2;
+  const moved = isBelow ? STEP_ROWS : isAbove ? -STEP_ROWS : 0;
+  if (moved !== 0) list.scrollTop -= moved * ROW_PX;
+  return { base: base + moved, top: list.scrollTop, height: list.clientHeight };
+}

@@ -1,0 +1,94 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Asked } from '../api/answers.ts';
+import type { Problem } from '../api/problem.ts';
+import { Icon, type IconName } from './icon.tsx';
+
+/** What went wrong, in words, with what the log of the service knows it by. */
+export function ProblemNote({ problem, again }: { readonly problem: Problem; readonly again?: () => void }) {
+  return (
+    <div class="note note-danger" role="alert">
+      <Icon name="warning" />
+      <div>
+        <p>{problem.message}</p>
+        {again && <Again problem={problem} again={again} />}
+        {problem.requestId !== undefined && (
+          <p class="faint small">
+            Request <code>{problem.requestId}</code>
+          </p>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Again({ problem, again }: { readonly problem: Problem; readonly again: () => void }) {
+  const left = useCountdown(problem);
+  return (
+    <p>
+      {left !== undefined && left > 0 && <span>Trying again in {left} s. </span>}
+      <button type="button" class="text-button" onClick={again}>
+        Try again now
+      </button>
+    </p>
+  );
+}
+
+const SECOND_MS = 1_000;
+
+function useCountdown(problem: Problem): number | undefined {
+  const [left, setLeft] = useState(problem.waitSeconds);
+  useEffect(() => {
+    setLeft(problem.waitSeconds);
+    if (problem.waitSeconds === undefined) return;
+    const timer = setInterval(() => setLeft((before) => Math.max((before ?? 1) - 1, 0)), SECOND_MS);
+    return () => clearInterval(timer);
+  }, [problem]);
+  return left;
+}
+
+/** A place where there is nothing yet: what it is for, and what to do next. */
+export function Empty({
+  icon,
+  title,
+  children,
+}: {
+  readonly icon: IconName;
+  readonly title: string;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <div class="empty">
+      <Icon name={icon} />
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** What depends on an answer: a line until it is there, words where it does not come, the rest when it has. */
+export function Answered<T>({
+  asked,
+  children,
+}: {
+  readonly asked: Asked<T>;
+  readonly children: (answer: T) => ComponentChildren;
+}) {
+  const { answer, problem, isWaiting, again } = asked;
+  return (
+    <>
+      {problem && <ProblemNote problem={problem} again={again} />}
+      {answer === undefined && !problem && isWaiting && <Waiting />}
+      {answer !== undefined && children(answer)}
+    </>
+  );
+}
+
+/** Shown late, so that what comes at once does not flicker. */
+export function Waiting() {
+  return (
+    <p class="waiting" role="status">
+      Loading…
+    </p>
+  );
+}

@@ -1,0 +1,89 @@
+import type { ReadPage } from '../api/pages.ts';
+
+/** Pages that are kept; what was read before them is forgotten, but for where it began. */
+const PAGES_KEPT = 60;
+
+/** The rows of a list that is read by pages, each behind the one before. */
+export interface PagedRows<T> {
+  /** How many rows there are, as far as it was read. */
+  readonly known: number;
+  readonly isOver: boolean;
+  /** Undefined for a row that is not there now. */
+  at(index: number): T | undefined;
+  /** Reads what is missing of these rows, and the next page where the last one comes near. Throws Problem. */
+  want(first: number, last: number): Promise<void>;
+  close(): void;
+}
+
+/** Rows before the end at which the next page is read. */
+const AHEAD = 60;
+
+interface Page<T> {
+  readonly cursor: string;
+  readonly first: number;
+  length: number;
+  items: readonly T[] | undefined;
+}
+
+export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
+  const pages: Page<T>[] = [{ cursor: '', first: 0, length: 0, items: undefined }];
+  const controller = new AbortController();
+  const reading = new Map<Page<T>, Promise<void>>();
+  let known = 0;
+  let isOver = false;
+
+  function pageOf(index: number): Page<T> | undefined {
+    let low = 0;
+    let high = pages.length - 1;
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((pages[middle]?.first ?? 0) <= index) low = middle;
+      else high = middle - 1;
+    }
+    return pages[low];
+  }
+
+  async function fill(page: Page<T>): Promise<void> {
+    const { items, next } = await read(page.cursor, controller.signal);
+    page.items = items;
+    if (page === pages.at(-1)) {
+      page.length = items.length;
+      known = page.first + items.length;
+      isOver = next === undefined;
+      if (next !== undefined) pages.push({ cursor: next, first: known, length: 0, items: undefined });
+    }
+    const filled = pages.filter((each) => each.items !== undefined);
+    const far = filled.sort((a, b) => Math.abs(b.first - page.first) - Math.abs(a.first - page.first));
+    for (const each of far.slice(0, Math.max(filled.length - PAGES_KEPT, 0))) each.items = undefined;
+  }
+
+  function readOnce(page: Page<T>): Promise<void> {
+    const under = reading.get(page) ?? fill(page).finally(() => reading.delete(page));
+    reading.set(page, under);
+    return under;
+  }
+
+  return {
+    get known() {
+      return known;
+    },
+    get isOver() {
+      return isOver;
+    },
+    at(index) {
+      const page = pageOf(index);
+      return page?.items?.[index - page.first];
+    },
+    async want(first, last) {
+      const missing = new Set<Page<T>>();
+      for (const index of [first, Math.floor((first + last) / 2), Math.max(last - 1, first)]) {
+        const page = pageOf(index);
+        if (page && page.items === undefined && index < known) missing.add(page);
+      }
+      const end = pages.at(-1);
+      if (!isOver && end && last + AHEAD >= known) missing.add(end);
+      await Promise.all([...missing].map(readOnce));
+    },
+    close: () => controller.abort(),
+  };
+}

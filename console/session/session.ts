@@ -1,0 +1,83 @@
+import { observable } from '../observable.ts';
+import { forget, keep, kept } from './keeping.ts';
+
+/** What the console may do, and for how long. */
+export interface Session {
+  readonly token: string;
+  readonly way: Way;
+  readonly scopes: ReadonlySet<string>;
+  /** `*` for all realms. */
+  readonly realms: '*' | readonly string[];
+  /** Who is signed in, in the words of the way that was taken. */
+  readonly label: string;
+  /** By the clock that begins with the page, and never goes back. */
+  readonly endsAt: number;
+}
+
+export type Way = 'link' | 'provider' | 'client_credentials';
+
+export interface SessionState {
+  readonly open: Session | undefined;
+  /** Why there is none, in words. */
+  readonly why: string | undefined;
+}
+
+/** What a service answers that opens a session. */
+export interface Opening {
+  readonly access_token: string;
+  /** Seconds. */
+  readonly expires_in: number;
+  readonly scope: string;
+  readonly realms: '*' | readonly string[];
+  readonly label: string;
+}
+
+export const session = observable<SessionState>({ open: undefined, why: undefined });
+
+let alarm: ReturnType<typeof setTimeout> | undefined;
+
+/** The way of client credentials is kept in memory alone; the others outlive a reload of the page. */
+export function openSession(way: Way, opening: Opening): void {
+  if (way !== 'client_credentials') keep({ way, opening });
+  begin(way, opening, opening.expires_in * 1_000);
+}
+
+/** Takes up what a page before this one has kept. */
+export function resumeSession(): void {
+  const found = kept();
+  if (!found) return;
+  if (found.leftMs > 0) begin(found.way, found.opening, found.leftMs);
+  else endSession('Your session has ended: its time is over.');
+}
+
+export function endSession(why: string | undefined): void {
+  clearTimeout(alarm);
+  forget();
+  session.set({ open: undefined, why });
+}
+
+/** The service has refused this scope: what needs it is not offered any more. */
+export function loseScope(scope: string): void {
+  const { open } = session.get();
+  if (!open?.scopes.has(scope)) return;
+  session.set({
+    open: { ...open, scopes: new Set([...open.scopes].filter((each) => each !== scope)) },
+    why: undefined,
+  });
+}
+
+function begin(way: Way, opening: Opening, leftMs: number): void {
+  clearTimeout(alarm);
+  alarm = setTimeout(() => endSession('Your session has ended: its time is over.'), leftMs);
+  const { access_token: token, scope, realms, label } = opening;
+  const endsAt = performance.now() + leftMs;
+  session.set({
+    open: { token, way, scopes: new Set(scope.split(' ')), realms, label, endsAt },
+    why: undefined,
+  });
+}
+
+/** Whether the session that is open has this scope. */
+export function may({ open }: SessionState, scope: string): boolean {
+  return open?.scopes.has(scope) ?? false;
+}

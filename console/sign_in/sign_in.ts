@@ -1,0 +1,120 @@
+import { ask } from '../api/caller.ts';
+import { problemOf } from '../api/problem.ts';
+import { keepVisit } from '../session/keeping.ts';
+import { endSession, type Opening, openSession } from '../session/session.ts';
+import type { Arrival } from './arrival.ts';
+
+/** How one can sign in here. */
+export interface Ways {
+  readonly link: boolean;
+  readonly providers: readonly { readonly name: string }[];
+  readonly client_credentials: boolean;
+}
+
+const REFUSED: Readonly<Record<string, string>> = {
+  link: 'This link was used before, or is older than a minute. Ask for a new one: authrealm console link.',
+  provider:
+    'The provider knows you, and nothing here gives you a right; or the answer came too late. Sign in again.',
+};
+
+export async function askWays(): Promise<Ways> {
+  return (await ask<{ data: Ways }>({ path: 'console/ways' })).body.data;
+}
+
+/** Opens the session that an arrival is good for; what hinders it is told by the state of the session. */
+export async function enter(arrival: Arrival): Promise<void> {
+  if (arrival.way === 'refused') return endSession(arrival.why);
+  const data = arrival.way === 'link' ? { grant: 'link', code: arrival.code } : arrival.body;
+  try {
+    const { body } = await ask<{ data: Opening }>({
+      method: 'POST',
+      path: 'console/token',
+      body: { data },
+    });
+    openSession(arrival.way, body.data);
+  } catch (error) {
+    const { kind, message } = problemOf(error);
+    endSession((kind === 'refused' || kind === 'forbidden' ? REFUSED[arrival.way] : undefined) ?? message);
+  }
+}
+
+/** The service takes answers of providers at another address than the page has. */
+export class Elsewhere extends Error {
+  readonly address: string;
+
+  constructor(address: string) {
+    super('the console has another address');
+    this.address = address;
+  }
+}
+
+/** Leaves the page for a provider. Throws Problem, or Elsewhere. */
+export async function visitProvider(name: string): Promise<void> {
+  const { body } = await ask<{ data: Readonly<Record<string, string>> }>({
+    method: 'POST',
+    path: 'console/provider',
+    body: { data: { name } },
+  });
+  const {
+    authorization_endpoint = '',
+    client_id = '',
+    issuer = '',
+    scope = '',
+    redirect_uri = '',
+  } = body.data;
+  // What is kept for the way back lies with this address, and would not be found from another one.
+  if (redirect_uri !== location.origin + location.pathname) throw new Elsewhere(redirect_uri);
+  const visit = { name, issuer, state: word(), nonce: word(), verifier: word(), fragment: location.hash };
+  const target = new URL(authorization_endpoint);
+  const asked = {
+    response_type: 'code',
+    client_id,
+    scope,
+    redirect_uri,
+    state: visit.state,
+    nonce: visit.nonce,
+    code_challenge: await challengeOf(visit.verifier),
+    code_challenge_method: 'S256',
+  };
+  for (const [parameter, value] of Object.entries(asked)) target.searchParams.set(parameter, value);
+  keepVisit(visit);
+  location.assign(target);
+}
+
+/** The token endpoint is asked as any client asks it; what it answers lies in memory alone. */
+export async function signInAsClient(clientId: string, secret: string): Promise<void> {
+  const { body } = await ask<Omit<Opening, 'realms' | 'label'>>({
+    method: 'POST',
+    path: 'oauth/access_token',
+    form: { grant_type: 'client_credentials', client_id: clientId, client_secret: secret },
+  });
+  openSession('client_credentials', { ...body, realms: realmsIn(body.access_token), label: clientId });
+}
+
+/** Of a token of our own: which realms it says. One that says none is for those that its client holds, whatever they are. */
+function realmsIn(token: string): '*' | readonly string[] {
+  const [, payload = ''] = token.split('.');
+  const { realms = ['*'] } = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/'))) as {
+    realms?: readonly string[];
+  };
+  return realms.includes('*') ? '*' : realms;
+}
+
+const WORD_BYTES = 32;
+
+/** A word that nobody can guess. */
+function word(): string {
+  return base64url(crypto.getRandomValues(new Uint8Array(WORD_BYTES)));
+}
+
+async function challengeOf(verifier: string): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier));
+  return base64url(new Uint8Array(digest));
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replace(/=+$/, '');
+}

@@ -1,0 +1,151 @@
+import { useId, useState } from 'preact/hooks';
+import { useAsked } from '../api/answers.ts';
+import { type Problem, problemOf } from '../api/problem.ts';
+import { Brand } from '../layout/brand.tsx';
+import { ThemeSwitch } from '../layout/theme_switch.tsx';
+import { Announcer } from '../parts/announcer.tsx';
+import { Copy } from '../parts/copy.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { Answered, ProblemNote } from '../parts/notices.tsx';
+import { Said } from '../parts/said.tsx';
+import { askWays, Elsewhere, signInAsClient, visitProvider, type Ways } from './sign_in.ts';
+
+const COMMAND = 'authrealm console link --scope "users:read profile-infos:read profiles:read realms:read"';
+
+/** The ways in that this service offers, and why one is here again. */
+export function SignInPage({ why }: { readonly why: string | undefined }) {
+  const ways = useAsked(askWays, []);
+  return (
+    <div class="sign-in">
+      <main class="card sign-in-card">
+        <div class="sign-in-brand">
+          <Brand />
+          <span>authrealm</span>
+        </div>
+        <h1>Sign in to the console</h1>
+        {why !== undefined && (
+          <p class="note" role="status">
+            {why}
+          </p>
+        )}
+        <Answered asked={ways}>
+          {({ link, providers, client_credentials }) => (
+            <>
+              {providers.length > 0 && <Providers providers={providers} />}
+              {client_credentials && <ClientForm />}
+              {link && <LinkWay isAlone={providers.length === 0 && !client_credentials} />}
+            </>
+          )}
+        </Answered>
+      </main>
+      <footer class="sign-in-foot">
+        <ThemeSwitch />
+        <a href="docs">API reference</a>
+      </footer>
+      <Announcer />
+    </div>
+  );
+}
+
+function Providers({ providers }: Pick<Ways, 'providers'>) {
+  const [problem, setProblem] = useState<Problem>();
+  const [address, setAddress] = useState<string>();
+  const visit = (name: string) => {
+    visitProvider(name).catch((error: unknown) => {
+      if (error instanceof Elsewhere) setAddress(error.address);
+      else setProblem(problemOf(error));
+    });
+  };
+  return (
+    <div class="stack">
+      {providers.map(({ name }) => (
+        <button key={name} type="button" class="button button-main button-wide" onClick={() => visit(name)}>
+          Sign in with&nbsp;
+          <Said text={name} />
+        </button>
+      ))}
+      {problem && <ProblemNote problem={problem} />}
+      {address !== undefined && (
+        <p class="note">
+          This service is to be opened at another address: <a href={address}>{address}</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function LinkWay({ isAlone }: { readonly isAlone: boolean }) {
+  const words = (
+    <div class="stack">
+      <p>
+        Whoever sits at the machine of the service gets a link that works once, for a minute. Open it in this
+        browser.
+      </p>
+      <div class="command">
+        <code>{COMMAND}</code>
+        <Copy text={COMMAND} what="the command" />
+      </div>
+    </div>
+  );
+  if (isAlone) return words;
+  return (
+    <details class="way">
+      <summary>With a link from the command line</summary>
+      {words}
+    </details>
+  );
+}
+
+function ClientForm() {
+  const [id, setId] = useState('');
+  const [secret, setSecret] = useState('');
+  const [problem, setProblem] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  const fields = useId();
+  const submit = (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setProblem(undefined);
+    signInAsClient(id.trim(), secret)
+      .catch((error: unknown) => {
+        const { kind, message } = problemOf(error);
+        setProblem(kind === 'ended' ? 'Client ID or secret is not right.' : message);
+      })
+      .finally(() => setBusy(false));
+  };
+  return (
+    <form class="form" onSubmit={submit}>
+      <div class="field">
+        <label for={`${fields}-id`}>Client ID</label>
+        <input
+          id={`${fields}-id`}
+          value={id}
+          required
+          autocomplete="username"
+          spellcheck={false}
+          onInput={({ currentTarget }) => setId(currentTarget.value)}
+        />
+      </div>
+      <div class="field">
+        <label for={`${fields}-secret`}>Client secret</label>
+        <input
+          id={`${fields}-secret`}
+          type="password"
+          value={secret}
+          required
+          autocomplete="current-password"
+          onInput={({ currentTarget }) => setSecret(currentTarget.value)}
+        />
+        <p class="hint">Kept in the memory of this page alone: reloading it signs you out.</p>
+      </div>
+      {problem !== undefined && (
+        <p class="note note-danger" role="alert">
+          <Icon name="warning" /> {problem}
+        </p>
+      )}
+      <button type="submit" class="button button-main button-wide" disabled={isBusy}>
+        Sign in
+      </button>
+    </form>
+  );
+}

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import type { Described, Description, Field, FieldKind } from '../console/description.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import {
+  isVisible,
+  lineage,
+  type Member,
+  membersOf,
+  type Placement,
+  type Resource,
+} from '../src/domain/resource.ts';
+import { DESCRIPTIONS } from '../src/domain/resources.ts';
+import { sayableOf } from '../src/domain/sayable.ts';
+
+/** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
+export function describeForConsole(version: string): Described {
+  const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
+  return {
+    resources: Object.fromEntries(described) as Described['resources'],
+    limits: { pageRecordsMax: LIMITS.pageRecordsMax },
+    version,
+  };
+}
+
+function describe(resource: Resource): Description {
+  const { name, type, parent, scope, summary, keptBy } = resource;
+  const passwords = Object.entries(resource.inputs ?? {}).map(
+    ([input, { schema }]): Field => ({
+      ...fieldOf(resource, { name: input, schema, placement: {} }),
+      kind: 'password',
+      isShown: false,
+    }),
+  );
+  return {
+    ...{ name, type, scope, summary },
+    collections: lineage(resource).map(({ collection }) => collection),
+    ...(parent ? { parent: parent.name } : {}),
+    ...(keptBy === undefined ? {} : { keptBy }),
+    fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(
+      ({ isShown, saidBy }) => isShown || saidBy !== 'nobody',
+    ),
+  };
+}
+
+/** As much of a JSON Schema as a form asks about. */
+interface Schema {
+  readonly type?: string;
+  readonly format?: string;
+  readonly enum?: readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly maxLength?: number;
+  readonly maxItems?: number;
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly items?: Schema;
+}
+
+function schemaOf(member: Member): Schema {
+  return z.toJSONSchema(member.schema, { io: 'output', unrepresentable: 'any' }) as Schema;
+}
+
+function fieldOf(resource: Resource, member: Member): Field {
+  const { name, placement } = member;
+  const outer = schemaOf(member);
+  const inner = outer.anyOf?.find(({ type }) => type !== 'null') ?? outer;
+  const asked = sayableOf(resource, 'create').find((each) => each.name === name);
+  const most = inner.maxLength ?? inner.maxItems;
+  const [example] = (inner.examples ?? outer.examples ?? []).flat();
+  const fallback = outer.default;
+  return {
+    name,
+    label: labelOf(name),
+    kind: kindOf(inner, placement),
+    within: placement.within ?? 'data',
+    saidBy: placement.saidBy ?? 'anyone',
+    isShown: isVisible(member),
+    isRequired: asked !== undefined && (asked.isAsked || !asked.schema.safeParse(undefined).success),
+    isNullable: outer !== inner,
+    choices: inner.enum ?? [],
+    ...(most === undefined ? {} : { most }),
+    ...(typeof fallback === 'string' || typeof fallback === 'boolean' ? { fallback } : {}),
+    ...(typeof example === 'string' ? { example } : {}),
+    ...(placement.references ? { references: placement.references } : {}),
+    ...(placement.sameAs ? { sameAs: placement.sameAs } : {}),
+    isSettled: placement.settled === true,
+  };
+}
+
+const KINDS_OF_FORMATS: Readonly<Record<string, FieldKind>> = { uri: 'url', email: 'email' };
+const KINDS_OF_TYPES: Readonly<Record<string, FieldKind>> = {
+  boolean: 'flag',
+  array: 'texts',
+  string: 'text',
+};
+
+function kindOf(schema: Schema, { references, secret }: Placement): FieldKind {
+  if (references) return 'reference';
+  if (secret) return 'password';
+  if (schema.enum) return 'choice';
+  return KINDS_OF_FORMATS[schema.format ?? ''] ?? KINDS_OF_TYPES[schema.type ?? ''] ?? 'other';
+}
+
+const CAPITALS = new Map([
+  ['id', 'ID'],
+  ['oidc', 'OIDC'],
+  ['uris', 'URIs'],
+  ['url', 'URL'],
+]);
+
+/** `discovery_url` is `Discovery URL`; an identifier of a record is labelled by the record. */
+function labelOf(name: string): string {
+  const words = name
+    .replace(/(profile)_id$/, '$1')
+    .split('_')
+    .map((word) => CAPITALS.get(word) ?? word)
+    .join(' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
