@@ -1,10 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openClientCredentials } from './access/client_credentials.ts';
-import { openExternalTokens } from './access/external_tokens.ts';
 import { openGrants } from './access/grant.ts';
-import { type ExternalIssuer, parseIssuers } from './access/issuers_file.ts';
 import { proveAll, proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
 import {
@@ -17,15 +14,13 @@ import {
 } from './access/master_key.ts';
 import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
 import { ensureSigningKey } from './access/signing.ts';
-import { openAccessCache } from './access/table.ts';
-import { openTokens } from './access/token.ts';
-import { openTokenDesk } from './access/token_desk.ts';
 import { openAdministration } from './administration.ts';
 import type { LogKeys } from './audit/keys.ts';
 import { findLogKeys, keepLog } from './audit/root.ts';
+import { openAuthority, readIssuers } from './authority.ts';
 import { besideCommand, openSearch, READER_COMMAND } from './beside.ts';
 import { type Children, openChildren } from './children.ts';
-import { masterKeySource, passwordCost, readSettingFile, readTls, type Settings } from './config.ts';
+import { masterKeySource, passwordCost, readTls, type Settings } from './config.ts';
 import { openCounting } from './counting.ts';
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
@@ -45,7 +40,6 @@ import { accessMeasure, checkpointMeasure, measuresOf, tellingMeasures } from '.
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
-import { openGuardedFetch } from './outbound/guarded_fetch.ts';
 import { openLearner } from './outbound/learner.ts';
 import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
 import {
@@ -61,6 +55,7 @@ import {
 import { startTelling, type Telling, webhookRule } from './telling.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
+export { readIssuers } from './authority.ts';
 export {
   besideCommand,
   openSearch,
@@ -272,40 +267,6 @@ export async function serveMetrics(
   return startServer(listening, log, async () => metricsRoutes(snapshot));
 }
 
-/** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */
-export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
-  if (path === undefined) return [];
-  const issuers = parseIssuers(path, readSettingFile('--issuers-file', path));
-  const own = issuers.find(({ issuer }) => issuer === baseUrl);
-  if (own) throw new Refusal(`${path}: ${own.name} is this service itself, whose tokens need no entry`);
-  return issuers;
-}
-
-interface Issuing extends Pick<Vault, 'engine' | 'keyring'> {
-  readonly settings: Settings;
-  readonly issuers: readonly ExternalIssuer[];
-}
-
-/** Who is asking: by tokens of this service, and of issuers that the operator named. */
-function openAuthority(
-  { settings, issuers, engine, keyring }: Issuing,
-  issuer: string,
-  log: Log,
-  ambient: Ambient,
-) {
-  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
-  const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
-  const external = openExternalTokens({ issuers, fetchDocument, keyring, ambient, note });
-  const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
-    keyring.follow(keyIds);
-    tokens.prepare(signingKeys);
-  });
-  const issuing = { issuer, lifetimeSeconds: settings.tokenLifetime, external };
-  const tokens = openTokens(access, keyring, issuing, ambient);
-  const desk = openTokenDesk({ tokens, store: engine.access, ambient });
-  return { access, tokens, desk, authenticateClient: openClientCredentials(access, ambient) };
-}
-
 function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
@@ -370,7 +331,7 @@ export async function serve(
       pending: server.pending,
     }),
   );
-  const sweeping = startSweeping(store, ambient);
+  const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], ambient);
   const checkpoints = tellCheckpoints(settings, { engine, logKeys }, log, ambient);
   metrics.add(checkpointMeasure(checkpoints.ageMs));
   return {

@@ -305,6 +305,11 @@ export const SETTINGS = {
     flag: 'no-console',
     doc: 'serve no console at /console, and no rendered OpenAPI document at /docs',
   }),
+  consoleClientCredentials: toggle({
+    env: 'AUTHREALM_CONSOLE_CLIENT_CREDENTIALS',
+    flag: 'console-client-credentials',
+    doc: 'the console takes the credentials of a client as well, and keeps them in memory alone',
+  }),
   requestLogging: defaulted<RequestLogging>({
     env: 'AUTHREALM_LOG_REQUESTS',
     flag: 'log-requests',

@@ -36,6 +36,7 @@ test('nothing said: loopback, one process, a file beside', () => {
     retentionDays: 90,
     strictIssuers: false,
     noConsole: false,
+    consoleClientCredentials: false,
     metricsHost: '127.0.0.1',
     requestLogging: 'off',
   } as never);

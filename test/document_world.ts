@@ -1,4 +1,4 @@
-import type { Caller, Operation, Received, Sent } from './document_caller.ts';
+import type { Caller, Operation, Parameter, Received, Sent } from './document_caller.ts';
 import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
 
 /** Records that were made from the examples of an OpenAPI document, and from them the right way to ask anything. */
@@ -18,6 +18,8 @@ interface Given {
   readonly caller: Caller;
   /** A client that holds these scopes. */
   readonly credentials: (scope: string) => Promise<{ readonly clientId: string; readonly secret: string }>;
+  /** A one-time code that signs in to the console, and the token of a session; without it what is sent is refused. */
+  readonly console?: { code(): Promise<string>; token(): Promise<string> };
 }
 
 interface Made {
@@ -28,7 +30,13 @@ interface Made {
   readonly body: JsonObject;
 }
 
-export async function openWorld({ document, operations, caller, credentials }: Given): Promise<World> {
+export async function openWorld({
+  document,
+  operations,
+  caller,
+  credentials,
+  console,
+}: Given): Promise<World> {
   const [server] = document.servers as unknown as readonly { readonly url: string }[];
   const creators = operations.filter(({ answers }) => '201' in answers);
   const tokens = new Map<string, Promise<string>>();
@@ -172,14 +180,17 @@ export async function openWorld({ document, operations, caller, credentials }: G
     const { path, scopes, parameters, body, method } = operation;
     const owner = at(path);
     const from = owner ? [await targetOf(method, owner)] : [];
-    const query = parameters
-      .filter((each) => each.in === 'query' && each.required)
+    const required = parameters.filter((each) => each.required);
+    const headers = required.filter((each) => each.in === 'header');
+    const query = required
+      .filter((each) => each.in === 'query')
       .map(({ name, example }) => `${encodeURIComponent(name)}=${encodeURIComponent(told(String(example)))}`);
     count += 1;
     return {
       path: parametersOf(path, [...from, ...base.values()]) ?? {},
       query: query.join('&'),
-      ...(scopes ? { token: await token(scopes) } : {}),
+      ...(headers.length > 0 ? { headers: said(headers) } : {}),
+      ...(scopes ? { token: (await (scopes.length > 0 ? token(scopes) : console?.token())) ?? 'none' } : {}),
       ...(body ? { body: await bodyOf(operation) } : {}),
     };
   }
@@ -197,6 +208,9 @@ export async function openWorld({ document, operations, caller, credentials }: G
     const { schema, example = null } = body?.media ?? { schema: {} };
     const isOfToken = schema.required?.includes('token') === true;
     if (body?.type !== 'application/json') return (isOfToken ? formOfToken : form)('oidc-profile-infos:read');
+    if (console && JSON.stringify(example).includes('"grant":"link"')) {
+      return { data: { grant: 'link', code: await console.code() } };
+    }
     await makeEnding(schema);
     const isNaming = referencesOf(schema).length > 0;
     if ('201' in answers || method === 'put' || isNaming) return varied(schema, example);
@@ -226,6 +240,11 @@ export async function openWorld({ document, operations, caller, credentials }: G
     told,
     tokenWithout: (scopes) => token([...new Set(all)].filter((scope) => !scopes.includes(scope))),
   };
+}
+
+/** Headers as the document has them. */
+function said(parameters: readonly Parameter[]): Record<string, string> {
+  return Object.fromEntries(parameters.map(({ name, example }) => [name, String(example)]));
 }
 
 /** The parameters that make a template this path. */

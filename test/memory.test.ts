@@ -171,7 +171,7 @@ describe('answers that have expired', () => {
     const old = [expired(), expired(), expired()] as const;
     await keep(kept);
     await keepAll([old[0]]);
-    const sweeping = startSweeping(engine.records, systemAmbient, 5);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 5);
     await gone(old[0]);
     await keepAll([old[1]]);
     await gone(old[1]);
@@ -184,7 +184,7 @@ describe('answers that have expired', () => {
   test('go however many they are, a thousand to a commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
     await keepAll(many);
-    const sweeping = startSweeping(engine.records, systemAmbient, 3_600_000);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 3_600_000);
     await gone(many.at(-1) as Memory);
     await sweeping.stop();
   });
@@ -196,7 +196,7 @@ describe('answers that have expired', () => {
       const fault = faults.pop();
       return fault ? Promise.reject(fault) : engine.records.forgetExpired(at);
     };
-    const sweeping = startSweeping({ forgetExpired }, systemAmbient, 5);
+    const sweeping = startSweeping([forgetExpired], systemAmbient, 5);
     await gone(old);
     await sweeping.stop();
   });

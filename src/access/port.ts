@@ -39,6 +39,15 @@ export interface RevokedToken {
   readonly expiresAt: number;
 }
 
+/** What a link to the console is worth to whoever follows it. */
+export interface ConsoleLink {
+  /** What it was called by whoever made it. */
+  readonly label: string;
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+  readonly expiresAt: number;
+}
+
 /** All that decides about access, as of one moment. */
 export interface AccessTable {
   /** Moves with every write to clients, signing keys, revoked tokens or the keyring's proofs. */
@@ -86,6 +95,21 @@ export interface AccessStore {
    * as many of them as the limit; a token that is known already is no other one, and no act.
    */
   revokeToken(token: RevokedToken, act: Act): Promise<boolean>;
+  /** Keeps what a one-time code is worth, under its digest, and forgets those that came too late. */
+  keepConsoleLink(digest: string, link: ConsoleLink, act: Act): Promise<void>;
+  /** Whether a code is worth anything now. It claims nothing, and decides nothing. */
+  hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
+  /**
+   * What a code is worth now, once: of all who take it, in however many processes, one gets it, and that is the act. Undefined
+   * where it is none, was taken, or came too late.
+   */
+  takeConsoleLink(
+    digest: string,
+    now: number,
+    act: (link: ConsoleLink) => Act,
+  ): Promise<ConsoleLink | undefined>;
+  /** Removes codes that came too late; answers how many. */
+  forgetConsoleLinks(now: number): Promise<number>;
   /** Empties the private halves of keys that never sign again. */
   forgetPrivateHalves(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;

@@ -6,8 +6,10 @@ import { LIMITS } from '../domain/limits.ts';
 import {
   intersectRealms,
   intersectScopes,
+  isClient,
   type Principal,
   type Realms,
+  SCOPES,
   type Scopes,
 } from '../domain/principal.ts';
 import type { ExternalTokens } from './external_tokens.ts';
@@ -38,12 +40,21 @@ export interface MintedToken {
 
 /** A token of our own that is accepted now, and what it is worth. */
 export interface OwnToken extends OwnClaims {
+  /** It is of a session, whose rights are those it says, and of no client. */
+  readonly isSession: boolean;
   readonly clientId: string;
   readonly scopes: Scopes;
 }
 
+/** How a token differs from what the settings say of tokens. */
+export interface Minting {
+  readonly jti?: Uuid;
+  readonly lifetimeSeconds?: number;
+}
+
 export interface Tokens {
-  mint(client: Client, scopes: Scopes): Promise<MintedToken>;
+  /** For a client, or a session that is named as none is. */
+  mint(holder: Pick<Client, 'clientId' | 'realms'>, scopes: Scopes, how?: Minting): Promise<MintedToken>;
   /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
   recall(token: string): MaybePromise<Principal | undefined>;
   /**
@@ -61,6 +72,8 @@ export interface TokenSettings {
   /** Issuer and audience: the base URL. */
   readonly issuer: string;
   readonly lifetimeSeconds: number;
+  /** What the names of sessions that are believed begin with, up to the colon; without it none is. */
+  readonly sessions?: ReadonlySet<string>;
   /** Verifies what others issued; without it nobody else is believed. */
   readonly external?: ExternalTokens;
 }
@@ -88,24 +101,23 @@ export function openTokens(
 function openMint(
   cache: AccessCache,
   privateKeys: LoadKey,
-  { issuer, lifetimeSeconds }: TokenSettings,
+  { issuer, lifetimeSeconds: usual }: TokenSettings,
   ambient: Ambient,
 ): Tokens['mint'] {
-  return async (client, scopes) => {
+  return async (holder, scopes, { jti = ambient.mintId(), lifetimeSeconds = usual } = {}) => {
     const { keys } = await cache.fresh();
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
     const issuedAt = Math.floor(ambient.now() / 1000);
     const expires = issuedAt + lifetimeSeconds;
-    const jti = ambient.mintId();
     const token = await new SignJWT({
-      client_id: client.clientId,
+      client_id: holder.clientId,
       scope: [...scopes].join(' '),
-      ...realmsClaim(client.realms),
+      ...realmsClaim(holder.realms),
     })
       .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid: keys.signer.kid })
       .setIssuer(issuer)
       .setAudience(issuer)
-      .setSubject(client.clientId)
+      .setSubject(holder.clientId)
       .setIssuedAt(issuedAt)
       .setNotBefore(issuedAt)
       .setExpirationTime(expires)
@@ -117,7 +129,7 @@ function openMint(
 
 function openVerify(
   cache: AccessCache,
-  { issuer, external }: TokenSettings,
+  { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   ambient: Ambient,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
   const verified = openVerified();
@@ -136,7 +148,7 @@ function openVerify(
         currentDate: new Date(ambient.now()),
         requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
       });
-      return readClaims(payload, key.kid, issuer);
+      return readClaims(payload, key.kid, { issuer, sessions });
     } catch {
       return undefined;
     }
@@ -189,7 +201,12 @@ function openVerify(
       if (!isVerified(entry)) return undefined;
       const principal = principalOf(entry, await cache.fresh(), ambient.now());
       return principal && entry.own
-        ? { ...entry.own, clientId: principal.clientId, scopes: principal.scopes }
+        ? {
+            ...entry.own,
+            clientId: principal.clientId,
+            scopes: principal.scopes,
+            isSession: !isClient(principal.clientId),
+          }
         : undefined;
     },
     recall(token) {
@@ -200,6 +217,8 @@ function openVerify(
     },
   };
 }
+
+const NO_SESSIONS: ReadonlySet<string> = new Set();
 
 function isVerified(entry: Verified | 'unchecked' | undefined): entry is Verified {
   return typeof entry === 'object';
@@ -236,15 +255,24 @@ function realmsClaim(realms: Realms): { readonly realms?: readonly string[] } {
 }
 
 /** Kept for every token that is known, so it holds little: texts that all of them have in common are no copies. */
-function readClaims(payload: JWTPayload, kid: string, issuer: string): Verified | undefined {
+function readClaims(
+  payload: JWTPayload,
+  kid: string,
+  { issuer, sessions }: { readonly issuer: string; readonly sessions: ReadonlySet<string> },
+): Verified | undefined {
   const { client_id, sub, scope, realms, jti = '', iat = 0, exp, nbf = 0 } = payload;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
   if (claimed === undefined || exp === undefined) return undefined;
+  // No table says anything of a session: what it may not do it must say itself.
+  const isUnknown = realms === undefined || !sessions.has(client_id.slice(0, client_id.indexOf(':')));
+  if (!isClient(client_id) && isUnknown) return undefined;
   return {
     notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    principalIn: openStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
+    principalIn: isClient(client_id)
+      ? openStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed })
+      : openSessionStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
     own: { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp },
   };
 }
@@ -271,11 +299,22 @@ function principalWith(client: Client, claimed: Claimed): Principal {
   return principal;
 }
 
+/** A token, and whom it names. */
+interface Named {
+  readonly kid: string;
+  readonly jti: string;
+  readonly clientId: string;
+}
+
+/** What the token of a session says. It ends with its key, or when it is taken back. */
+function openSessionStanding({ kid, jti, clientId }: Named, claimed: Claimed): Verified['principalIn'] {
+  const scopes = intersectScopes(new Set(claimed.scope.split(' ')), new Set(SCOPES));
+  const principal: Principal = { clientId, scopes, realms: claimed.realms };
+  return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(jti) ? principal : undefined);
+}
+
 /** What the token says, no more than its client holds now: of the client nothing is kept, which may be another one soon. */
-function openStanding(
-  { kid, jti, clientId }: { readonly kid: string; readonly jti: string; readonly clientId: string },
-  claimed: Claimed,
-): Verified['principalIn'] {
+function openStanding({ kid, jti, clientId }: Named, claimed: Claimed): Verified['principalIn'] {
   return (view) => {
     const client = view.client(clientId);
     if (!client || client.disabledAt !== undefined) return undefined;

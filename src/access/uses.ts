@@ -1,7 +1,7 @@
 import { Fault } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isExternal } from '../domain/principal.ts';
+import { isClient } from '../domain/principal.ts';
 import type { AccessStore } from './port.ts';
 
 /** Which clients are at work: those that got or used a token. */
@@ -46,7 +46,7 @@ export function openUses(
     note(clientId) {
       if (clientId === last) return;
       last = clientId;
-      if (!isExternal(clientId)) noted.add(clientId);
+      if (isClient(clientId)) noted.add(clientId);
     },
     async stop() {
       clearInterval(timer);

@@ -16,6 +16,7 @@ import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
 import { CLIENT_SECRET_VARIABLE } from './connection.ts';
+import { addConsoleCommands } from './console.ts';
 import { addCopy } from './copy.ts';
 import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
@@ -90,6 +91,7 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addServe(program, desk);
   addInit(program, desk);
   addClientCommands(program, desk);
+  addConsoleCommands(program, desk);
   addKeyCommands(program, desk);
   addWebhookCommands(program, desk);
   addMigrate(program, desk);

@@ -133,7 +133,7 @@ function addEnding(client: Command, desk: Desk): void {
     });
 }
 
-const SCOPE_HELP = `what it may do, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
+export const SCOPE_HELP = `what it may do, separated by spaces: ${SCOPE_WORDS.join(', ')}`;
 const REALM_HELP =
   'limit it to this realm; several: separated by spaces, or given again. All realms unless given';
 
@@ -143,7 +143,7 @@ function clientName(raw: string): string {
   return raw;
 }
 
-function scopes(raw: string): Scopes {
+export function scopes(raw: string): Scopes {
   const parsed = parseScopes(raw);
   if (!parsed) throw new InvalidArgumentError(`The scopes are: ${SCOPE_WORDS.join(', ')}.`);
   return parsed;

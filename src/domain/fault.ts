@@ -6,6 +6,11 @@
 export const FAULTS = {
   malformed: { status: 400, title: 'Bad Request', detail: 'The request body could not be read' },
   invalid: { status: 400, title: 'Bad Request', detail: 'The request has a member that is not valid' },
+  code_refused: {
+    status: 400,
+    title: 'Bad Request',
+    detail: 'The code is not valid: it was used, came too late, or never was',
+  },
   filter_malformed: {
     status: 400,
     title: 'Bad Request',
@@ -18,6 +23,11 @@ export const FAULTS = {
   },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
+  origin_foreign: {
+    status: 403,
+    title: 'Forbidden',
+    detail: 'This is for pages of the base URL alone',
+  },
   not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
   route_unknown: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
   console_unbuilt: {

@@ -68,6 +68,9 @@ export const LIMITS = Object.freeze({
   tokenLifetimeSecondsMax: 86_400,
   /** Tokens of one client that were taken back and have not ended. */
   revokedTokensPerClientMax: 1_000,
+  /** How long a link to the console can be followed, and how long a session there lasts. */
+  consoleLinkMsMax: 60_000,
+  consoleTokenSeconds: 900,
   /** How far the clocks of two machines may be apart. */
   clockLeewayMs: 30_000,
   /** How long the key set may be cached, and so how long a new key stands in it before it signs. */

@@ -67,9 +67,12 @@ export interface Principal {
   readonly realms: Realms;
 }
 
-/** Whether this is the actor of a token that an external issuer gave out: no client of ours has a colon in its name. */
-export function isExternal(clientId: string): boolean {
-  return clientId.includes(':');
+/**
+ * Whether this is the name of a client: those of sessions, and of tokens that an external issuer gave out, have a colon,
+ * which no client's has.
+ */
+export function isClient(clientId: string): boolean {
+  return !clientId.includes(':');
 }
 
 export function mayTouch(principal: Principal, realm: Uuid): boolean {

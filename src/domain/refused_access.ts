@@ -4,6 +4,7 @@ export const REFUSED_ACCESS = [
   'bad token',
   'token not checked',
   'bad credentials',
+  'foreign origin',
   'insufficient scope',
   'realm outside the list',
 ] as const;

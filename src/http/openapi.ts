@@ -2,6 +2,7 @@ import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG, adminPaths } from './openapi_admin.ts';
+import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
 import { openExamples } from './openapi_examples.ts';
 import { feedPaths } from './openapi_feed.ts';
 import { resourcePaths, type Writing } from './openapi_operations.ts';
@@ -18,7 +19,7 @@ the body of a request members that are not listed are ignored.`;
  * The document of the running service, from the descriptions that requests are validated, stored and answered with.
  * Every operation stands there with every status it can answer, every header and an example of each body.
  */
-export function openApiDocument(baseUrl: string, version: string): object {
+export function openApiDocument(baseUrl: string, version: string, hasConsole = true): object {
   const examples = openExamples(baseUrl);
   const faults = openFaults();
   const writing: Writing = {
@@ -43,10 +44,12 @@ export function openApiDocument(baseUrl: string, version: string): object {
         ...RESOURCES.map(({ name, summary }) => ({ name, description: summary })),
         { name: 'changes', description: 'The change feed.' },
         { name: 'service', description: 'The service itself.' },
+        { name: CONSOLE_TAG, description: 'How somebody signs in to the console, and out of it.' },
         { name: ADMIN_TAG, description: 'Who may do what, with which keys, and what was done.' },
       ],
       components: {
         securitySchemes: {
+          session: { type: 'http', scheme: 'bearer', description: 'A session of the console.' },
           client_credentials: {
             type: 'oauth2',
             flows: {
@@ -64,6 +67,7 @@ export function openApiDocument(baseUrl: string, version: string): object {
         ...feedPaths(baseUrl, writing),
         ...servicePaths(baseUrl, faults),
         ...adminPaths(writing),
+        ...(hasConsole ? consolePaths(baseUrl, faults) : {}),
       },
     },
     { override: narrow },

@@ -93,7 +93,7 @@ export function openFaults(): Faults {
 function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   const [first] = codes as [FaultCode];
   const { status, title } = FAULTS[first];
-  const headers = Object.assign({}, ...codes.map(headersOf));
+  const headers = headersOfAny(codes.map(headersOf));
   const examples = codes.map((code) => [code, { value: faultExample(code) }]);
   return {
     ...(OUR_STATUSES.has(status) ? OURS : {}),
@@ -101,6 +101,23 @@ function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
     headers: z.object({ ...ALWAYS, ...headers }),
     content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
   };
+}
+
+/** What stands beside one of several faults alone need not be there. */
+function headersOfAny(all: readonly Record<string, z.ZodType>[]): Record<string, z.ZodType> {
+  const merged: Record<string, z.ZodType> = Object.assign({}, ...all);
+  return Object.fromEntries(
+    Object.entries(merged).map(([name, schema]) => {
+      const isOnEach = all.every((headers) => name in headers);
+      return [name, isOnEach ? schema : schema.optional().meta(sparse(schema.meta()))];
+    }),
+  );
+}
+
+/** The same notes under no name among the components, where the header is one that is always there. */
+function sparse(meta: Record<string, unknown> = {}): Record<string, unknown> {
+  const { id: _, ...header } = meta.header as Record<string, unknown>;
+  return { ...meta, header };
 }
 
 /** As the reply of the fault has them. */

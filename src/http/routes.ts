@@ -9,13 +9,14 @@ import { SCOPES } from '../domain/principal.ts';
 import { type AdminHouse, adminRoutes } from './admin/routes.ts';
 import type { Answer } from './call.ts';
 import { type FeedRooms, feedRoutes } from './changes.ts';
+import { type ConsoleRooms, sessionRoutes } from './console_sessions.ts';
 import { introspectionEndpoint, revocationEndpoint, tokenEndpoint } from './oauth.ts';
 import { readiness } from './readiness.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
 
-export interface House extends ResourceRooms, AdminHouse, FeedRooms {
+export interface House extends ResourceRooms, AdminHouse, FeedRooms, ConsoleRooms {
   readonly store: Store;
   readonly access: AccessCache;
   readonly authenticateClient: AuthenticateClient;
@@ -44,12 +45,14 @@ function ownRoutes(house: House): Route[] {
   const token = tokenEndpoint(house.grant, house);
   const document = async () => {
     const { openApiDocument } = await import('./openapi.ts');
-    return documentReply(openApiDocument(house.baseUrl, house.version), REVALIDATED);
+    const hasConsole = house.console !== undefined;
+    return documentReply(openApiDocument(house.baseUrl, house.version, hasConsole), REVALIDATED);
   };
   return [
     ...resourceRoutes(house),
     ...feedRoutes(house),
     ...adminRoutes(house),
+    ...sessionRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },
     { pattern: '/oauth/revoke', answers: { POST: revocationEndpoint(house.desk, house) } },

@@ -3,6 +3,7 @@ import type { Act } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { Realms } from '../domain/principal.ts';
+import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
 import { proveServable } from './copying/mark.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 import type { SqlValue } from './statements.ts';
@@ -80,6 +81,7 @@ export function openAccess({ read, write }: Transactions): AccessStore {
         return (yield* run(REMOVE_CLIENT, clientId, seen)) === 1;
       }, act),
     ...openUses({ read, write }),
+    ...openLinks({ read, write }),
     insertSigningKey: (key, onlyFirst, act) =>
       change(function* () {
         return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);
@@ -146,6 +148,35 @@ function openUses({
         yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
       }),
+  };
+}
+
+type Links = 'keepConsoleLink' | 'hasConsoleLink' | 'takeConsoleLink' | 'forgetConsoleLinks';
+
+function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Links> {
+  return {
+    keepConsoleLink: (digest, link, act) =>
+      write('instance', function* () {
+        yield* keepLink(digest, link, act.at);
+        return { value: undefined, keep: true, acts: [act] };
+      }),
+    hasConsoleLink: (digest, now) =>
+      read(function* () {
+        return (yield* findLink(digest, now)) !== undefined;
+      }),
+    takeConsoleLink: (digest, now, act) =>
+      write('instance', function* () {
+        const value = yield* takeLink(digest, now);
+        return { value, keep: value !== undefined, ...(value ? { acts: [act(value)] } : {}) };
+      }),
+    async forgetConsoleLinks(now) {
+      const isAny = await read(() => isAnyLate(now));
+      if (!isAny) return 0;
+      return write('instance', function* () {
+        const value = yield* forgetLate(now);
+        return { value, keep: value > 0, rows: value };
+      });
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import { type Operation, openCaller, operationsOf, type Sent, successOf } from '
 import { openWorld, type World } from '../document_world.ts';
 import type { JsonObject } from '../json_schema.ts';
 import { type Service, startService } from '../kit.ts';
+import { consoleOf } from '../signed_in.ts';
 import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
@@ -44,7 +45,7 @@ export async function computeMatrix(): Promise<Matrix> {
     const operations = operationsOf(document);
     const caller = openCaller(document);
     const credentials = (scope: string) => service.client(scope);
-    const world = await openWorld({ document, operations, caller, credentials });
+    const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
     const send = async (operation: Operation, sent: Sent): Promise<string> => {
       const { status, text } = await caller.send(operation, sent);
       const realm = realmOf(operation, sent) ?? (await anyRealm({ operations, world }));

@@ -9,6 +9,9 @@ import type { Service } from '../kit.ts';
 /** The token of a state, for whoever needs these scopes; undefined is none at all. */
 export type TokenOf = (scope: string) => Promise<string | undefined>;
 
+/** Whom the token of an operation names that asks for no scope: a session of the console. */
+const SESSION = 'console:anna';
+
 /** Whom tokens name, and what signs them. */
 interface Means {
   readonly service: Service;
@@ -30,7 +33,7 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     (scope) =>
       compact(
         JSON.stringify({ ...forge.header(), ...header }),
-        JSON.stringify({ ...forge.claims(means.clientId), scope, ...claims() }),
+        JSON.stringify({ ...forge.claims(scope === '' ? SESSION : means.clientId), scope, ...claims() }),
         sign,
       );
   const same = () => ({});
@@ -47,7 +50,11 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
     ['not JSON', () => compact('{', '{', forge.sign)],
     [
       'alg none',
-      (scope) => unsigned({ ...forge.header(), alg: 'none' }, { ...forge.claims(means.clientId), scope }),
+      (scope) =>
+        unsigned(
+          { ...forge.header(), alg: 'none' },
+          { ...forge.claims(scope === '' ? SESSION : means.clientId), scope },
+        ),
     ],
     ['alg HS256 by the public key', forged(same, { alg: 'HS256' }, byPublicKey)],
     ['signed by a stranger', forged(same, {}, stranger.sign)],

@@ -111,6 +111,7 @@ export const TABLES: readonly Table[] = [
   ]),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
+  table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at']),
   {
     ...table(
       'webhook',

@@ -12,6 +12,7 @@ export const INSTANCE_TABLES: readonly string[] = [
   'instance_secret',
   'revoked_token',
   'client_use',
+  'console_link',
   'webhook',
   'webhook_realm',
   'webhook_progress',

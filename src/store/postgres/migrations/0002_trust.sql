@@ -88,6 +88,18 @@ create table client_use (
   at bigint not null
 );
 
+-- Links to the console that were not followed yet: of the one-time code of each its digest alone.
+
+create table console_link (
+  digest text collate "C" not null primary key,
+  label text collate "C" not null,
+  scopes text collate "C" not null,
+  realms text collate "C" not null,
+  expires_at bigint not null
+);
+
+create index console_link_expiry on console_link (expires_at);
+
 -- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
 
 create table webhook (

@@ -88,6 +88,18 @@ create table client_use (
   at integer not null
 ) strict, without rowid;
 
+-- Links to the console that were not followed yet: of the one-time code of each its digest alone.
+
+create table console_link (
+  digest text not null primary key,
+  label text not null,
+  scopes text not null,
+  realms text not null,
+  expires_at integer not null
+) strict, without rowid;
+
+create index console_link_expiry on console_link (expires_at);
+
 -- Where changes are sent, how far each receiver is in each realm, what was tried, and what was given up.
 
 create table webhook (

@@ -1,0 +1,60 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { LINK_LABEL, makeLink } from '../access/console_links.ts';
+import { systemAmbient } from '../ambient.ts';
+import { openVault } from '../app.ts';
+import type { Settings } from '../config.ts';
+import { COMMAND_LINE } from '../domain/act.ts';
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Scopes } from '../domain/principal.ts';
+import { urlOf } from '../http/server.ts';
+import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { SCOPE_HELP, scopes } from './clients.ts';
+import { realmIds } from './identifiers.ts';
+
+interface LinkOptions {
+  readonly scope: Scopes;
+  readonly realm?: readonly Uuid[];
+  readonly label: string;
+  readonly json?: true;
+}
+
+/** `console`: lets people in to the console of a running service. */
+export function addConsoleCommands(program: Command, desk: Desk): void {
+  const console_ = program.command('console').description('let people in to the console of a service');
+  addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
+    .description('print a link that signs in to the console: once, and within a minute')
+    .requiredOption('--scope <SCOPES>', SCOPE_HELP, scopes)
+    .option('--realm <ID>', 'limit it to this realm; several: separated by spaces, or given again', realmIds)
+    .option('--label <TEXT>', 'what the log calls whoever follows it', label, COMMAND_LINE.actor)
+    .option('--json', 'write JSON')
+    .action(async (options: LinkOptions, command: Command) => {
+      const settings = desk.settingsOf(command);
+      const { url, expiresAt } = await link(settings, options);
+      if (options.json) console.log(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
+      else console.log(`${url}\n\nOpen it within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`);
+    });
+}
+
+async function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
+  const { engine } = await openVault(settings, systemAmbient);
+  try {
+    const realms = realm ? new Set(realm) : ('*' as const);
+    const made = await makeLink(engine.access, { label: name, scopes: scope, realms }, systemAmbient);
+    const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
+    return { url: consoleLink(base, made.code), expiresAt: made.expiresAt };
+  } finally {
+    await engine.close();
+  }
+}
+
+/** Where a code is exchanged. It stands in the fragment: no browser sends that, so it is in no log. */
+export function consoleLink(baseUrl: string, code: string): string {
+  return `${baseUrl}/console#code=${code}`;
+}
+
+function label(raw: string): string {
+  const [issue] = LINK_LABEL.safeParse(raw).error?.issues ?? [];
+  if (issue) throw new InvalidArgumentError(`A label ${issue.message}.`);
+  return raw;
+}

@@ -1,0 +1,33 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { openCaller, operationsOf } from './document_caller.ts';
+import type { JsonObject } from './json_schema.ts';
+import { startService } from './kit.ts';
+
+/** What the OpenAPI document says of paths and methods that it does not list. */
+
+const service = await startService();
+const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+const operations = operationsOf(document);
+const caller = openCaller(document);
+afterAll(() => service.stop());
+
+describe('what is no operation', () => {
+  test.each([...new Set(operations.map(({ path }) => path))])(
+    '%s: 405 for any other method',
+    async (path) => {
+      const own = operations.filter((each) => each.path === path);
+      const spelled = path.replace(/\{\w+\}/g, crypto.randomUUID());
+      const { status, headers } = await caller.stray('PATCH', spelled, 'method_unknown');
+      const methods = own.flatMap(({ method }) =>
+        method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
+      );
+      expect([status, headers.get('allow')?.split(', ').sort()]).toEqual([405, methods.sort()]);
+    },
+  );
+
+  test('404 for a path that is not documented', async () => {
+    for (const path of ['/', '/v2', '/v2/realms', '/v1/authentication-realms', '/admin']) {
+      expect((await caller.stray('GET', path, 'route_unknown')).status).toBe(404);
+    }
+  });
+});
