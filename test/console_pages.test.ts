@@ -189,24 +189,37 @@ test('an origin that is listed for CORS reads none of it', async () => {
   }
 });
 
-test('where nothing was built it says what to run, and what is built then is found', async () => {
-  const empty = join(freshFolder(), 'console');
-  const quiet = { write: () => undefined };
-  const bare = await startServer(LISTENING, quiet, async (url) => consoleRoutes(empty, url));
+test('where nothing was built it says what to run', async () => {
+  const bare = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(join(freshFolder(), 'console'), url),
+  );
   try {
-    const answer = await fetch(`${bare.url}/console`);
-    const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
-    expect([answer.status, errors[0]?.detail]).toEqual([
-      404,
-      'The console is not built; npm run prepare builds it',
-    ]);
-    mkdirSync(empty);
-    writeFileSync(join(empty, 'index.html'), INDEX);
-    expect(await (await fetch(`${bare.url}/console`)).text()).toBe(INDEX);
-    rmSync(empty, { recursive: true });
-    expect((await fetch(`${bare.url}/console`)).status).toBe(200);
+    for (const path of ['/console', '/docs']) {
+      const answer = await fetch(bare.url + path);
+      const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
+      expect([answer.status, errors[0]?.detail]).toEqual([
+        404,
+        'The console is not built; npm run prepare builds it',
+      ]);
+    }
   } finally {
     await bare.stop();
+  }
+});
+
+test('what was built is read once', async () => {
+  const built = join(freshFolder(), 'console');
+  mkdirSync(built);
+  writeFileSync(join(built, 'index.html'), INDEX);
+  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(built, url),
+  );
+  try {
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+    rmSync(built, { recursive: true });
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+  } finally {
+    await one.stop();
   }
 });
 

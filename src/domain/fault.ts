@@ -9,7 +9,7 @@ export const FAULTS = {
   code_refused: {
     status: 400,
     title: 'Bad Request',
-    detail: 'The code is not valid: it was used, came too late, or never was',
+    detail: 'The code is not valid; it was used, came too late, or never was',
   },
   filter_malformed: {
     status: 400,

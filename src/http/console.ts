@@ -21,7 +21,6 @@ const FOREVER = 'public, max-age=31536000, immutable';
 
 /** The pages, by their paths; all other files that were built are assets. */
 const PAGES: Readonly<Record<string, string>> = { '/console': 'index.html', '/docs': 'docs.html' };
-const ASSETS = '/console/:asset';
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
@@ -46,14 +45,17 @@ interface Asset {
 type Assets = ReadonlyMap<string, Asset>;
 
 /**
- * Serves the console and the rendered OpenAPI document, as they were built into a folder: read once, when they are first
- * asked for. No other origin reads them.
+ * Serves the console and the rendered OpenAPI document, as they were built into a folder: its names are read now, its files
+ * when they are first asked for. No other origin reads them.
  */
 export function consoleRoutes(folder: string, baseUrl: string): readonly Route[] {
-  const assets = lazily(folder);
+  const names = namesIn(folder);
+  const replies = lazily(folder, names);
+  const isPage = new Set(Object.values(PAGES));
+  const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
   const routes: Route[] = [
-    ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, assets) } })),
-    { pattern: ASSETS, answers: { GET: asset(assets) } },
+    ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, replies) } })),
+    ...assets.map((name) => ({ pattern: `/console/${name}`, answers: { GET: asset(name, replies) } })),
   ];
   const prefix = prefixOf(baseUrl);
   return [...new Set(['', prefix])].flatMap((before) =>
@@ -61,14 +63,11 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
   );
 }
 
-/** What was built is read once; where nothing was, it is looked for again. */
-function lazily(folder: string): () => Promise<Assets> {
+function lazily(folder: string, names: readonly string[]): () => Promise<Assets> {
   let reading: Promise<Assets> | undefined;
-  return async () => {
-    reading ??= readAssets(folder);
-    const assets = await reading;
-    if (assets.size === 0) reading = undefined;
-    return assets;
+  return () => {
+    reading ??= readAssets(folder, names);
+    return reading;
   };
 }
 
@@ -92,12 +91,8 @@ function moved(call: Call, slashes: number): Reply {
   };
 }
 
-function asset(assets: () => Promise<Assets>): Answer {
-  return async (call) => {
-    const { asset: name = '' } = call.params;
-    const found = Object.values(PAGES).includes(name) ? undefined : (await assets()).get(name);
-    return found ? chosen(call, found) : faultReply('route_unknown');
-  };
+function asset(name: string, assets: () => Promise<Assets>): Answer {
+  return async (call) => chosen(call, (await assets()).get(name) as Asset);
 }
 
 function chosen({ request }: Call, { plain, packed }: Asset): Reply {
@@ -124,10 +119,9 @@ function unlessKnown({ request }: Call, reply: Reply): Reply {
   return { status: 304, headers, body: null };
 }
 
-/** Everything that was built; rejects with nothing, and is empty where nothing was. */
-async function readAssets(folder: string): Promise<Assets> {
+async function readAssets(folder: string, names: readonly string[]): Promise<Assets> {
   const files = new Map<string, Uint8Array<ArrayBuffer>>();
-  for (const name of await namesIn(folder)) files.set(name, await Bun.file(`${folder}/${name}`).bytes());
+  for (const name of names) files.set(name, await Bun.file(`${folder}/${name}`).bytes());
   const assets = new Map<string, Asset>();
   for (const [name, bytes] of files) {
     if (name.endsWith('.gz')) continue;
@@ -138,9 +132,15 @@ async function readAssets(folder: string): Promise<Assets> {
   return assets;
 }
 
-async function namesIn(folder: string): Promise<readonly string[]> {
+/** Names that can stand in a path as they are. */
+const NAME = /^\w[\w.-]*$/;
+
+/** The files of a folder; none where there is no folder. */
+function namesIn(folder: string): readonly string[] {
   try {
-    return await Array.fromAsync(new Bun.Glob('*').scan({ cwd: folder, onlyFiles: true }));
+    return [...new Bun.Glob('*').scanSync({ cwd: folder, onlyFiles: true })].filter((name) =>
+      NAME.test(name),
+    );
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
