@@ -1,6 +1,4 @@
-/** Written by the build: see scripts/console_description.ts. */
-declare module 'authrealm:described' {
-  import type { Described } from './description.ts';
+import type { Described } from './description.ts';
 
-  export const DESCRIBED: Described;
-}
+/** The module `authrealm:described`, which the build writes: see scripts/console_description.ts. */
+export declare const DESCRIBED: Described;

@@ -11,13 +11,15 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * What hashes passwords, which is done at the lowest priority and given up after two seconds, or measures how long
- * something takes.
+ * something takes, or looks through a browser.
  */
 const ALONE = [
   'test/api/**',
   'test/backups_under_load.test.ts',
   'test/children.test.ts',
   'test/client*.test.ts',
+  'test/console.test.ts',
+  'test/console/**',
   'test/concurrent_writes.test.ts',
   'test/copy.test.ts',
   'test/counted_beside.test.ts',
@@ -94,6 +96,7 @@ const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
 const WITHOUT = [
   'test/children.test.ts',
   'test/config.test.ts',
+  'test/console/characters.test.ts',
   'test/deploy.test.ts',
   'test/filter.test.ts',
   'test/issuer_key_sets.test.ts',
@@ -123,6 +126,7 @@ const LONG = [
   'test/children.test.ts',
   'test/client_package.test.ts',
   'test/concurrency.test.ts',
+  'test/console/**',
   'test/durability.test.ts',
   'test/erasures_told.test.ts',
   'test/faults_of_files.test.ts',

@@ -1,5 +1,6 @@
 import { afterAll } from 'bun:test';
 import { rmSync } from 'node:fs';
+import { endBrowser } from './console/browser.ts';
 import { RUN_FOLDER } from './folder.ts';
 import { endServers } from './postgres_server.ts';
 import { endAll } from './processes.ts';
@@ -7,6 +8,7 @@ import { endAll } from './processes.ts';
 // After the whole suite: nothing keeps running, nothing stays on the disk.
 afterAll(async () => {
   endAll();
+  await endBrowser();
   rmSync(RUN_FOLDER, { recursive: true, force: true });
   await endServers();
 });

@@ -1,5 +1,10 @@
 import type { Page } from '../layout/page.ts';
 import { FindPage } from './find/find_page.tsx';
+import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
+import { RealmPage } from './realms/realm_page.tsx';
+import { RealmsPage } from './realms/realms_page.tsx';
+import { UsersPage } from './realms/users_page.tsx';
+import { UserPage } from './user/user_page.tsx';
 
 /** Every page there is: one row makes its address, its place in the navigation and its key. */
 export const PAGES: readonly Page[] = [
@@ -13,4 +18,14 @@ export const PAGES: readonly Page[] = [
       scopes: ['users:read', 'oidc-profile-infos:read', 'password-profile-infos:read'],
     },
   },
+  {
+    pattern: 'realms',
+    Page: RealmsPage,
+    nav: { label: 'Realms', icon: 'realms', key: 'r', scopes: ['realms:read'] },
+  },
+  { pattern: 'realms/:realm', Page: RealmPage },
+  { pattern: 'realms/:realm/users', Page: UsersPage },
+  { pattern: 'realms/:realm/users/:user', Page: UserPage },
+  { pattern: 'realms/:realm/oidc-profiles/:profile', Page: OidcProfilePage },
+  { pattern: 'realms/:realm/password-profiles/:profile', Page: PasswordProfilePage },
 ];

@@ -8,9 +8,10 @@ export type Piece =
   | { readonly kind: 'invisible'; readonly text: string }
   | { readonly kind: 'alike'; readonly text: string };
 
-/** Seen as nothing, as a gap, or as another order of what stands around it. */
-const INVISIBLE =
-  /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]|(?! )\p{Zs}|^ | $| (?= )/u;
+/** Seen as nothing, as a gap that is no space, or as another order of what stands around it. */
+const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]|(?! )\p{Zs}/u;
+/** Spaces that nobody counts. */
+const BLANKS = /(^ +| +$| {2,})/;
 
 /** Letters of other scripts that look like ASCII ones. */
 const CYRILLIC = 'АВЕЅІЈКМНОРСТУХЬаеорсухіјѕһԁԛԝӏҮүՏ';
@@ -25,22 +26,35 @@ const WORD = /([\p{L}\p{M}\p{N}]+)/u;
 
 /** The pieces of a text, in their order. */
 export function piecesOf(text: string): readonly Piece[] {
-  if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [{ kind: 'plain', text }];
-  const pieces = text.split(EMOJI).flatMap((part, index) => (index % 2 === 1 ? [plain(part)] : inPart(part)));
-  return joined(pieces);
+  if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [plain(text)];
+  return joined(
+    alternating(text, BLANKS, invisible, (part) =>
+      alternating(
+        part,
+        EMOJI,
+        (emoji) => [plain(emoji)],
+        (rest) => alternating(rest, WORD, inWord, inGap),
+      ),
+    ),
+  );
 }
 
-function inPart(part: string): Piece[] {
-  return part.split(WORD).flatMap((word, index) => (index % 2 === 1 ? inWord(word) : [...marked(word)]));
+/** Splits a text by a pattern in parentheses: what it matches is read one way, what stands between another. */
+function alternating(
+  text: string,
+  pattern: RegExp,
+  matched: (part: string) => Piece[],
+  between: (part: string) => Piece[],
+): Piece[] {
+  return text.split(pattern).flatMap((part, index) => (index % 2 === 1 ? matched(part) : between(part)));
 }
 
-function* marked(gap: string): Generator<Piece> {
-  const characters = [...gap];
-  for (const [index, text] of characters.entries()) {
-    const around = text === ' ' && (characters[index + 1] === ' ' || characters[index - 1] === ' ');
-    const isMarked = around || (text !== ' ' && INVISIBLE.test(text));
-    yield { kind: isMarked ? 'invisible' : 'plain', text };
-  }
+function invisible(blanks: string): Piece[] {
+  return [...blanks].map((text) => ({ kind: 'invisible', text }));
+}
+
+function inGap(gap: string): Piece[] {
+  return [...gap].map((text) => ({ kind: INVISIBLE.test(text) ? 'invisible' : 'plain', text }));
 }
 
 /** A word that is wholly of another alphabet is what it is, unless every letter of it looks like an ASCII one. */

@@ -37,7 +37,7 @@ const START: View = { base: 0, top: 0, height: HEIGHT_PX };
  * again.
  */
 export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
-  const element = useRef<HTMLElement>(null);
+  const element = useRef<HTMLDivElement>(null);
   const { rows, problem, fill } = useRows(read);
   const [view, setView] = useState(START);
   useEffect(() => {
@@ -54,14 +54,14 @@ export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
   return (
     <>
       {rows.known === 0 && !problem && <Waiting />}
-      <section ref={element} class="long-list" aria-label={label} onScroll={follow}>
-        <ul style={{ height: shown * ROW_PX }}>
+      <div ref={element} class="long-list" onScroll={follow}>
+        <ul aria-label={label} style={{ height: `${shown * ROW_PX}px` }}>
           {indexes.map((index) => {
             const item = rows.at(index);
             return (
               <li
                 key={index}
-                style={{ top: (index - view.base) * ROW_PX }}
+                style={{ top: `${(index - view.base) * ROW_PX}px` }}
                 aria-posinset={index + 1}
                 aria-setsize={rows.isOver ? rows.known : -1}
               >
@@ -70,7 +70,7 @@ export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
             );
           })}
         </ul>
-      </section>
+      </div>
       {problem && <ProblemNote problem={problem} again={() => fill(first, last)} />}
     </>
   );

@@ -37,7 +37,6 @@ const RETRYABLE: ReadonlySet<FaultCode> = new Set([
   'not_ready',
   'outcome_unknown',
   'overloaded',
-  'provider_unavailable',
   'unavailable',
 ]);
 /** Whose complaints are told, and what they are about. */

@@ -1,0 +1,93 @@
+import { useState } from 'preact/hooks';
+import { type Problem, problemOf } from '../api/problem.ts';
+import type { Tagged } from '../api/records.ts';
+import type { Field } from '../description.ts';
+import { ProblemNote } from '../parts/notices.tsx';
+import { Said } from '../parts/said.tsx';
+import { type Value, type Values, valuesOf } from './values.ts';
+
+interface ComparisonProps {
+  readonly fields: readonly Field[];
+  readonly before: Values;
+  readonly mine: Values;
+  readonly theirs: Tagged;
+  readonly overwrite: () => Promise<void>;
+  /** Somebody was faster once more. */
+  readonly onStale: () => Promise<void>;
+  readonly takeTheirs: () => void;
+}
+
+/** What was there when the form began, what is there now, and what is to be saved: nobody overwrites unseen. */
+export function Comparison({
+  fields,
+  before,
+  mine,
+  theirs,
+  overwrite,
+  onStale,
+  takeTheirs,
+}: ComparisonProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const now = valuesOf(fields, theirs.record);
+  const isTold = ({ name }: Field) => before[name] !== now[name] || before[name] !== mine[name];
+  const save = async () => {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await overwrite();
+    } catch (error) {
+      const found = problemOf(error);
+      if (found.kind === 'stale') await onStale();
+      setProblem(found);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <div class="stack">
+      <p>This was changed while you were at it. Nothing of yours is saved yet.</p>
+      {fields.filter(isTold).map((field) => (
+        <section key={field.name} class="comparison" aria-label={field.label}>
+          <h3>{field.label}</h3>
+          <dl class="facts">
+            <Side label="When you began" value={before[field.name]} />
+            <Side label="Theirs, now" value={now[field.name]} />
+            <Side label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
+          </dl>
+        </section>
+      ))}
+      {problem && <ProblemNote problem={problem} />}
+      <div class="actions">
+        <button type="button" class="button button-main" disabled={isBusy} onClick={() => void save()}>
+          Save yours over it
+        </button>
+        <button type="button" class="button" onClick={takeTheirs}>
+          Begin again from theirs
+        </button>
+      </div>
+    </div>
+  );
+}
+
+interface SideProps {
+  readonly label: string;
+  readonly value: Value | undefined;
+  readonly isSecret?: boolean;
+}
+
+function Side({ label, value, isSecret = false }: SideProps) {
+  const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '');
+  return (
+    <div>
+      <dt>{label}</dt>
+      <dd>
+        {text === '' || isSecret ? (
+          <span class="faint">{isSecret ? 'hidden' : 'empty'}</span>
+        ) : (
+          <Said text={text} />
+        )}
+      </dd>
+    </div>
+  );
+}

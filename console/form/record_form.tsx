@@ -1,0 +1,89 @@
+import { useId, useRef, useState } from 'preact/hooks';
+import { type Complaint, type Problem, problemOf } from '../api/problem.ts';
+import type { Shown } from '../api/records.ts';
+import type { Description, Field } from '../description.ts';
+import { ProblemNote } from '../parts/notices.tsx';
+import { Control, type Option } from './control.tsx';
+import { fieldsOf, missingOf, type Values, type Verb, valuesOf } from './values.ts';
+
+export interface RecordFormProps {
+  readonly description: Description;
+  readonly verb: Verb;
+  /** What the form begins with: a record, or some of one. */
+  readonly begin: Partial<Shown>;
+  /** By the name of the member: what a reference may name. */
+  readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
+  /** What else changes with a member. */
+  readonly follow?: (name: string, values: Values) => Values;
+  readonly save: (fields: readonly Field[], values: Values, before: Values) => Promise<void>;
+  readonly submit: string;
+  readonly onCancel: () => void;
+}
+
+const NOT_SAID: Complaint = { title: '', detail: 'This has to be said', member: undefined };
+
+/** The members of a record that can be said, as its description has them. What the service complains about stands beside it. */
+export function RecordForm(props: RecordFormProps) {
+  const { description, verb, begin, options = {}, follow, save, submit, onCancel } = props;
+  const fields = fieldsOf(description, verb);
+  const [before] = useState(() => valuesOf(fields, begin));
+  const [values, setValues] = useState(before);
+  const [complaints, setComplaints] = useState<readonly Complaint[]>([]);
+  const [problem, setProblem] = useState<Problem>();
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  const prefix = useId();
+  const complain = (about: readonly Complaint[]) => {
+    setComplaints(about);
+    requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+  };
+  const send = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    const missing = missingOf(fields, values, verb);
+    setProblem(undefined);
+    complain(missing.map((member) => ({ ...NOT_SAID, member })));
+    if (missing.length > 0) return;
+    setBusy(true);
+    try {
+      await save(fields, values, before);
+    } catch (error) {
+      const found = problemOf(error);
+      const known = found.complaints.filter(({ member }) => fields.some(({ name }) => name === member));
+      complain(known);
+      if (known.length === 0 || known.length < found.complaints.length) setProblem(found);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const change = (name: string) => (value: Values[string]) => {
+    const next = { ...values, [name]: value };
+    setValues(follow?.(name, next) ?? next);
+    setComplaints(complaints.filter(({ member }) => member !== name));
+  };
+  return (
+    <form ref={form} class="form" noValidate onSubmit={send}>
+      {fields.map((field) => (
+        <Control
+          key={field.name}
+          field={field}
+          verb={verb}
+          value={values[field.name] ?? ''}
+          options={options[field.name]}
+          complaints={complaints.flatMap(({ member, detail }) => (member === field.name ? [detail] : []))}
+          onValue={change(field.name)}
+          prefix={prefix}
+        />
+      ))}
+      {problem && <ProblemNote problem={problem} />}
+      <div class="actions">
+        <button type="submit" class="button button-main" disabled={isBusy}>
+          {submit}
+        </button>
+        <button type="button" class="button" onClick={onCancel}>
+          Cancel
+        </button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,97 @@
+import { useState } from 'preact/hooks';
+import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Key, removeRecord, type Tagged } from '../../api/records.ts';
+import type { Description } from '../../description.ts';
+import { EditDialog } from '../../form/editing.tsx';
+import { go } from '../../layout/router.ts';
+import { useObserved } from '../../observable.ts';
+import { announce } from '../../parts/announcer.tsx';
+import { Confirmation } from '../../parts/dialog.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { ProblemNote } from '../../parts/notices.tsx';
+import { nounOf } from '../../parts/nouns.ts';
+import { Said } from '../../parts/said.tsx';
+import { may, session } from '../../session/session.ts';
+
+interface RecordActionsProps {
+  readonly description: Description;
+  readonly recordKey: Key;
+  readonly tagged: Tagged;
+  /** What goes along with the record, in words. */
+  readonly consequence: string;
+  /** Where to go when it is gone. */
+  readonly after: string;
+  readonly onChanged: () => void;
+}
+
+/** Edits or deletes a realm or a profile, for who may write. */
+export function RecordActions(props: RecordActionsProps) {
+  const { description, recordKey, tagged, onChanged } = props;
+  const [act, setAct] = useState<'edit' | 'delete'>();
+  const state = useObserved(session);
+  if (!may(state, `${description.scope}:write`)) return null;
+  const close = () => setAct(undefined);
+  const isKept = description.keptBy !== undefined && tagged.record[description.keptBy] === true;
+  return (
+    <>
+      <button type="button" class="button" onClick={() => setAct('edit')}>
+        <Icon name="edit" /> Edit
+      </button>
+      {!isKept && (
+        <button type="button" class="button" onClick={() => setAct('delete')}>
+          <Icon name="remove" /> Delete
+        </button>
+      )}
+      {act === 'edit' && (
+        <EditDialog
+          description={description}
+          recordKey={recordKey}
+          onDone={() => {
+            onChanged();
+            close();
+          }}
+          onClose={close}
+        />
+      )}
+      {act === 'delete' && <Deletion {...props} onClose={close} />}
+    </>
+  );
+}
+
+/** Characters of the ID that have to be typed. */
+const TYPED = 4;
+
+function Deletion(props: RecordActionsProps & { readonly onClose: () => void }) {
+  const { description, recordKey, tagged, consequence, after, onClose } = props;
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const { one } = nounOf(description.name);
+  const run = () => {
+    setBusy(true);
+    removeRecord(description, recordKey, tagged.etag)
+      .then(() => {
+        announce(`The ${one} is deleted.`);
+        go(after);
+      })
+      .catch((error: unknown) => setProblem(problemOf(error)))
+      .finally(() => setBusy(false));
+  };
+  return (
+    <Confirmation
+      title={`Delete this ${one}?`}
+      word={`delete ${tagged.record.id.slice(-TYPED)}`}
+      verb="Delete"
+      isBusy={isBusy}
+      onConfirm={run}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <Said text={String(tagged.record.name)} />
+        </strong>{' '}
+        goes for good. {consequence}
+      </p>
+      {problem && <ProblemNote problem={problem} />}
+    </Confirmation>
+  );
+}

@@ -1,0 +1,137 @@
+import { useState } from 'preact/hooks';
+import { useAsked } from '../../api/answers.ts';
+import { RESOURCES } from '../../api/records.ts';
+import { PageHead } from '../../layout/head.tsx';
+import type { PageProps } from '../../layout/page.ts';
+import { href } from '../../layout/router.ts';
+import { useObserved } from '../../observable.ts';
+import { RecordFacts } from '../../parts/facts.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Answered, Empty } from '../../parts/notices.tsx';
+import { nounOf } from '../../parts/nouns.ts';
+import { Said } from '../../parts/said.tsx';
+import { may, session } from '../../session/session.ts';
+import { type Act, Acts } from './acts.tsx';
+import { History } from './history.tsx';
+import { LinkControls } from './link_controls.tsx';
+import { Picture } from './picture.tsx';
+import { LINK_KINDS, readWhole, type Whole } from './reading.ts';
+
+/** Who a user is, and every way in which they sign in. */
+export function UserPage({ parameters }: PageProps) {
+  const { realm = '', user: id = '' } = parameters;
+  const state = useObserved(session);
+  const asked = useAsked((signal) => readWhole(realm, id, state, signal), [realm, id]);
+  const [act, setAct] = useState<Act>();
+  const name = asked.answer ? String(asked.answer.user.record.name) : 'User';
+  return (
+    <>
+      <PageHead
+        title={name}
+        heading={asked.answer ? <Said text={name} /> : undefined}
+        above={[
+          { label: 'Realms', href: href('realms') },
+          { label: 'Realm', href: href('realms', realm) },
+          { label: 'Users', href: href('realms', realm, 'users') },
+        ]}
+        actions={asked.answer && <UserActions onAct={setAct} />}
+      />
+      <Answered asked={asked}>{(whole) => <UserView realm={realm} whole={whole} onAct={setAct} />}</Answered>
+      {act && asked.answer && (
+        <Acts
+          realm={realm}
+          whole={asked.answer}
+          act={act}
+          onChanged={asked.again}
+          onClose={() => setAct(undefined)}
+        />
+      )}
+    </>
+  );
+}
+
+function UserActions({ onAct }: { readonly onAct: (act: Act) => void }) {
+  const state = useObserved(session);
+  const isWriter = may(state, `${RESOURCES.users.scope}:write`);
+  return (
+    <>
+      {isWriter && (
+        <button type="button" class="button" onClick={() => onAct({ kind: 'edit' })}>
+          <Icon name="edit" /> Edit
+        </button>
+      )}
+      {isWriter && (
+        <button type="button" class="button" onClick={() => onAct({ kind: 'delete' })}>
+          <Icon name="remove" /> Delete
+        </button>
+      )}
+      {may(state, 'admin') && (
+        <button type="button" class="button button-risky" onClick={() => onAct({ kind: 'erase' })}>
+          Erase for good
+        </button>
+      )}
+    </>
+  );
+}
+
+interface UserViewProps {
+  readonly realm: string;
+  readonly whole: Whole;
+  readonly onAct: (act: Act) => void;
+}
+
+function UserView({ realm, whole, onAct }: UserViewProps) {
+  const { user, links, unseen, hasMore } = whole;
+  const controls = (link: Whole['links'][number]) => <LinkControls link={link} onAct={onAct} />;
+  return (
+    <>
+      <section class="card" aria-label="How this user signs in">
+        <div class="card-head">
+          <h2>How this user signs in</h2>
+          <AddLinks onAct={onAct} />
+        </div>
+        {links.length > 0 && <Picture realm={realm} user={user.record} links={links} controls={controls} />}
+        {links.length === 0 && unseen.length < LINK_KINDS.length && <NoLinks />}
+        {hasMore && <p class="note note-warn">This user has more links than are shown here.</p>}
+        {unseen.length > 0 && (
+          <p class="faint small">
+            This session may not see: {unseen.map(({ name }) => nounOf(name).many).join(', ')}.
+          </p>
+        )}
+      </section>
+      <section class="card" aria-label="Who this is">
+        <div class="card-head">
+          <h2>Who this is</h2>
+        </div>
+        <RecordFacts description={RESOURCES.users} record={user.record} />
+      </section>
+      <History key={user.etag} realm={realm} user={user.record.id} />
+    </>
+  );
+}
+
+function NoLinks() {
+  return (
+    <Empty icon="link" title="No way to sign in yet">
+      <p>Add a link to what the user has at an issuer, or a username with a password.</p>
+    </Empty>
+  );
+}
+
+function AddLinks({ onAct }: { readonly onAct: (act: Act) => void }) {
+  const state = useObserved(session);
+  return (
+    <div class="actions">
+      {LINK_KINDS.filter(({ description }) => may(state, `${description.scope}:write`)).map((kind) => (
+        <button
+          key={kind.name}
+          type="button"
+          class="button"
+          onClick={() => onAct({ kind: 'add', links: kind })}
+        >
+          <Icon name="add" /> Add {nounOf(kind.description.name).one}
+        </button>
+      ))}
+    </div>
+  );
+}

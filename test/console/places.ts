@@ -1,0 +1,19 @@
+import type { Shop } from './shop.ts';
+
+/** A place of each page: what walks them all, and what makes pictures of them, begins here. */
+export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }: Shop) {
+  return {
+    find: '#/',
+    found: '#/?clue=jane',
+    realms: '#/realms',
+    realm: `#/realms/${realm}`,
+    users: `#/realms/${realm}/users`,
+    user: `#/realms/${realm}/users/${user}`,
+    strange: `#/realms/${realm}/users/${strange}`,
+    oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
+    passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
+    nowhere: '#/nowhere',
+  } as const satisfies Readonly<Record<string, string>>;
+}
+
+export type PlaceName = keyof ReturnType<typeof placesOf>;

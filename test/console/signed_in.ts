@@ -1,0 +1,57 @@
+import { expect } from 'bun:test';
+import { parseScopes } from '../../src/domain/principal.ts';
+import type { Service } from '../kit.ts';
+import { RAN, type View, type Visit, visit, WIDE } from './visit.ts';
+
+export const READING = 'realms:read profiles:read users:read profile-infos:read changes:read';
+export const WRITING = `${READING} realms:write profiles:write users:write profile-infos:write`;
+
+interface SignedIn {
+  readonly scope?: string;
+  readonly view?: View;
+  readonly token?: string;
+}
+
+/** A window in which somebody with this scope is signed in, as after a link, at this place of the console. */
+export async function signedIn(
+  service: Pick<Service, 'url' | 'token'>,
+  fragment: string,
+  { scope = WRITING, view = WIDE, token }: SignedIn = {},
+): Promise<Visit> {
+  const window = await visit(service.url, view);
+  const opening = {
+    access_token: token ?? (await service.token(scope)),
+    expires_in: 900,
+    scope: [...(parseScopes(scope) ?? [])].join(' '),
+    realms: '*',
+    label: 'test',
+  };
+  await window.goto('#/');
+  await window.page.evaluate(
+    `sessionStorage.setItem('authrealm.session', JSON.stringify({ way: 'link', keptAt: Date.now(), opening: ${JSON.stringify(opening)} }))`,
+  );
+  await window.goto(fragment);
+  await window.page.reload();
+  await window.page.locator('h1').waitFor();
+  return window;
+}
+
+/** Nothing went wrong in a window, and nobody is hindered. */
+export async function expectSound(window: Visit): Promise<void> {
+  expect(await window.hindrances()).toEqual([]);
+  expect(window.troubles).toEqual([]);
+  expect(await window.page.evaluate('globalThis.scriptsRan')).toBe(false);
+  const wider = 'document.documentElement.scrollWidth - document.documentElement.clientWidth';
+  expect(await window.page.evaluate(wider)).toBeLessThanOrEqual(0);
+}
+
+/** Texts that strangers may have written. */
+export const STRANGE = {
+  script: `<script>${RAN}</script>`,
+  image: `<img src=x onerror="${RAN}">`,
+  attribute: `"><svg onload=${RAN}>`,
+  override: 'jane\u202egnp.exe',
+  emoji: '👩‍👩‍👧 Zoë 🏳️‍🌈',
+  alike: 'pаypal',
+  long: 'W'.repeat(255),
+} as const;

@@ -1,0 +1,104 @@
+import { setDefaultTimeout } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { sharedBrowser } from './browser.ts';
+
+/** A window on the console, and everything that must not happen in it. */
+
+export const PHONE = { width: 390, height: 844 } as const;
+export const DESKTOP = { width: 1440, height: 900 } as const;
+
+export interface View {
+  readonly viewport: { readonly width: number; readonly height: number };
+  readonly scheme: 'light' | 'dark';
+}
+
+export const VIEWS: readonly View[] = [PHONE, DESKTOP].flatMap((viewport) => [
+  { viewport, scheme: 'light' } as const,
+  { viewport, scheme: 'dark' } as const,
+]);
+
+export const WIDE: View = { viewport: DESKTOP, scheme: 'light' };
+
+export interface Visit {
+  readonly page: Page;
+  /** Errors of the page, of its policy, and requests that went elsewhere; empty where all is well. */
+  readonly troubles: readonly string[];
+  /** Takes out troubles that the test has brought about itself. Throws where there are none of them. */
+  expectTrouble(pattern: RegExp): void;
+  /** What hinders readers, as axe sees the page now. */
+  hindrances(): Promise<readonly string[]>;
+  goto(fragment: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Whatever a stored script would do, it would do this. */
+export const RAN = 'globalThis.scriptsRan = true';
+
+const WATCH = `addEventListener('securitypolicyviolation', (event) =>
+  console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI));
+  globalThis.scriptsRan = false;
+  globalThis.alert = () => { ${RAN} };`;
+
+export async function visit(url: string, { viewport, scheme }: View = WIDE): Promise<Visit> {
+  const browser = await sharedBrowser();
+  const context = await browser.newContext({
+    viewport,
+    colorScheme: scheme,
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT_MS);
+  await page.addInitScript(WATCH);
+  const troubles = watch(page, new URL(url).origin);
+  return {
+    page,
+    troubles,
+    expectTrouble(pattern) {
+      const kept = troubles.filter((trouble) => !pattern.test(trouble));
+      if (kept.length === troubles.length) throw new Error(`no trouble like ${pattern}: ${troubles}`);
+      troubles.splice(0, troubles.length, ...kept);
+    },
+    hindrances: () => hindrancesOf(page),
+    goto: (fragment) => page.goto(`${url}/console${fragment}`).then(() => undefined),
+    close: () => context.close(),
+  };
+}
+
+/** Less than a test may take: a test that is late takes its browser along. */
+const WAIT_MS = 8_000;
+setDefaultTimeout(30_000);
+
+function watch(page: Page, origin: string): string[] {
+  const troubles: string[] = [];
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => troubles.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    const { protocol, origin: asked } = new URL(request.url());
+    if (protocol !== 'data:' && asked !== origin) troubles.push(`elsewhere: ${asked}`);
+  });
+  return troubles;
+}
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+interface Violation {
+  readonly id: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+}
+
+async function hindrancesOf(page: Page): Promise<readonly string[]> {
+  await page.evaluate(AXE);
+  const said = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations)`;
+  const violations = (await page.evaluate(said)) as readonly Violation[];
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+  );
+}

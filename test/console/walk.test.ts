@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { type Service, startService } from '../kit.ts';
+import { type PlaceName, placesOf } from './places.ts';
+import { plantShop, type Shop } from './shop.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { VIEWS, visit } from './visit.ts';
+
+/** Every page, for phones and for desks, light and dark: nothing goes wrong, and nobody is hindered. */
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+/** What is there once a page has come. */
+const SIGNS: Readonly<Record<Exclude<PlaceName, 'found'>, string>> = {
+  find: 'Type or paste whatever you have of a user:',
+  realms: 'Buyer Organization',
+  realm: 'Company login',
+  users: 'Ada Lovelace',
+  user: 'auth0|5f7c8ec7c33c6c004bbafe82',
+  strange: 'U+202E',
+  oidcProfile: 'https://login.example.com',
+  passwordProfile: 'any',
+  nowhere: 'Nothing has this address',
+};
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('signing in', async () => {
+    const window = await visit(service.url, view);
+    await window.goto('');
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await window.page.getByText('authrealm console link').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each(Object.entries(SIGNS))('%s', async (place, sign) => {
+    const fragment = placesOf(shop)[place as PlaceName];
+    const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
+    await window.page.getByText(sign).first().waitFor();
+    await window.page.waitForLoadState('networkidle');
+    await expectSound(window);
+    expect(await window.page.title()).not.toBe('authrealm');
+    await window.close();
+  });
+});
