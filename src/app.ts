@@ -282,7 +282,7 @@ export async function serve(
   log: Log,
   ambient: Ambient,
 ): Promise<Service> {
-  const issuing = { settings, issuers: readIssuers(settings), engine, keyring };
+  const issuing = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
   const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
   const startedAt = ambient.now();

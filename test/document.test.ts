@@ -11,7 +11,7 @@ import {
 import { matched, openWorld } from './document_world.ts';
 import type { JsonObject } from './json_schema.ts';
 import { startService } from './kit.ts';
-import { consoleOf } from './signed_in.ts';
+import { consoleOf, startStaff } from './signed_in.ts';
 import { giveUp } from './undelivered.ts';
 
 /**
@@ -20,7 +20,8 @@ import { giveUp } from './undelivered.ts';
  * fails, and so does an operation or a status that is documented and never seen.
  */
 
-const service = await startService({ offline: 'true' });
+const staff = await startStaff();
+const service = await startService({ offline: 'true' }, undefined, staff.settings);
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 const caller = openCaller(document);
@@ -28,7 +29,10 @@ const credentials = (scope: string) => service.client(scope);
 const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
 // By requests it takes a day until there are dead letters.
 for (const { webhookId } of await service.vault.engine.webhooks.list()) await giveUp(service, webhookId, 3);
-afterAll(() => service.stop());
+afterAll(async () => {
+  await service.stop();
+  staff.stop();
+});
 
 const secured = operations.filter(({ scopes }) => scopes !== undefined);
 const addressed = secured.filter(({ path }) => path.includes('{'));

@@ -45,6 +45,7 @@ test('an entry is read as it stands, and what it does not say is careful', () =>
       type: 'at+jwt',
       algorithms: ['RS256'],
       rights: [{ claim: ['groups'], value: 'readers', scopes: new Set(['users:read']), realms: '*' }],
+      console: undefined,
     },
   ]);
   const [given] = read({

@@ -71,13 +71,17 @@ export function databaseFile({ settings }: Pick<Service, 'settings'>): string {
   return file;
 }
 
-/** On a fresh database, unless the flags name one; `wrap` puts something between the service and its store: a counter, or a failure. */
+/**
+ * On a fresh database, unless the flags name one; `wrap` puts something between the service and its store: a counter, or a
+ * failure. `more`: settings that a command line refuses together.
+ */
 export async function startService(
   flags: Flags = {},
   wrap: (engine: Engine) => Engine = (engine) => engine,
+  more: Partial<Settings> = {},
 ): Promise<Service> {
   const database = await databaseOf(flags);
-  const settings = readSettings({ ...database.flags, port: '0', ...flags }, {});
+  const settings = { ...readSettings({ ...database.flags, port: '0', ...flags }, {}), ...more };
   const ambient = movableAmbient();
   const log: LogRecord[] = [];
   const keep: Log = { write: (record) => log.push(record), written: async () => undefined };

@@ -67,7 +67,7 @@ test('it has every route of the route table, and no other', () => {
     store: service.vault.engine.records,
     baseUrl: service.url,
     version: '0',
-    console: { sessions: {} as never, ways: { clientCredentials: false } },
+    console: { sessions: { providers: [] } as never, clientCredentials: false },
   };
   const served = routesOf(house).flatMap(({ pattern, answers }) =>
     Object.keys(answers).map((method) => `${method} ${pattern.replace(/:(\w+)/g, '{$1}')}`),

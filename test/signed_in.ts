@@ -1,5 +1,7 @@
 import { type MadeLink, makeLink } from '../src/access/console_links.ts';
+import type { Settings } from '../src/config.ts';
 import { parseScopes, type Realms } from '../src/domain/principal.ts';
+import { DISCOVERY, entryOf, issuersFile, json, startIssuer } from './issuers.ts';
 import type { Service } from './kit.ts';
 
 /** Signing in to the console of a service of the suites, as its page does it. */
@@ -45,6 +47,21 @@ export async function signIn(service: Service, rights: Parameters<typeof linkOf>
   const answer = await exchange(service, { grant: 'link', code });
   if (!answer.ok) throw new Error(await answer.text());
   return ((await answer.json()) as { data: Told }).data;
+}
+
+/** A provider by which one signs in to the console, as the examples of the document call it. */
+export async function startStaff(): Promise<{ readonly settings: Partial<Settings>; stop(): void }> {
+  const provider = await startIssuer();
+  const { issuer } = provider;
+  const document = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+  };
+  provider.answers.set(DISCOVERY, json(document));
+  const console = { client_id: 'console', client_secret: 'a secret of the console' };
+  const file = issuersFile(entryOf(provider, { name: 'staff', console }));
+  return { settings: { issuersFile: file, allowLoopbackDiscovery: true }, stop: provider.stop };
 }
 
 /** What whoever asks by the document alone is given. */

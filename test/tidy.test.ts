@@ -101,7 +101,7 @@ const DOORS: Readonly<
       'telling',
     ],
   },
-  authority: { any: ['access', 'config', 'domain', 'outbound'], types: ['observe', 'store'] },
+  authority: { any: ['access', 'audit', 'config', 'domain', 'outbound'], types: ['observe', 'store'] },
   witnesses: {
     any: ['audit', 'config', 'domain', 'durable', 'leases', 'outbound', 'store'],
     types: ['observe'],

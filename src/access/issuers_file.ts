@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isLoopbackHost } from '../domain/loopback.ts';
 import {
   areGrantable,
   INSTANCE_WIDE,
@@ -10,7 +9,7 @@ import {
   parseScopes,
   type Scopes,
 } from '../domain/principal.ts';
-import { httpUrl, issuerUrl, text } from '../domain/text.ts';
+import { httpUrl, isSafeUrl, issuerUrl, text } from '../domain/text.ts';
 import { ANY_VALUE, type ClaimRight } from './claim_rights.ts';
 import { parseSoleMembers } from './sole_members.ts';
 
@@ -26,6 +25,20 @@ export interface ExternalIssuer {
   readonly type: string;
   readonly algorithms: readonly string[];
   readonly rights: readonly ClaimRight[];
+  /** What this service is called there, where people sign in to the console by it. */
+  readonly console: ConsoleClient | undefined;
+}
+
+/** A client of an issuer, as which the console signs people in. */
+export interface ConsoleClient {
+  readonly clientId: string;
+  /** Empty until the file that holds it was read. */
+  readonly clientSecret: string;
+  readonly clientSecretFile: string | undefined;
+  /** What is asked for (OpenID Connect Core 1.0, 5.4). */
+  readonly scope: string;
+  /** The claims that name a person: the first that is there does. */
+  readonly person: readonly string[];
 }
 
 /** Algorithms by which nobody but the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
@@ -78,28 +91,59 @@ const right = z
     if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes hold admin');
   });
 
-/** http is for this machine alone: keys that came in clear could be anybody's. */
-const isSafe = (url: string): boolean => {
-  const parsed = URL.parse(url);
-  return parsed !== null && (parsed.protocol === 'https:' || isLoopbackHost(parsed.hostname));
-};
 const SAFE = { error: 'must be https; http is for providers on this machine' };
 
-const issuer = z.strictObject({
-  name: z.string().regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -'),
-  issuer: issuerUrl().refine(isSafe, SAFE),
-  audience: text(1024),
-  jwks_uri: httpUrl(1024).refine(isSafe, SAFE).optional(),
-  typ: z
-    .string()
-    .regex(/^[\w.+/-]{1,64}$/, 'must be a media type, application/ left out')
-    .default('at+jwt'),
-  algorithms: z
-    .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
-    .min(1, 'must name at least one')
-    .default(['RS256']),
-  rights: z.array(right).max(LIMITS.issuerRightsMax, `must be at most ${LIMITS.issuerRightsMax}`),
-});
+const consoleClient = z
+  .strictObject({
+    client_id: text(1024),
+    client_secret: text(4096).optional(),
+    client_secret_file: text(4096).optional(),
+    scope: z
+      .string()
+      .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words with spaces between')
+      .refine((value) => value.split(' ').includes('openid'), 'must hold openid')
+      .default('openid profile email'),
+    person: z
+      .array(text(255))
+      .min(1, 'must name at least one claim')
+      .max(8, 'must be at most 8')
+      .default(['email', 'preferred_username', 'name']),
+  })
+  .refine(
+    ({ client_secret: given, client_secret_file: file }) => (given === undefined) !== (file === undefined),
+    'must have one of client_secret and client_secret_file',
+  );
+
+const issuer = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -')
+      .refine((name) => name !== 'console', 'must not be console: sessions by links are called so'),
+    issuer: issuerUrl().refine(isSafeUrl, SAFE),
+    audience: text(1024),
+    jwks_uri: httpUrl(1024).refine(isSafeUrl, SAFE).optional(),
+    typ: z
+      .string()
+      .regex(/^[\w.+/-]{1,64}$/, 'must be a media type, application/ left out')
+      .default('at+jwt'),
+    algorithms: z
+      .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
+      .min(1, 'must name at least one')
+      .default(['RS256']),
+    rights: z.array(right).max(LIMITS.issuerRightsMax, `must be at most ${LIMITS.issuerRightsMax}`),
+    console: consoleClient.optional(),
+  })
+  .superRefine(({ console, audience, typ, rights }, context) => {
+    if (!console) return;
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (audience === console.client_id && typeOf(typ) === 'jwt')
+      complain('audience', 'must not be the client_id of its console: its ID tokens would be access tokens');
+    const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
+    if (named.size > LIMITS.tokenRealmsMax)
+      complain('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where there is a console`);
+  });
 
 const issuersFile = z.strictObject({
   issuers: z
@@ -127,9 +171,18 @@ export function parseIssuers(path: string, content: string): readonly ExternalIs
     );
     throw new Refusal(complaints.join('\n'), { isUsage: true });
   }
-  return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, ...rest }) =>
-    Object.freeze({ ...rest, jwksUri, type: typeOf(typ) }),
+  return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, console, ...rest }) =>
+    Object.freeze({ ...rest, jwksUri, type: typeOf(typ), console: console && consoleOf(console) }),
   );
+}
+
+function consoleOf({
+  client_id,
+  client_secret = '',
+  ...rest
+}: z.output<typeof consoleClient>): ConsoleClient {
+  const { client_secret_file: clientSecretFile, scope, person } = rest;
+  return { clientId: client_id, clientSecret: client_secret, clientSecretFile, scope, person };
 }
 
 /** One spelling of a `typ` (RFC 7515, 4.1.9). */

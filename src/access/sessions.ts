@@ -4,6 +4,7 @@ import type { Ambient, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
 import { digestCode, LINK_CODE } from './console_links.ts';
+import type { ConsoleProvider, Departure, Return } from './console_providers.ts';
 import type { AccessStore } from './port.ts';
 import type { OwnToken, Tokens } from './token.ts';
 import type { Whence } from './token_desk.ts';
@@ -26,6 +27,16 @@ export interface Session {
 
 /** Begins and ends sessions of the console. */
 export interface Sessions {
+  /** The names of the providers by which one signs in. */
+  readonly providers: readonly string[];
+  /** What a page needs to go to one; undefined where there is none of that name. */
+  depart(name: string): Promise<Departure | 'unavailable' | undefined>;
+  /** Begins the session of whoever comes back from a provider; `rightless`: nothing gives them a right here. */
+  byProvider(
+    name: string,
+    back: Return,
+    from: Whence,
+  ): Promise<Session | 'refused' | 'unavailable' | 'rightless'>;
   /** Exchanges the one-time code of a link; undefined where it is none, was used, or came too late. */
   byLink(code: string, from: Whence): Promise<Session | undefined>;
   /** Ends the session of a token; false where the token is that of a client. Rejects with Fault `overloaded`. */
@@ -35,6 +46,11 @@ export interface Sessions {
 interface Means {
   readonly tokens: Pick<Tokens, 'mint'>;
   readonly store: Pick<AccessStore, 'hasConsoleLink' | 'takeConsoleLink' | 'revokeToken'>;
+  readonly providers: ReadonlyMap<string, ConsoleProvider>;
+  /** Logs an act. Rejects with Fault `unavailable`. */
+  readonly note: (act: Act) => Promise<void>;
+  /** Encrypts what an act tells about a person. */
+  readonly sealPerson: (told: object) => string;
   readonly ambient: Pick<Ambient, 'now' | 'mintId'>;
 }
 
@@ -45,8 +61,25 @@ interface Holder {
   readonly realms: Realms;
 }
 
-export function openSessions({ tokens, store, ambient }: Means): Sessions {
+export function openSessions({ tokens, store, providers, note, sealPerson, ambient }: Means): Sessions {
   return {
+    providers: [...providers.keys()],
+    async depart(name) {
+      const provider = providers.get(name);
+      return provider && ((await provider.depart()) ?? 'unavailable');
+    },
+    async byProvider(name, back, from) {
+      const person = await (providers.get(name)?.arrive(back) ?? 'refused');
+      if (typeof person === 'string') return person;
+      const { actor, label, subject, scopes, realms } = person;
+      if (scopes.size === 0 || (realms !== '*' && realms.size === 0)) return 'rightless';
+      const jti = ambient.mintId();
+      const begun = begunBy({ actor, scopes, realms }, jti, { from, ambient });
+      // Of a session that began there is an entry.
+      await note({ ...begun, detail: { ...begun.detail, person: sealPerson({ name: label, subject }) } });
+      const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
+      return { token, expiresIn, scopes, realms, actor, label };
+    },
     async byLink(code, from) {
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestCode(code);

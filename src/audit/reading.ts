@@ -1,5 +1,6 @@
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import type { LogKeys, Person } from './keys.ts';
+import { openPerson, PERSON } from './person_in_act.ts';
 import type { LogStore, StoredEntry } from './port.ts';
 
 /** What stood in a record before and after. */
@@ -65,7 +66,7 @@ export function openLogReading(
         if (known) personal = { personal: 'erased' };
       }
       told.push({
-        ...(log === NIL_UUID ? actOf(entry) : changeOf(log, entry)),
+        ...(log === NIL_UUID ? actOf(entry, keys) : changeOf(log, entry)),
         ...personal,
         ...tagOf(entry),
       });
@@ -97,8 +98,9 @@ function personalOf(
   }
 }
 
-function actOf({ seq, at, columns }: StoredEntry): ReadableEntry {
-  const { action, actor, object, realm_id, user_id, detail } = columns;
+function actOf({ seq, at, columns }: StoredEntry, keys: Pick<LogKeys, 'decrypt'>): ReadableEntry {
+  const { action, actor, object, realm_id, user_id } = columns;
+  const { [PERSON]: sealed, ...detail } = JSON.parse(String(columns.detail));
   return {
     log: NIL_UUID,
     seq,
@@ -107,8 +109,18 @@ function actOf({ seq, at, columns }: StoredEntry): ReadableEntry {
     actor: String(actor),
     ...askedFrom(columns),
     ...given({ realm_id, user_id, object }),
-    detail: JSON.parse(String(detail)),
+    detail,
+    ...(typeof sealed === 'string' ? { personal: personIn(sealed, keys) } : {}),
   };
+}
+
+/** Whom an act tells of. */
+function personIn(sealed: string, keys: Pick<LogKeys, 'decrypt'>): BeforeAndAfter | 'unreadable' {
+  try {
+    return { after: { ...openPerson(keys, sealed) } };
+  } catch {
+    return 'unreadable';
+  }
 }
 
 function changeOf(log: Uuid, { seq, at, columns }: StoredEntry): ReadableEntry {

@@ -98,6 +98,11 @@ export const FAULTS = {
     title: 'Service Unavailable',
     detail: 'Too much work of this kind is waiting; try again',
   },
+  provider_unavailable: {
+    status: 503,
+    title: 'Service Unavailable',
+    detail: 'The identity provider does not answer as it should; try again',
+  },
   unavailable: {
     status: 503,
     title: 'Service Unavailable',

@@ -91,6 +91,8 @@ export const LIMITS = Object.freeze({
   /** How long a request waits for the keys of its issuer, less than `answerMsMax`; and how many may. */
   issuerKeysWaitMsMax: 4_000,
   issuerWaitersMax: 64,
+  /** The ID token of a provider by which somebody signs in to the console. */
+  idTokenBytesMax: 65_536,
   /** How often a process keeps which clients it has seen at work. */
   usesKeptEachMs: 60_000,
   /** Grants of tokens whose entries wait in memory because nothing can be written, and how often that is tried. */

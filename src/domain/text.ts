@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLoopbackHost } from './loopback.ts';
 
 /**
  * What a stored text may not hold (contract 8, row 41): control characters, NUL included, and lone surrogates.
@@ -74,6 +75,13 @@ export function redirectUri(max: number) {
 
 function isRedirectUri({ protocol, hostname, href }: URL): boolean {
   return !href.includes('#') && (protocol === 'https:' || LOCAL_HOSTS.has(hostname));
+}
+
+/** Whether what is asked there goes by https, or stays on this machine: what came in clear could be anybody's. */
+export function isSafeUrl(url: string): boolean {
+  const parsed = URL.parse(url);
+  if (parsed === null) return false;
+  return parsed.protocol === 'https:' || (parsed.protocol === 'http:' && isLoopbackHost(parsed.hostname));
 }
 
 function authority(url: string): string {

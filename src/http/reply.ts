@@ -37,6 +37,7 @@ const RETRYABLE: ReadonlySet<FaultCode> = new Set([
   'not_ready',
   'outcome_unknown',
   'overloaded',
+  'provider_unavailable',
   'unavailable',
 ]);
 /** Whose complaints are told, and what they are about. */

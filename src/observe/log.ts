@@ -32,6 +32,8 @@ export type LogRecord =
     }
   /** How reading the keys of an external issuer went, where that differs from the time before. */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
+  /** How a provider answered by which people sign in to the console, where that differs from the time before. */
+  | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
   /** How far a log is, or who was erased, as a signed line that `audit verify` and `restore` read. */
   | { readonly event: 'checkpoint'; readonly line: string }
   /** A place outside of the database could not be told how far the logs are; `since`: when all of it was told last. */

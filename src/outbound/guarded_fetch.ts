@@ -1,6 +1,6 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { CheckedAddress } from './addresses.ts';
-import type { Asking, Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
+import type { Answered, Asking, Exchange, Exchanged, ExchangeOptions } from './exchange.ts';
 import { addressesOf, type Resolve, readTarget, resolveBySystem, type TargetRules } from './target.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -143,8 +143,13 @@ async function dial(
 
 function read(exchanged: Exchanged): Fetched {
   if (exchanged.kind !== 'answered' || exchanged.status !== 200) return UNREACHABLE;
-  const document = JSON_TYPE.test(exchanged.type) ? parseObject(exchanged.body) : undefined;
+  const document = jsonIn(exchanged);
   return document === undefined ? NOT_JSON : { kind: 'document', document };
+}
+
+/** The JSON object in an answer, if it is called one and is one. */
+export function jsonIn({ type, body }: Pick<Answered, 'type' | 'body'>): JsonObject | undefined {
+  return JSON_TYPE.test(type) ? parseObject(body) : undefined;
 }
 
 function parseObject(body: Uint8Array): JsonObject | undefined {

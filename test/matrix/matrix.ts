@@ -5,7 +5,7 @@ import { type Operation, openCaller, operationsOf, type Sent, successOf } from '
 import { openWorld, type World } from '../document_world.ts';
 import type { JsonObject } from '../json_schema.ts';
 import { type Service, startService } from '../kit.ts';
-import { consoleOf } from '../signed_in.ts';
+import { consoleOf, startStaff } from '../signed_in.ts';
 import { openStates } from './states.ts';
 import type { Table } from './table.ts';
 
@@ -39,7 +39,8 @@ interface Ground {
 }
 
 export async function computeMatrix(): Promise<Matrix> {
-  const service = await startService({ offline: 'true', badTokenRate: 'off' });
+  const staff = await startStaff();
+  const service = await startService({ offline: 'true', badTokenRate: 'off' }, undefined, staff.settings);
   try {
     const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
     const operations = operationsOf(document);
@@ -57,6 +58,7 @@ export async function computeMatrix(): Promise<Matrix> {
     return { operations, rights, tokens: await tokensOf(operations, ground) };
   } finally {
     await service.stop();
+    staff.stop();
   }
 }
 
