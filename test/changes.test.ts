@@ -166,6 +166,69 @@ describe('a page', () => {
   });
 });
 
+describe('looking back', () => {
+  const back = (query: string, realm = planted.realm) => page(`${feedOf(realm)}?${query}`);
+  const placesIn = ({ data }: Page) => data.map(({ sequence }) => Number(sequence));
+
+  test('begins with the newest, and comes to the oldest page by page', async () => {
+    const { realm } = await plant(service.vault);
+    const pages: Page[] = [await back('before=&limit=4', realm)];
+    for (let last = pages[0]; last?.links.next; last = pages.at(-1)) {
+      expect(last.meta.has_more).toBe(true);
+      pages.push(await page(last.links.next));
+    }
+    expect(pages.map(placesIn)).toEqual([
+      [3, 4, 5, 6],
+      [1, 2],
+    ]);
+    expect(pages.at(-1)?.meta.has_more).toBe(false);
+    const whole = await page(feedOf(realm), reader);
+    expect((await page(`${feedOf(realm)}?before=`, reader)).data).toEqual(whole.data);
+  });
+
+  test('nothing is missed between the newest page and what comes', async () => {
+    const { realm } = await plant(service.vault);
+    const { meta } = await back('before=&limit=1', realm);
+    expect(placesIn(await back(`after=${meta.cursor}`, realm))).toEqual([]);
+    await plant(service.vault, { realm });
+    expect(placesIn(await back(`after=${meta.cursor}`, realm))[0]).toBe(7);
+    // The cursor behind a change and the one before the next are the same place.
+    expect(placesIn(await back(`before=${meta.cursor}&limit=2`, realm))).toEqual([5, 6]);
+  });
+
+  test('ends where what is kept begins', async () => {
+    const { realm } = await plant(service.vault);
+    const { meta } = await back('before=&limit=1', realm);
+    await service.vault.engine.log.trim(realm, service.ambient.now() + 60_000);
+    await plant(service.vault, { realm });
+    const older = await back(`before=${meta.cursor}`, realm);
+    expect([placesIn(older), older.meta.has_more]).toEqual([[6], false]);
+    expect(placesIn(await back('before=&limit=100', realm))[0]).toBe(6);
+  });
+
+  test.each(['after=', 'limit=0', 'before=x'])('with %s it is 400', async (query) => {
+    const { meta } = await back('before=');
+    const path = `${feedOf(planted.realm)}?before=${meta.cursor}&${query}${query === 'after=' ? meta.cursor : ''}`;
+    expect((await service.get(path, token)).status).toBe(400);
+  });
+
+  test('a stream goes forwards: 400; a cursor of elsewhere: 400; of a change that is not there: 410', async () => {
+    const refusal = async (cursor: string, headers = {}) => {
+      const answer = await service.get(`${feedOf(planted.realm)}?before=${cursor}`, token, headers);
+      return [answer.status, (await errorsOf(answer))[0]?.source];
+    };
+    const other = await plant(service.vault);
+    const source = { parameter: 'before' };
+    expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
+    expect(await refusal((await back('', other.realm)).meta.cursor)).toEqual([400, source]);
+    const gone = { realm: planted.realm, seq: 2, revision: 'ffffffffffffffff' as Revision };
+    expect(await refusal(cursorAt('behind', gone))).toEqual([410, source]);
+    expect(
+      (await service.get(`${feedOf('01900000-0000-7000-8000-000000000000')}?before=`, token)).status,
+    ).toBe(404);
+  });
+});
+
 describe('a cursor that does not fit', () => {
   const refused = async (path: string) => {
     const answer = await service.get(path, token);

@@ -274,6 +274,7 @@ test('what the family does not have is marked, and what it has is not', () => {
     'Origin',
     'X-Request-Id',
     'after',
+    'before',
     'limit',
     'page[after]',
   ]);

@@ -2,6 +2,7 @@ import type { Store } from '../directory/store.ts';
 import type { SequencedChange } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Cursor, cursorAt, isAt, readCursor } from './cursor.ts';
+import type { FeedStore } from './port.ts';
 
 /** Where somebody who reads the feed of a realm is: at its beginning, or at a cursor. */
 export type Place = 'oldest' | Cursor;
@@ -45,6 +46,31 @@ export async function readFeed(
   const behind = isBehind ? rows.slice(1) : rows;
   const told = behind.slice(0, limit).map((change) => ({ change, cursor: cursorAt('behind', change) }));
   return { kind: 'page', told, hasMore: behind.length > limit };
+}
+
+/**
+ * Reads the changes of a realm that stand before a place, at most `limit` and in the order of the realm; `end` is before
+ * nothing but what comes. `hasMore`: whether there are older ones.
+ */
+export async function readFeedBefore(
+  { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
+  realm: Uuid,
+  place: 'end' | Cursor,
+  limit: number,
+): Promise<FeedPage> {
+  const [head] = place === 'end' ? await feed.heads(undefined, 1, [realm]) : [];
+  const end = place === 'end' ? head && ({ ...head, side: 'behind' } as const) : place;
+  if (end === undefined) return { kind: 'absent' };
+  const last = end.side === 'behind' ? end.seq : end.seq - 1;
+  const from = Math.max(last - limit - 1, 0);
+  const found = await store.changes(realm, from, end.seq - from);
+  // Where the oldest are not kept any more, it goes on behind the place.
+  const rows = found.filter(({ seq }) => seq <= end.seq);
+  // Of the newest it is known that it was there; the one at a cursor has to be the one it was.
+  if (place !== 'end' && !isAt(place, rows.at(-1))) return goneFrom(store, realm);
+  const before = rows.filter(({ seq }) => seq <= last);
+  const told = before.slice(-limit).map((change) => ({ change, cursor: cursorAt('behind', change) }));
+  return { kind: 'page', told, hasMore: before.length > told.length };
 }
 
 async function goneFrom(store: Pick<Store, 'changes'>, realm: Uuid): Promise<FeedPage> {

@@ -4,10 +4,10 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import { cursorAt } from '../feed/cursor.ts';
+import { cursorAt, readCursor } from '../feed/cursor.ts';
 import type { WriteEvents } from '../feed/event.ts';
 import type { FeedStore, RealmHead } from '../feed/port.ts';
-import { type Place, placeOf, readFeed } from '../feed/reading.ts';
+import { type Place, placeOf, readFeed, readFeedBefore } from '../feed/reading.ts';
 import { authenticate } from './bearer.ts';
 import { type Answer, type Call, walk } from './call.ts';
 import type { FollowChanges } from './change_streams.ts';
@@ -45,18 +45,28 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
   return ({ scope }) => scopes.has(`${scope}:read`);
 }
 
-/** A page of changes (400 for a cursor that is none of this realm, 410 for one whose place is gone), or a stream of them. */
+/** Pages of changes, from a place on or back from one, or a stream of them. */
 function changes(rooms: FeedRooms): Answer {
-  const { store, writeEvents, followChanges, baseUrl } = rooms;
-  return async (call) => {
-    const realm = call.key?.[0] as Uuid;
-    const { after, limit } = readFeedQuery(call.request.url);
+  const after = changesAfter(rooms);
+  const before = changesBefore(rooms);
+  return (call) => {
+    const query = readFeedQuery(call.request.url);
     const isStream = acceptsStream(call.request);
+    if (query.before === undefined) return after(call, query, isStream);
+    if (isStream || query.after !== undefined) throw pagesAlone();
+    return before(call, query.before, query.limit);
+  };
+}
+
+/** 400 for a cursor that is none of this realm, 410 for one whose place is gone. */
+function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedRooms) {
+  return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
+    const realm = call.key?.[0] as Uuid;
     const resumed = isStream ? call.request.headers.get('last-event-id') : '';
     const place = placeNamed(realm, after, resumed || undefined);
     const page = await readFeed(store, realm, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
-    if (page.kind === 'gone') return cursorGoneReply(page.oldest);
+    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
     const told = page.told.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
@@ -65,6 +75,32 @@ function changes(rooms: FeedRooms): Answer {
     const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
+}
+
+/** The changes that stand before a cursor, or the newest ones: the next page is the older one. */
+function changesBefore(rooms: FeedRooms) {
+  const { writeEvents, baseUrl } = rooms;
+  return async (call: Call, before: string, limit: number): Promise<Reply> => {
+    const realm = call.key?.[0] as Uuid;
+    const place = before === '' ? 'end' : readCursor(before, realm);
+    if (place === undefined) throw cursorInvalid('before');
+    const page = await readFeedBefore(rooms, realm, place, limit);
+    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'before');
+    const told = page.told.map(({ change }) => change);
+    const events = await writeEvents(told, readableBy(call.principal as Principal));
+    const [first] = told;
+    // Where nothing is told, a cursor was given.
+    const cursor = page.told.at(-1)?.cursor ?? before;
+    const at = first && cursorAt('before', first);
+    const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}&limit=${limit}` : null;
+    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
+  };
+}
+
+function pagesAlone(): Fault {
+  const rule = 'goes with neither after nor a stream';
+  return new Fault('query_invalid', [{ field: 'before', rule }]);
 }
 
 /** The place that the query names, or the last event that a stream has told. Throws Fault `query_invalid`. */
@@ -116,9 +152,9 @@ function headText(head: RealmHead, baseUrl: string): string {
   return JSON.stringify({ realm_id: head.realm, cursor, time: instant(head.at), links });
 }
 
-/** Where the changes behind a cursor are. */
-function urlAt(baseUrl: string, realm: Uuid, cursor: string): string {
-  return `${baseUrl}/v2/authentication-realms/${realm}/changes?after=${cursor}`;
+/** Where the changes behind a cursor are, or before it. */
+function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'before' = 'after'): string {
+  return `${baseUrl}/v2/authentication-realms/${realm}/changes?${side}=${cursor}`;
 }
 
 function feedReply(call: Call, items: readonly string[], meta: object, next: string | null): Reply {
@@ -136,14 +172,16 @@ function feedReply(call: Call, items: readonly string[], meta: object, next: str
 
 interface FeedQuery {
   readonly after: string | undefined;
+  /** Of the changes of a realm; empty for the newest. */
+  readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** Reads `after` and `limit`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
+/** Reads `after`, `before` and `limit`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
 function readFeedQuery(url: string): FeedQuery {
   const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];
-  for (const name of ['after', 'limit']) {
+  for (const name of ['after', 'before', 'limit']) {
     if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });
   }
   const text = said.get('limit') ?? String(LIMITS.pageRecordsMax);
@@ -152,5 +190,5 @@ function readFeedQuery(url: string): FeedQuery {
     complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
   }
   if (complaints.length > 0) throw new Fault('query_invalid', complaints);
-  return { after: said.get('after') ?? undefined, limit };
+  return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit };
 }

@@ -84,7 +84,7 @@ export function feedPaths(baseUrl: string, { faults, examples }: Writing): ZodOp
       'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
     requestParams: {
       path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
-      query: z.object({ after: afterCursor, limit: pageLimit }),
+      query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit }),
       header: z.object({ 'Last-Event-ID': lastEvent }),
     },
     responses: {
@@ -157,6 +157,11 @@ function parameter(schema: z.ZodType, description: string, example: string | num
 const afterCursor = parameter(
   cursor,
   'The cursor behind which to go on. Without one, the oldest changes that are kept.',
+  CURSOR,
+);
+const beforeCursor = parameter(
+  z.union([z.literal(''), cursor]),
+  'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
   CURSOR,
 );
 const lastEvent = parameter(cursor, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);

@@ -114,13 +114,13 @@ function pointerTo(field: string): string {
 }
 
 /** The answer to a cursor whose place is gone: it names the one before all that is kept. */
-export function cursorGoneReply(oldest: string): Reply {
+export function cursorGoneReply(oldest: string, parameter: 'after' | 'before'): Reply {
   const { status, title, detail } = FAULTS.cursor_gone;
   const error: ErrorEntry = {
     status: String(status),
     title,
     detail,
-    source: { parameter: 'after' },
+    source: { parameter },
     meta: { oldest_cursor: oldest },
   };
   return { status, headers: headersOf('cursor_gone'), body: JSON.stringify({ errors: [error] }) };
