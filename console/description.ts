@@ -61,7 +61,9 @@ export interface Described {
       Description
     >
   >;
-  readonly limits: { readonly pageRecordsMax: number };
+  readonly limits: { readonly pageRecordsMax: number; readonly secretOverlapHoursMax: number };
+  /** What a client can hold, short forms left out. */
+  readonly scopes: readonly string[];
   /** Of the package. */
   readonly version: string;
 }

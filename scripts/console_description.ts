@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Described, Description, Field, FieldKind } from '../console/description.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { SCOPES } from '../src/domain/principal.ts';
 import {
   isVisible,
   lineage,
@@ -17,7 +18,11 @@ export function describeForConsole(version: string): Described {
   const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
   return {
     resources: Object.fromEntries(described) as Described['resources'],
-    limits: { pageRecordsMax: LIMITS.pageRecordsMax },
+    limits: {
+      pageRecordsMax: LIMITS.pageRecordsMax,
+      secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,
+    },
+    scopes: SCOPES,
     version,
   };
 }

@@ -36,7 +36,7 @@ export function pagesOf(description: Description, above: Key, order: Order = '-c
 }
 
 /** Of the link to the next page its cursor alone: where the token goes is not for an answer to say. */
-function cursorIn(link: string | null): string | undefined {
+export function cursorIn(link: string | null): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get('page[after]') ?? undefined;
 }

@@ -1,4 +1,6 @@
 import type { Page } from '../layout/page.ts';
+import { ClientPage } from './clients/client_page.tsx';
+import { ClientsPage } from './clients/clients_page.tsx';
 import { FindPage } from './find/find_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
 import { RealmPage } from './realms/realm_page.tsx';
@@ -28,4 +30,10 @@ export const PAGES: readonly Page[] = [
   { pattern: 'realms/:realm/users/:user', Page: UserPage },
   { pattern: 'realms/:realm/oidc-profiles/:profile', Page: OidcProfilePage },
   { pattern: 'realms/:realm/password-profiles/:profile', Page: PasswordProfilePage },
+  {
+    pattern: 'clients',
+    Page: ClientsPage,
+    nav: { label: 'Clients and keys', icon: 'clients', key: 'c', scopes: ['admin'] },
+  },
+  { pattern: 'clients/:client', Page: ClientPage },
 ];

@@ -12,13 +12,21 @@ interface DialogProps {
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
+  // A dialog that gave way to another one was not closed by anybody.
+  const isUp = useRef(true);
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
-    return () => dialog?.close();
+    return () => {
+      isUp.current = false;
+      dialog?.close();
+    };
   }, []);
+  const close = () => {
+    if (isUp.current) onClose();
+  };
   return (
-    <dialog ref={element} class="dialog" aria-labelledby={heading} onClose={onClose}>
+    <dialog ref={element} class="dialog" aria-labelledby={heading} onClose={close}>
       <header class="dialog-head">
         <h2 id={heading}>{title}</h2>
         <button type="button" class="icon-button" aria-label="Close" onClick={() => element.current?.close()}>

@@ -12,6 +12,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     strange: `#/realms/${realm}/users/${strange}`,
     oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
+    clients: '#/clients',
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;
 }

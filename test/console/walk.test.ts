@@ -26,6 +26,7 @@ const SIGNS: Readonly<Record<Exclude<PlaceName, 'found'>, string>> = {
   strange: 'U+202E',
   oidcProfile: 'https://login.example.com',
   passwordProfile: 'any',
+  clients: 'Signs every new token',
   nowhere: 'Nothing has this address',
 };
 

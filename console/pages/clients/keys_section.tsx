@@ -1,0 +1,186 @@
+import { useState } from 'preact/hooks';
+import { useAsked } from '../../api/answers.ts';
+import {
+  ADMIN,
+  createSigningKey,
+  readSigningKeys,
+  type SigningKey,
+  withdrawSigningKey,
+} from '../../api/clients.ts';
+import { type Problem, problemOf } from '../../api/problem.ts';
+import { useObserved } from '../../observable.ts';
+import { announce } from '../../parts/announcer.tsx';
+import { Identifier } from '../../parts/copy.tsx';
+import { Confirmation, Dialog } from '../../parts/dialog.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Instant } from '../../parts/instant.tsx';
+import { Answered, ProblemNote } from '../../parts/notices.tsx';
+import { may, session } from '../../session/session.ts';
+
+type State = SigningKey['state'];
+
+const WORDS: Readonly<Record<State, string>> = {
+  signs: 'Signs every new token',
+  next: 'Published; signs next',
+  accepted: 'Signs no more; its tokens are accepted until they end',
+  retired: 'Its tokens have all ended',
+  withdrawn: 'Withdrawn: its tokens are refused',
+};
+
+const BADGES: Readonly<Record<State, string>> = {
+  signs: 'badge badge-good',
+  next: 'badge',
+  accepted: 'badge',
+  retired: 'badge',
+  withdrawn: 'badge badge-danger',
+};
+
+/** The keys that sign access tokens, the newest first. */
+export function KeysSection() {
+  const state = useObserved(session);
+  const asked = useAsked(readSigningKeys, []);
+  const [isMaking, setMaking] = useState(false);
+  const [leaving, setLeaving] = useState<SigningKey>();
+  const mayWrite = may(state, ADMIN);
+  return (
+    <section class="section" aria-label="Signing keys">
+      <div class="card-head">
+        <h2>Signing keys</h2>
+        {mayWrite && (
+          <button type="button" class="button" onClick={() => setMaking(true)}>
+            <Icon name="add" /> New key
+          </button>
+        )}
+      </div>
+      <Answered asked={asked}>
+        {(keys) => (
+          <ul class="rows">
+            {keys.toReversed().map((key) => (
+              <li key={key.id}>
+                <KeyRow signingKey={key} onWithdraw={mayWrite ? () => setLeaving(key) : undefined} />
+              </li>
+            ))}
+          </ul>
+        )}
+      </Answered>
+      {isMaking && <Making onClose={() => setMaking(false)} onDone={asked.again} />}
+      {leaving && (
+        <Withdrawal signingKey={leaving} onClose={() => setLeaving(undefined)} onDone={asked.again} />
+      )}
+    </section>
+  );
+}
+
+interface KeyRowProps {
+  readonly signingKey: SigningKey;
+  readonly onWithdraw: (() => void) | undefined;
+}
+
+function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
+  const { id, state, signs_from, withdrawn_at } = signingKey;
+  return (
+    <div class="row key-row">
+      <div class="row-main">
+        <Identifier id={id} what="the key ID" />
+        <span class="faint small">
+          {WORDS[state]} · {withdrawn_at === null ? 'from ' : ''}
+          <Instant at={withdrawn_at ?? signs_from} />
+        </span>
+      </div>
+      <span class={BADGES[state]}>{state}</span>
+      {onWithdraw && state !== 'withdrawn' && state !== 'retired' && (
+        <button
+          type="button"
+          class="text-button"
+          aria-label={`Withdraw key ${id.slice(-TYPED)}`}
+          onClick={onWithdraw}
+        >
+          <Icon name="remove" /> Withdraw
+        </button>
+      )}
+    </div>
+  );
+}
+
+interface KeyDialogProps {
+  readonly onClose: () => void;
+  readonly onDone: () => void;
+}
+
+function useAct({ onClose, onDone }: KeyDialogProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const run = async (act: () => Promise<void>, words: string) => {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await act();
+      announce(words);
+      onDone();
+      onClose();
+    } catch (error) {
+      setProblem(problemOf(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { isBusy, problem, run };
+}
+
+function Making(props: KeyDialogProps) {
+  const { isBusy, problem, run } = useAct(props);
+  return (
+    <Dialog title="New signing key" onClose={props.onClose}>
+      <div class="stack">
+        <p>
+          It is published now, and signs once every cached key set has seen it. Tokens of the key before stay
+          good until they end. Nobody is signed out.
+        </p>
+        {problem && <ProblemNote problem={problem} />}
+        <div class="actions">
+          <button
+            type="button"
+            class="button button-main"
+            disabled={isBusy}
+            onClick={() => void run(createSigningKey, 'The key is there.')}
+          >
+            Make a new key
+          </button>
+          <button type="button" class="button" onClick={props.onClose}>
+            Cancel
+          </button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Characters of the ID that have to be typed. */
+const TYPED = 4;
+
+function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
+  const { isBusy, problem, run } = useAct(props);
+  const { id, state } = signingKey;
+  return (
+    <Confirmation
+      title="Withdraw this signing key?"
+      word={`withdraw ${id.slice(-TYPED)}`}
+      verb="Withdraw"
+      isBusy={isBusy}
+      onConfirm={() => void run(() => withdrawSigningKey(id), 'The key is withdrawn.')}
+      onClose={props.onClose}
+    >
+      <p>
+        Every token that <code>{id}</code> has signed is refused within a second, and this cannot be taken
+        back. Do it where the key or its tokens may be in wrong hands.
+      </p>
+      {state === 'signs' && (
+        <p>
+          It signs now: <strong>every client needs a new token, and this session ends as well.</strong>{' '}
+          Another key signs at once.
+        </p>
+      )}
+      {problem && <ProblemNote problem={problem} />}
+    </Confirmation>
+  );
+}

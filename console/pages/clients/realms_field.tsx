@@ -1,0 +1,111 @@
+import { useId, useState } from 'preact/hooks';
+import { useAsked } from '../../api/answers.ts';
+import type { Client } from '../../api/clients.ts';
+import { pagesOf } from '../../api/pages.ts';
+import { RESOURCES } from '../../api/records.ts';
+import { Said } from '../../parts/said.tsx';
+import { may, session } from '../../session/session.ts';
+
+type Realms = Client['realms'];
+
+interface RealmsFieldProps {
+  readonly realms: Realms;
+  readonly complaint: string;
+  readonly onRealms: (realms: Realms) => void;
+}
+
+interface Named {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** All realms, or some of them: chosen by name where they fit into one page, else typed by ID. */
+export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
+  const group = useId();
+  const [some, setSome] = useState<readonly string[]>(realms === '*' ? [] : realms);
+  const { answer: known } = useAsked(readRealms, []);
+  const isAll = realms === '*';
+  const choose = (chosen: readonly string[]) => {
+    setSome(chosen);
+    onRealms(chosen);
+  };
+  return (
+    <fieldset class="choices" aria-describedby={complaint === '' ? undefined : `${group}-complaint`}>
+      <legend>Realms</legend>
+      <label class="check">
+        <input type="radio" name={group} checked={isAll} onChange={() => onRealms('*')} />
+        All, also those that are made later
+      </label>
+      <label class="check">
+        <input
+          type="radio"
+          name={group}
+          checked={!isAll}
+          aria-invalid={complaint !== ''}
+          onChange={() => onRealms(some)}
+        />
+        Some
+      </label>
+      {!isAll &&
+        (known ? (
+          <RealmChecks known={withUnknown(known, some)} some={some} onChoose={choose} />
+        ) : (
+          <textarea
+            aria-label="IDs of realms, one a line"
+            value={some.join('\n')}
+            spellcheck={false}
+            onInput={({ currentTarget }) => choose(currentTarget.value.split(/\s+/).filter(Boolean))}
+          />
+        ))}
+      {complaint !== '' && (
+        <p class="complaint" id={`${group}-complaint`}>
+          {complaint}
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+/** Undefined where there are too many to choose from, or this session may not list them. */
+async function readRealms(signal: AbortSignal): Promise<readonly Named[] | undefined> {
+  if (!may(session.get(), 'realms:read')) return undefined;
+  const { items, next } = await pagesOf(RESOURCES.realms, [], 'created_at')('', signal);
+  return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
+}
+
+/** A realm that is gone may stand on a client still. */
+function withUnknown(known: readonly Named[], some: readonly string[]): readonly Named[] {
+  const gone = some.filter((id) => known.every((each) => each.id !== id));
+  return [...known, ...gone.map((id) => ({ id, name: id }))];
+}
+
+interface RealmChecksProps {
+  readonly known: readonly Named[];
+  readonly some: readonly string[];
+  readonly onChoose: (chosen: readonly string[]) => void;
+}
+
+function RealmChecks({ known, some, onChoose }: RealmChecksProps) {
+  if (known.length === 0) return <p class="hint">There is no realm yet.</p>;
+  return (
+    <div class="choices-list">
+      {known.map(({ id, name }) => (
+        <label key={id} class="check">
+          <input
+            type="checkbox"
+            checked={some.includes(id)}
+            onChange={({ currentTarget }) =>
+              onChoose(currentTarget.checked ? [...some, id] : some.filter((each) => each !== id))
+            }
+          />
+          <span>
+            <Said text={name} /> <span class="faint small">{id.slice(-SHOWN_DIGITS)}</span>
+          </span>
+        </label>
+      ))}
+    </div>
+  );
+}
+
+/** Realms of one name are told apart by the end of their IDs. */
+const SHOWN_DIGITS = 4;
