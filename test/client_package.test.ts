@@ -44,7 +44,14 @@ async function pack(): Promise<string> {
   const folder = freshFolder();
   const copy = join(folder, 'copy');
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] };
-  const needed = ['package.json', 'tsconfig.json', 'tsconfig.client.json', 'scripts', ...manifest.files];
+  const needed = [
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.client.json',
+    'scripts',
+    'console',
+    ...manifest.files,
+  ];
   for (const path of needed.filter((each) => each !== 'dist'))
     cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));

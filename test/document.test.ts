@@ -277,14 +277,16 @@ describe.each(operations.filter(({ body }) => body?.type.endsWith('form-urlencod
   },
 );
 
-const searching = saying.filter(({ method, path }) => method === 'post' && path.endsWith('/search'));
+const finding = ({ path }: Operation) =>
+  operations.find((each) => each.method === 'get' && `${each.path}/search` === path);
+const searching = saying.filter((each) => each.method === 'post' && finding(each) !== undefined);
 
 describe.each(searching.map(row))('%s %s', (_, __, operation) => {
   test('finds the record that the same filter finds in a URL', async () => {
-    const finding = operations.find(
-      (each) => each.method === 'get' && `${each.path}/search` === operation.path,
-    );
-    const [found, searched] = [await send(finding as Operation), await send(operation)].map(
+    const right = await world.right(operation);
+    const { filter } = right.body as { readonly filter: string };
+    const listed = ask(finding(operation) as Operation, { filter });
+    const [found, searched] = [await listed, await caller.send(operation, right)].map(
       ({ body }) => body as Page,
     );
     expect(searched?.data).toHaveLength(1);

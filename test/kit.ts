@@ -183,7 +183,7 @@ const NAMES: ReadonlySet<string> = new Set([
 
 /** Words of ours that are long, and no secret when they are sent. */
 const WORDS =
-  /^(?:authentication-realms|user-authentication-[a-z-]+|(?:oidc|password)-profiles|application\/[a-z-]+)$/;
+  /^(?:authentication-realms|user-authentication-[a-z-]+|(?:oidc|password)-profiles|after_realm|application\/[a-z-]+)$/;
 /** The values of the contract's own members `type` and the like: an error may name what was wanted. */
 const VALUES: ReadonlySet<string> = new Set(RESOURCES.map(({ type }) => type));
 

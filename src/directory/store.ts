@@ -192,6 +192,12 @@ export interface Store {
   find(resource: Resource, realm: Uuid, sought: Sought): MaybePromise<Placed | undefined>;
 
   /**
+   * The values of a member that records of a realm have, each once and in order, at most `limit`: of one that an index has
+   * right behind the realm.
+   */
+  leading(resource: Resource, realm: Uuid, member: string, limit: number): MaybePromise<readonly string[]>;
+
+  /**
    * All writes, all changes and the memory land together, or none does. Resolves with `landed` after the commit is on
    * disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
    * order, and order of place is order of commit.

@@ -137,6 +137,12 @@ export const LIMITS = Object.freeze({
   filterAlternativesMax: 4,
   /** Values of one `in` of a filter. */
   filterValuesMax: 100,
+  /** Realms that one search of all of them asks, and for how long; such searches of a process at once. */
+  searchRealmsMax: 1_000,
+  searchMsMax: 1_000,
+  searchesAtOnceMax: 8,
+  /** Issuers of a realm by which a subject is looked for that nobody named an issuer with. */
+  searchIssuersMax: 100,
   bodyDepthMax: 64,
   /** Complaints that one answer names. */
   complaintsMax: 20,

@@ -123,6 +123,8 @@ export interface Resource<M extends Members = Members> {
   /** What its lists can be narrowed by; lists of other resources ignore `filter` and `sort` (contract 8, row 29). */
   readonly filterables?: Filterables;
   readonly finding?: Finding;
+  /** The same in all realms that a token may read. */
+  readonly everywhere?: Finding;
   /** A record in which this member is true is not removed. */
   readonly keptBy?: string;
   /** The public sentence of the OpenAPI document. */

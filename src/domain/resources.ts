@@ -69,6 +69,7 @@ export const oidcProfile = resource({
     'client-discovery-url':
       '/oidc-idp/stores/{store}/authentication-realms/{realm}/.well-known/openid-configuration',
   },
+  everywhere: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'An external OpenID provider that users of the realm sign in through.',
   members: {
     name: text(255).meta({ examples: ['Company login'] }),
@@ -100,6 +101,7 @@ export const passwordProfile = resource({
   selfPrefix: '/v2',
   scope: 'profiles',
   bodyId: 'own',
+  everywhere: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'A set of usernames with passwords that users of the realm sign in through.',
   members: {
     name: text(255).meta({ examples: ['Passwords'] }),
@@ -128,6 +130,14 @@ export const user = resource({
     family_name: { compared: 'folded', operators: ['eq', 'in', 'like', 'ilike', 'is_null'] },
     created_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
     updated_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
+  },
+  everywhere: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq'] },
+      name: { compared: 'folded', operators: ['eq', 'like'] },
+      email: { compared: 'folded', operators: ['eq', 'like'] },
+    },
+    by: [['id'], ['email'], ['name']],
   },
   summary: 'A user of the realm.',
   members: {
@@ -179,6 +189,14 @@ export const oidcProfileInfo = resource({
     },
     by: [['issuer', 'subject'], ['id']],
   },
+  everywhere: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq'] },
+      issuer: { compared: 'exact', operators: ['eq'] },
+      subject: { compared: 'exact', operators: ['eq'] },
+    },
+    by: [['id'], ['subject'], ['issuer', 'subject']],
+  },
   summary: 'The link between a user and a subject at an issuer.',
   members: {
     subject: place(text(255).meta({ examples: ['auth0|5f7c8ec7c33c6c004bbafe82'] }), {
@@ -211,6 +229,13 @@ export const passwordProfileInfo = resource({
   },
   inputs: {
     password: { schema: password(), hash: 'password_hash', isNormalised: 'password_normalised' },
+  },
+  everywhere: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq'] },
+      username: { compared: 'folded', operators: ['eq'] },
+    },
+    by: [['id'], ['username']],
   },
   summary: 'The link between a user and a username with a password.',
   members: {

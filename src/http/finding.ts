@@ -57,6 +57,22 @@ export function search(resource: Resource, rooms: ListingRooms): Answer {
   return walk([...uncrowded, ...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
 
+/**
+ * A list with the filter in the body. Every page of it is counted; of what lies beyond the bound of offsets a narrower filter
+ * tells.
+ */
+export function searchList(resource: Resource, rooms: ListingRooms): Answer {
+  const list = answering(resource, { line: lineage(resource), saysParent: false }, rooms);
+  const read: Stage = (call) => {
+    const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
+    if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
+    const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
+    const page = { kind: 'offset', offset, limit: limit ?? rooms.pageLength } as const;
+    return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
+  };
+  return walk([...entrance(resource, rooms), locateScope(resource), readBody, read]);
+}
+
 /** A reverse lookup as a list; `carried` is what links take along. */
 interface Asked extends Pick<Listing, 'filter' | 'page'> {
   readonly carried: string | undefined;
@@ -129,7 +145,7 @@ function lengthFor([group]: Filter, { pageLength }: ListingRooms): number {
 }
 
 /** A filter that is refused is a member of the body here, and no parameter. */
-function inBody<T>(read: () => T): T {
+export function inBody<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -28,6 +28,17 @@ export function findingPattern(resource: Resource): string {
   return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
+/** Where the records of a realm are found with the question in the body; undefined where lists take no filter. */
+export function searchPattern(resource: Resource): string | undefined {
+  if (resource.finding) return `${findingPattern(resource)}/search`;
+  return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
+}
+
+/** Where the same is asked of all realms. */
+export function everywherePattern({ collection }: Resource): string {
+  return `/v2/${collection}/search`;
+}
+
 function paramName(ancestor: Resource, resource: Resource): string {
   return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
 }

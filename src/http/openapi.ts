@@ -27,6 +27,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
     faults,
     etag: header('Strong (RFC 9110, 8.8.3); moves with every write of the record.', examples.etag, 'etag'),
     records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource)])),
+    items: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, false)])),
     foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),
   };
   return createDocument(

@@ -105,6 +105,7 @@ export interface Examples {
   /** A page of one record. `filter` stands in its links. */
   page(resource: Resource, kind: Page['kind']): unknown;
   found(resource: Resource, kind: Page['kind'] | 'search'): unknown;
+  everywhere(resource: Resource): unknown;
 }
 
 export function openExamples(baseUrl: string): Examples {
@@ -131,7 +132,11 @@ export function openExamples(baseUrl: string): Examples {
       const url = urlOf([...lineage(resource).slice(0, 1), resource]);
       return kind === 'after'
         ? pageOf(resource, kind, url, true)
-        : pageOf(resource, 'offset', undefined, true);
+        : pageOf(resource, 'offset', undefined, resource.finding !== undefined);
+    },
+    everywhere(resource) {
+      const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
+      return { data, meta: { page: { limit: 25 }, realms: { searched: 1, next: null } }, links };
     },
   };
 }

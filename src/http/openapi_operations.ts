@@ -6,10 +6,16 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 import type { FaultCode } from '../domain/fault.ts';
-import { membersOf, type Resource } from '../domain/resource.ts';
+import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
-import { IMPOSSIBLE } from '../domain/text.ts';
-import { collectionPattern, findingPattern, itemPatterns } from './links.ts';
+import { everywhereSchema, everywhereWords } from './everywhere.ts';
+import {
+  collectionPattern,
+  everywherePattern,
+  findingPattern,
+  itemPatterns,
+  searchPattern,
+} from './links.ts';
 import { type Examples, filterExample, requestExample } from './openapi_examples.ts';
 import {
   findingWords,
@@ -22,14 +28,15 @@ import {
 } from './openapi_parameters.ts';
 import { ALWAYS, type Faults, HEADERS, header, OURS } from './openapi_responses.ts';
 import {
+  everywhereFoundSchema,
   foundSchema,
-  itemSchema,
   listSchema,
   recordSchema,
   requestSchema,
   searchedSchema,
   searchSchema,
 } from './openapi_schemas.ts';
+import { isKept, isRefusable } from './refusable.ts';
 import type { Method } from './router.ts';
 
 /** What the operations of one document are written from. */
@@ -39,6 +46,7 @@ export interface Writing {
   readonly etag: z.ZodType;
   /** One component a resource, whichever operation answers it. */
   readonly records: ReadonlyMap<Resource, z.ZodType>;
+  readonly items: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
 }
 
@@ -88,8 +96,8 @@ const VERBS: readonly Verb[] = [
     patterns: (resource) => [collectionPattern(resource)],
     isOurs: never,
     query: listParameters,
-    success: (resource, { examples }) => ({
-      '200': page(listSchema(resource), {
+    success: (resource, { examples, items }) => ({
+      '200': page(listSchema(resource, itemOf(resource, items)), {
         counted: { value: examples.page(resource, 'offset') },
         followed: { value: examples.page(resource, 'after') },
       }),
@@ -203,26 +211,60 @@ const VERBS: readonly Verb[] = [
     method: 'POST',
     right: 'read',
     summary: ({ name }) => `Find ${name} records with the filter in the body: it stands in no log of URLs.`,
-    patterns: (resource) => (resource.finding ? [`${findingPattern(resource)}/search`] : []),
+    patterns: (resource) => {
+      const pattern = searchPattern(resource);
+      return pattern === undefined ? [] : [pattern];
+    },
     isOurs: always,
     body: (resource) => ({
       schema: searchSchema,
       example: {
-        filter: filterExample(resource, resource.finding?.by[0] ?? []),
+        filter: filterExample(resource, resource.finding?.by[0] ?? ['id']),
         page: { limit: 25, offset: 0 },
       },
     }),
     success: (resource, writing) => ({
-      '200': page(searchedSchema(resource, foundItem(resource, writing)), {
+      '200': page(searchedSchema(resource, searchedItem(resource, writing)), {
         counted: { value: writing.examples.found(resource, 'search') },
       }),
     }),
-    faults: () => [...SENT, 'query_invalid', 'filter_malformed', 'not_found'],
+    faults: () => [...SENT, 'not_found'],
+  },
+  {
+    name: 'search-every',
+    method: 'POST',
+    right: 'read',
+    summary: ({ name }) => `Find ${name} records in every realm that the token may read.`,
+    patterns: (resource) => (resource.everywhere ? [everywherePattern(resource)] : []),
+    isOurs: always,
+    body: (resource) => ({
+      schema: everywhereSchema,
+      example: {
+        filter: filterExample(resource, resource.everywhere?.by[0] ?? []),
+        page: { limit: 25 },
+      },
+    }),
+    success: (resource, writing) => ({
+      '200': page(everywhereFoundSchema(resource, foundItem(resource, writing)), {
+        found: { value: writing.examples.everywhere(resource) },
+      }),
+    }),
+    faults: () => SENT,
   },
 ];
 
+/** Of a list in one realm the path says whose the items are. */
+function searchedItem(resource: Resource, writing: Writing): z.ZodType {
+  return itemOf(resource, resource.finding ? writing.foundItems : writing.items);
+}
+
 function foundItem(resource: Resource, { foundItems }: Writing): z.ZodType {
-  return foundItems.get(resource) ?? itemSchema(resource, true);
+  return itemOf(resource, foundItems);
+}
+
+function itemOf(resource: Resource, items: ReadonlyMap<Resource, z.ZodType>): z.ZodType {
+  // There is one of each.
+  return items.get(resource) as z.ZodType;
 }
 
 function page(schema: z.ZodType, examples: Record<string, { value: unknown }>): ZodOpenApiResponseObject {
@@ -245,36 +287,6 @@ function record(
     headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl, ...more }),
     content: { 'application/json': { schema, example: examples.record(resource) } },
   };
-}
-
-/** Whether a well-formed record can be refused for what it says: by what else is stored, or by itself. */
-function isRefusable(resource: Resource): boolean {
-  return (
-    resource.unique.length > 0 ||
-    membersOf(resource).some(({ schema, placement }) => {
-      const { references, emailWhere, sameAs, settled, learnedFrom } = placement;
-      return [references, emailWhere, sameAs, settled, learnedFrom].some(Boolean) || canBeImpossible(schema);
-    })
-  );
-}
-
-/** Whether a value of the right form can be refused for what it is (contract 8, row 14). */
-function canBeImpossible(schema: z.core.$ZodType): boolean {
-  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional)
-    return canBeImpossible(schema.unwrap());
-  if (schema instanceof z.ZodArray) return canBeImpossible(schema.element);
-  const checks = schema._zod.def.checks ?? [];
-  return checks.some(({ _zod: { def } }) => 'params' in def && def.params === IMPOSSIBLE);
-}
-
-/** Whether a removal can be refused: for the record itself, or for how much would go with it. */
-function isKept(resource: Resource): boolean {
-  const dependents = RESOURCES.filter(
-    (other) =>
-      other.parent === resource ||
-      membersOf(other).some(({ placement }) => placement.references === resource.name),
-  );
-  return resource.keptBy !== undefined || dependents.length > 0;
 }
 
 /** Every operation of every resource, by path. */
@@ -330,8 +342,16 @@ function operationOf(
 
 function describe(verb: Verb, resource: Resource): string {
   const isForAll = !resource.parent && (verb.name === 'create' || verb.name === 'delete');
-  const filters = verb.name === 'search' ? ` The filter is ${findingWords(resource)}` : '';
+  const filters = filtersOf(verb, resource);
   return `${resource.summary}${isForAll ? ' Only clients of all realms may do this.' : ''}${filters}`;
+}
+
+/** What a search takes as a filter. */
+function filtersOf({ name }: Verb, resource: Resource): string {
+  if (name === 'search-every' && resource.everywhere)
+    return ` The filter is one of: ${everywhereWords(resource.everywhere)}.`;
+  if (name !== 'search') return '';
+  return resource.finding ? ` The filter is ${findingWords(resource)}` : ' The filter is one of the list.';
 }
 
 /** Where further links of a record lead (contract 8, row 31). */

@@ -116,8 +116,8 @@ const unlinked = {
 };
 
 /** A page that is counted from the start, or one that follows a record and is not counted. */
-export function listSchema(resource: Resource): z.ZodType {
-  return pageSchema(itemSchema(resource, false)).meta({ id: `${resource.type}.page` });
+export function listSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  return pageSchema(item).meta({ id: `${resource.type}.page` });
 }
 
 /** The same of a whole realm, where every item says whose it is; mostly answered whole, and then without links. */
@@ -176,6 +176,25 @@ function bodyId({ bodyId, parent }: Resource): Shape {
   return {
     id: identifier.optional().meta({ description: `That of the record in the path${other}; no other.` }),
   };
+}
+
+const everywhereMeta = z
+  .strictObject({
+    page: z.strictObject({ limit }),
+    realms: z.strictObject({
+      searched: count.meta({ description: 'How many realms were asked.' }),
+      next: identifier
+        .nullable()
+        .meta({ description: 'Say it as `after_realm` to go on; null where all were asked.' }),
+    }),
+  })
+  .meta({ id: 'PageEverywhere' });
+
+/** What was found in all realms; where there are more, behind which one to go on. */
+export function everywhereFoundSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  return z
+    .strictObject({ data: dataOf(item), meta: everywhereMeta, ...unlinked })
+    .meta({ id: `${resource.type}.everywhere` });
 }
 
 /** The body of a search. */

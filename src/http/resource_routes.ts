@@ -1,23 +1,31 @@
 import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import type { Answer } from './call.ts';
-import { find, search } from './finding.ts';
-import { collectionPattern, findingPattern, itemPatterns } from './links.ts';
-import { type ListingRooms, list } from './lists.ts';
+import { type EverywhereRooms, searchEverywhere } from './everywhere.ts';
+import { find, search, searchList } from './finding.ts';
+import {
+  collectionPattern,
+  everywherePattern,
+  findingPattern,
+  itemPatterns,
+  searchPattern,
+} from './links.ts';
+import { list } from './lists.ts';
 import { create, remove, update, type WritingRooms } from './operations.ts';
 import { lookup } from './pipeline.ts';
 import { faultReply } from './reply.ts';
 import type { Route } from './router.ts';
 
 /** What every path of a resource is built from. */
-export type ResourceRooms = WritingRooms & ListingRooms;
+export type ResourceRooms = WritingRooms & EverywhereRooms;
 
-/** Every path of every resource: five verbs, and the reverse lookup of those that have one. */
+/** Every path of every resource: five verbs, the reverse lookup of those that have one, and searches. */
 export function resourceRoutes(rooms: ResourceRooms): readonly Route[] {
   return RESOURCES.flatMap((resource) => [
     ...collectionRoutes(resource, rooms),
     ...itemRoutes(resource, rooms),
     ...findingRoutes(resource, rooms),
+    ...searchRoutes(resource, rooms),
     ...unofferedRoutes(resource),
   ]);
 }
@@ -38,10 +46,23 @@ function itemRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] 
 
 function findingRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
   if (!resource.finding) return [];
-  const pattern = findingPattern(resource);
+  return [{ pattern: findingPattern(resource), answers: { GET: find(resource, rooms) } }];
+}
+
+function searchRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
+  const { finding, everywhere } = resource;
+  const pattern = searchPattern(resource);
+  const inRealm = finding ? search(resource, rooms) : searchList(resource, rooms);
   return [
-    { pattern, answers: { GET: find(resource, rooms) } },
-    { pattern: `${pattern}/search`, answers: { POST: search(resource, rooms) } },
+    ...(pattern === undefined ? [] : [{ pattern, answers: { POST: inRealm } }]),
+    ...(everywhere
+      ? [
+          {
+            pattern: everywherePattern(resource),
+            answers: { POST: searchEverywhere(resource, everywhere, rooms) },
+          },
+        ]
+      : []),
   ];
 }
 

@@ -15,7 +15,7 @@ import { openRemovals } from './removal.ts';
 import { openSealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, type Long } from './work.ts';
+import { all, first, type Long } from './work.ts';
 
 /** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
 type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'crowds' | 'ready';
@@ -43,6 +43,17 @@ export function openRecords(
       const realms = realmsOf(writes, memory ? [memory.realm] : []);
       return write(realms, () => commit(writes, changes, memory));
     },
+    leading: (resource, realm, member, limit) =>
+      read(function* () {
+        const text = leadingText(resource, member);
+        const values: string[] = [];
+        while (values.length < limit) {
+          const row = yield* first<{ readonly value: string }>(text, realm, values.at(-1) ?? '');
+          if (!row) break;
+          values.push(row.value);
+        }
+        return values;
+      }),
     recall: (place, now) => read(() => memories.recall(place, now)),
     async forgetExpired(now) {
       const forgotten = await write([], function* () {
@@ -68,6 +79,11 @@ export function openRecords(
         return rows.map(changeOfRow);
       }),
   };
+}
+
+/** The next value behind one: as many steps into the index as there are values, however many records have each. */
+export function leadingText({ table }: Resource, member: string): string {
+  return `select ${member} as value from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
 }
 
 function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] = []): readonly Uuid[] {

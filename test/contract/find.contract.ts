@@ -46,6 +46,22 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
       return land(store, { op: 'patch', resource, key, patch: what });
     };
 
+    test('the values that an index has behind the realm are told once each and in order, of this realm alone', async () => {
+      const own = await ground(store);
+      const issuers = ['https://b.example', 'https://a.example', 'https://b.example', 'https://ü.example'];
+      for (const [place, issuer] of issuers.entries()) {
+        const { key } = oidcLink(own, 'any');
+        const members = { subject: `s-${place}`, issuer, oidc_profile_id: own.oidc };
+        await land(store, insert(oidcProfileInfo, key, members));
+      }
+      const told = (limit: number, realm = own.realm) =>
+        store.leading(oidcProfileInfo, realm, 'issuer', limit);
+      const all = ['https://a.example', 'https://b.example', 'https://ü.example'];
+      expect(await told(9)).toEqual(all);
+      expect(await told(2)).toEqual(all.slice(0, 2));
+      expect(await told(9, mint())).toEqual([]);
+    });
+
     test('answers the record with its address, and nothing for another realm, letter case or issuer', async () => {
       const link = oidcLink(at, 'auth0|Found');
       await land(store, link);

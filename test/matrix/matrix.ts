@@ -138,8 +138,7 @@ async function realmsFor(
   ];
 }
 
-const isOfRealms = ({ path, scopes }: Operation) =>
-  scopes !== undefined && /\/(?:authentication-realms|changes)/.test(path);
+const isOfRealms = ({ path, scopes }: Operation) => scopes !== undefined && path.includes('/v2/');
 
 /** The realm that a request names. */
 function realmOf({ path }: Operation, sent: Sent): string | undefined {

@@ -1,0 +1,302 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Uuid } from '../src/domain/id.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import { oidcProfileInfo, realm, user } from '../src/domain/resources.ts';
+import { leadingText } from '../src/store/records.ts';
+import {
+  errorsOf,
+  ISSUER,
+  type Planted,
+  plant,
+  put,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from './kit.ts';
+
+/** Searches with the question in the body: of users in one realm, and of every kind of record in all realms. */
+
+interface Found {
+  readonly data: readonly { readonly id: string; readonly links: { readonly self: string } }[];
+  readonly meta: {
+    readonly page: object;
+    readonly realms: { readonly searched: number; readonly next: string | null };
+  };
+  readonly links: Readonly<Record<string, string | null>>;
+}
+
+let service: Service;
+let one: Planted;
+let two: Planted;
+let token: string;
+const SCOPES = 'users:read profiles:read profile-infos:read';
+
+beforeAll(async () => {
+  service = await startService();
+  one = await plant(service.vault, { subject: 'auth0|Everywhere', username: 'Everywhere' });
+  two = await plant(service.vault, { subject: 'auth0|Everywhere', username: 'EVERYWHERE' });
+  token = await service.token(SCOPES);
+});
+afterAll(() => service.stop());
+
+async function search(collection: string, body: object, by = token): Promise<Found> {
+  const answer = await service.post(`/v2/${collection}/search`, by, body);
+  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
+  return (await answer.json()) as Found;
+}
+
+const USERS = 'user-authentication-info';
+const OIDC = 'user-authentication-oidc-profile-info';
+const PASSWORDS = 'user-authentication-password-profile-info';
+const ids = ({ data }: Found) => data.map(({ id }) => id).sort();
+
+describe('in all realms', () => {
+  const byId = (): [string, string][] => [
+    [USERS, two.user],
+    [OIDC, two.oidcLink],
+    [PASSWORDS, two.passwordLink],
+    ['oidc-profiles', two.oidcProfile],
+    ['password-profiles', two.passwordProfile],
+  ];
+
+  test('a record is found by its identifier alone, in any letter case, and says where it is', async () => {
+    for (const [collection, id] of byId()) {
+      for (const said of [id, id.toUpperCase()]) {
+        const found = await search(collection, { filter: `eq(id,${said})` });
+        expect([collection, ids(found)]).toEqual([collection, [id]]);
+        expect(found.data[0]?.links.self).toContain(`/authentication-realms/${two.realm}/`);
+        expect(found.meta.realms).toEqual({ searched: 2, next: null });
+        expect(Object.values(found.links)).toEqual([null, null, null, null, null]);
+        const at = new URL(found.data[0]?.links.self ?? '').pathname;
+        expect((await service.get(at, token)).status).toBe(200);
+      }
+    }
+  });
+
+  test('links are found by subject alone, by subject and issuer, and by username', async () => {
+    const both = [one.oidcLink, two.oidcLink].sort();
+    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }))).toEqual(both);
+    const issuer = `eq(issuer,"${ISSUER}")`;
+    expect(ids(await search(OIDC, { filter: `${issuer}:eq(subject,auth0|Everywhere)` }))).toEqual(both);
+    expect(ids(await search(OIDC, { filter: `eq(subject,auth0|Everywhere):${issuer}` }))).toEqual(both);
+    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|everywhere)' }))).toEqual([]);
+    expect(ids(await search(PASSWORDS, { filter: 'eq(username,everywhere)' }))).toEqual(
+      [one.passwordLink, two.passwordLink].sort(),
+    );
+  });
+
+  test('a subject is found at an issuer that no profile has, and at each that has it', async () => {
+    const subject = 'several issuers';
+    const made: string[] = [];
+    for (const issuer of ['https://a.example', 'https://m.example/', 'https://z.example']) {
+      const id = service.ambient.mintId();
+      made.push(id);
+      const members = { subject, issuer, oidc_profile_id: one.oidcProfile };
+      await put(service.vault, oidcProfileInfo, [one.realm, one.user, id], members);
+    }
+    expect(ids(await search(OIDC, { filter: `eq(subject,"${subject}")` }))).toEqual(made.sort());
+  });
+
+  test('users are found by e-mail address and name, and by how they begin', async () => {
+    const made = service.ambient.mintId();
+    const members = { ...userMembers, name: 'Zoë Überall', email: 'zoe@elsewhere.example' };
+    await put(service.vault, user, [two.realm, made], members);
+    for (const filter of [
+      'eq(email,ZOE@elsewhere.example)',
+      'eq(name,"zoë überall")',
+      'like(email,zo*)',
+      'like(name,zoë*)',
+      'like(name,"ZOË ÜB*")',
+    ]) {
+      expect([filter, ids(await search(USERS, { filter }))]).toEqual([filter, [made]]);
+    }
+    expect((await search(USERS, { filter: 'eq(email,jane@example.com)' })).data).toHaveLength(2);
+  });
+
+  test('of realms outside of the token nothing is found, and nothing is told', async () => {
+    const limited = await service.token(SCOPES, new Set([one.realm]));
+    for (const [collection, id] of byId()) {
+      const found = await search(collection, { filter: `eq(id,${id})` }, limited);
+      expect([found.data.length, found.meta.realms]).toEqual([0, { searched: 1, next: null }]);
+    }
+    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, limited))).toEqual([
+      one.oidcLink,
+    ]);
+    const nowhere = await service.token(SCOPES, new Set([crypto.randomUUID() as Uuid]));
+    expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, nowhere))).toEqual([]);
+  });
+
+  test('the scope of each kind is asked for', async () => {
+    const users = await service.token('users:read');
+    expect((await service.post(`/v2/${OIDC}/search`, users, { filter: 'eq(subject,x)' })).status).toBe(403);
+    expect((await service.post(`/v2/${USERS}/search`, users, { filter: 'eq(name,x)' })).status).toBe(200);
+  });
+
+  test.each([
+    [USERS, 'like(email,*jane)'],
+    [USERS, 'like(email,*jane*)'],
+    [USERS, 'like(email,j*)'],
+    [USERS, 'eq(given_name,Jane)'],
+    [USERS, 'eq(name,a):eq(email,b)'],
+    [USERS, 'eq(name,a)|eq(name,b)'],
+    [USERS, 'in(email,a,b)'],
+    [USERS, 'gt(created_at,2020-01-01)'],
+    [OIDC, `eq(issuer,"${ISSUER}")`],
+    [OIDC, 'like(subject,auth*)'],
+    [PASSWORDS, 'like(username,ja*)'],
+    ['oidc-profiles', 'eq(name,Login)'],
+    ['password-profiles', 'eq(id,none)'],
+    [USERS, 'nonsense('],
+  ])('%s takes no %p: 400 says what it takes', async (collection, filter) => {
+    const answer = await service.post(`/v2/${collection}/search`, token, { filter });
+    expect(answer.status).toBe(400);
+    expect((await errorsOf(answer))[0]?.source).toEqual({ pointer: '/filter' } as never);
+  });
+
+  test.each([
+    [{}, '/filter'],
+    [{ filter: 7 }, '/filter'],
+    [{ filter: 'eq(name,a)', page: { limit: 0 } }, '/page/limit'],
+    [{ filter: 'eq(name,a)', page: { limit: 101 } }, '/page/limit'],
+    [{ filter: 'eq(name,a)', page: { after_realm: 'none' } }, '/page/after_realm'],
+    [{ filter: 'eq(name,a)', page: [] }, '/page'],
+  ])('%j is told what to mend', async (body, pointer) => {
+    const answer = await service.post(`/v2/${USERS}/search`, token, body);
+    expect([answer.status, (await errorsOf(answer))[0]?.source]).toEqual([400, { pointer } as never]);
+  });
+});
+
+describe('of many realms', () => {
+  let many: Service;
+  let all: string;
+  const count = LIMITS.searchRealmsMax + 30;
+  const name = 'Everywhere the same';
+  const order: Uuid[] = [];
+
+  beforeAll(async () => {
+    many = await startService();
+    for (let made = 0; made < count; made += 1) order.push(many.ambient.mintId());
+    order.sort();
+    for (let start = 0; start < count; start += 100) {
+      await Promise.all(
+        order.slice(start, start + 100).map(async (id) => {
+          await put(many.vault, realm, [id], realmMembers);
+          await put(many.vault, user, [id, id], { ...userMembers, name });
+        }),
+      );
+    }
+    all = await many.token('users:read');
+  }, 60_000);
+  afterAll(() => many.stop());
+
+  const ask = async (body: object) => {
+    const answer = await many.post(`/v2/${USERS}/search`, all, body);
+    if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as Found;
+  };
+
+  test('each is asked, and it is said behind which to go on', async () => {
+    const found: string[] = [];
+    const pages: number[] = [];
+    let after: string | undefined;
+    do {
+      const page: object = { limit: 100, ...(after === undefined ? {} : { after_realm: after }) };
+      const { data, meta } = await ask({ filter: `eq(name,"${name}")`, page });
+      found.push(...data.map(({ id }) => id));
+      pages.push(data.length);
+      after = meta.realms.next ?? undefined;
+    } while (after !== undefined);
+    expect(found).toEqual(order);
+    expect(Math.max(...pages)).toBe(100);
+  });
+
+  test('no more than a thousand are asked at a time, or as many as a second is enough for', async () => {
+    const filter = `eq(id,${order.at(-1)})`;
+    let asked = 0;
+    let after: string | undefined;
+    let data: Found['data'] = [];
+    do {
+      const found: Found = await ask({ filter, page: after === undefined ? {} : { after_realm: after } });
+      expect(found.meta.realms.searched).toBeLessThanOrEqual(LIMITS.searchRealmsMax);
+      asked += found.meta.realms.searched;
+      after = found.meta.realms.next ?? undefined;
+      data = found.data;
+    } while (after !== undefined);
+    expect([asked, data.map(({ id }) => id)]).toEqual([count, [order.at(-1) as string]]);
+  });
+
+  test('more of them at once than there is room for are refused, and lookups go on', async () => {
+    const filter = 'eq(name,nobody)';
+    const searches = Array.from({ length: 4 * LIMITS.searchesAtOnceMax }, () =>
+      many.post(`/v2/${USERS}/search`, all, { filter }),
+    );
+    const looked = await many.get(`/v2/authentication-realms/${order[0]}/${USERS}/${order[0]}`, all);
+    expect(looked.status).toBe(200);
+    const statuses = (await Promise.all(searches)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  });
+});
+
+describe('users of one realm', () => {
+  const path = () => `/v2/authentication-realms/${one.realm}/${USERS}`;
+
+  test('are found by every filter of their list, with the values in the body', async () => {
+    for (const filter of ['like(email,*example.com)', 'eq(given_name,jane)', `eq(id,${one.user})`]) {
+      const listed = await service.get(`${path()}?filter=${encodeURIComponent(filter)}`, token);
+      const searched = await service.post(`${path()}/search`, token, { filter });
+      const [left, right] = [await listed.json(), await searched.json()] as Found[];
+      expect(right?.data).toEqual(left?.data as Found['data']);
+      expect(right?.data).toHaveLength(1);
+      expect(right?.meta).toEqual(left?.meta as Found['meta']);
+      expect(Object.values(right?.links ?? {})).toEqual([null, null, null, null, null]);
+    }
+  });
+
+  test('come a page at a time', async () => {
+    await put(service.vault, user, [one.realm, service.ambient.mintId()], userMembers);
+    const asked = (offset: number) =>
+      service.post(`${path()}/search`, token, { filter: 'eq(given_name,jane)', page: { limit: 1, offset } });
+    const pages = (await Promise.all([0, 1, 2].map(async (at) => (await asked(at)).json()))) as Found[];
+    expect(pages.map(({ data }) => data.length)).toEqual([1, 1, 0]);
+    expect(pages[0]?.data[0]?.id).not.toBe(pages[1]?.data[0]?.id as string);
+  });
+
+  test('404 for a realm that is not there, or outside of the token', async () => {
+    const limited = await service.token('users:read', new Set([two.realm]));
+    expect((await service.post(`${path()}/search`, limited, { filter: 'eq(name,x)' })).status).toBe(404);
+    const nowhere = `/v2/authentication-realms/${crypto.randomUUID()}/${USERS}/search`;
+    expect((await service.post(nowhere, token, { filter: 'eq(name,x)' })).status).toBe(404);
+  });
+
+  test('what is no filter is told', async () => {
+    for (const body of [{ filter: 'eq(subject,x)' }, {}]) {
+      const answer = await service.post(`${path()}/search`, token, body);
+      const [error] = await errorsOf(answer);
+      expect([answer.status, error?.source]).toEqual([400, { pointer: '/filter' } as never]);
+    }
+  });
+});
+
+test('the issuers of a realm are stepped through by an index, however many links each has', async () => {
+  const { database, vault, stop } = await startService();
+  const planted = await plant(vault);
+  for (let link = 0; link < 500; link += 1) {
+    const members = {
+      subject: `s-${link}`,
+      issuer: `https://${link % 5}.example`,
+      oidc_profile_id: planted.oidcProfile,
+    };
+    await put(vault, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
+  }
+  const issuers = await vault.engine.records.leading(oidcProfileInfo, planted.realm, 'issuer', 4);
+  expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
+  const text = leadingText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
+  await database.spoil('analyze');
+  const isSqlite = database.address.engine === 'sqlite';
+  const plan = await database.ask<Record<string, unknown>>(
+    `${isSqlite ? 'explain query plan' : 'explain'} ${text}`,
+  );
+  expect(JSON.stringify(plan)).toContain('oidc_profile_info_identity');
+  await stop();
+});
