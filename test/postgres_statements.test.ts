@@ -158,6 +158,11 @@ async function useAccess(url: string): Promise<void> {
   await access.forgetPrivateHalves([kid]);
   const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemAmbient.now() + 1_000 };
   await access.revokeToken(ended, actOf('token.revoked', { detail: {} }, systemAmbient));
+  const link = { label: 'test', ...rights, expiresAt: systemAmbient.now() + 1_000 };
+  const linked = actOf('console-link.created', { detail: {} }, systemAmbient);
+  for (const digest of ['taken', 'late']) await access.keepConsoleLink(digest, link, linked);
+  expect(await access.takeConsoleLink('taken', systemAmbient.now(), () => linked)).toEqual(link);
+  expect(await access.forgetConsoleLinks(link.expiresAt)).toBe(1);
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.place, 1);
   await sealed.values(undefined, place, 1);

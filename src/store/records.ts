@@ -48,9 +48,9 @@ export function openRecords(
         const text = leadingText(resource, member);
         const values: string[] = [];
         while (values.length < limit) {
-          const row = yield* first<{ readonly value: string }>(text, realm, values.at(-1) ?? '');
+          const row = yield* first<Readonly<Record<string, string>>>(text, realm, values.at(-1) ?? '');
           if (!row) break;
-          values.push(row.value);
+          values.push(row[member] as string);
         }
         return values;
       }),
@@ -83,7 +83,7 @@ export function openRecords(
 
 /** The next value behind one: as many steps into the index as there are values, however many records have each. */
 export function leadingText({ table }: Resource, member: string): string {
-  return `select ${member} as value from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
+  return `select ${member} from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
 }
 
 function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] = []): readonly Uuid[] {
