@@ -30,6 +30,13 @@ export const BASE = new URL('.', location.href).pathname;
  * `signal`. A session that has ended is ended here, for every part of the page.
  */
 export async function ask<T>(question: Question): Promise<Answer<T>> {
+  const response = await reach(question);
+  const { status, headers } = response;
+  return { status, headers, body: (await read(response)) as T, etag: etagOf(headers) };
+}
+
+/** Asks likewise, and leaves the body of a success to be read as it comes. */
+export async function reach(question: Question): Promise<Response> {
   const { method = 'GET', path, body, form, signal } = question;
   const token = session.get().open?.token;
   const headers = {
@@ -45,11 +52,8 @@ export async function ask<T>(question: Question): Promise<Answer<T>> {
     ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
     ...(signal ? { signal } : {}),
   });
+  if (response.ok) return response;
   const said = await read(response);
-  if (response.ok) {
-    const { status } = response;
-    return { status, headers: response.headers, body: said as T, etag: etagOf(response.headers) };
-  }
   if (response.status === 401 && token !== undefined && session.get().open?.token === token) {
     endSession('Your session has ended: it expired, or it was taken back.');
   }

@@ -6,7 +6,16 @@ export interface Complaint {
   readonly member: string | undefined;
 }
 
-export type ProblemKind = 'ended' | 'forbidden' | 'absent' | 'stale' | 'refused' | 'busy' | 'broken' | 'lost';
+export type ProblemKind =
+  | 'ended'
+  | 'forbidden'
+  | 'absent'
+  | 'gone'
+  | 'stale'
+  | 'refused'
+  | 'busy'
+  | 'broken'
+  | 'lost';
 
 interface Circumstances {
   readonly complaints?: readonly Complaint[];
@@ -42,6 +51,7 @@ const WORDS: Readonly<Record<ProblemKind, string>> = {
   ended: 'Your session has ended.',
   forbidden: 'This session does not have the right to do that.',
   absent: 'Nothing is there, or nothing that this session may see.',
+  gone: 'What was to be gone on from is not kept any more.',
   stale: 'Somebody else has changed this meanwhile.',
   refused: 'The service did not accept this.',
   busy: 'The service is busy.',
@@ -53,6 +63,7 @@ const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
   [401, 'ended'],
   [403, 'forbidden'],
   [404, 'absent'],
+  [410, 'gone'],
   [412, 'stale'],
   [429, 'busy'],
   [503, 'busy'],

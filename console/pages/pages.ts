@@ -1,4 +1,5 @@
 import type { Page } from '../layout/page.ts';
+import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
 import { ClientsPage } from './clients/clients_page.tsx';
 import { FindPage } from './find/find_page.tsx';
@@ -36,4 +37,9 @@ export const PAGES: readonly Page[] = [
     nav: { label: 'Clients and keys', icon: 'clients', key: 'c', scopes: ['admin'] },
   },
   { pattern: 'clients/:client', Page: ClientPage },
+  {
+    pattern: 'changes',
+    Page: ChangesPage,
+    nav: { label: 'Changes', icon: 'changes', key: 'e', scopes: ['changes:read'] },
+  },
 ];

@@ -90,3 +90,12 @@ function joined(pieces: readonly Piece[]): readonly Piece[] {
 export function codePointOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
+
+/** A text of a stranger where nothing but text can stand: what cannot be seen, or looks like something else, is spelt out. */
+export function plainText(text: string): string {
+  return piecesOf(text)
+    .map(({ kind, text: piece }) =>
+      kind === 'plain' ? piece : `${kind === 'alike' ? piece : ''}[${codePointOf(piece)}]`,
+    )
+    .join('');
+}

@@ -7,6 +7,8 @@ const PATHS = {
   profile: 'M4 5h16v14H4zm4 5h8m-8 4h5',
   issuer: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zm-9 9h18M12 3c5 5 5 13 0 18-5-5-5-13 0-18z',
   changes: 'M4 6h10M4 12h16M4 18h7m9-14v4h-4',
+  pause: 'M8 5v14M16 5v14',
+  go: 'M7 4l13 8-13 8z',
   clients: 'M14.5 9.5a4.5 4.5 0 1 1-4.3-4.5 4.5 4.5 0 0 1 4.3 4.5zm-1.3 3L20 19v2h-3l-1-1v-2h-2l-1.8-1.8',
   health: 'M3 12h4l3-8 4 16 3-8h4',
   try: 'M5 7l5 5-5 5m7 0h7',

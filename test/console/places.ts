@@ -13,6 +13,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
     clients: '#/clients',
+    changes: `#/changes?realm=${realm}`,
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;
 }

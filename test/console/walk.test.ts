@@ -27,6 +27,7 @@ const SIGNS: Readonly<Record<Exclude<PlaceName, 'found'>, string>> = {
   oidcProfile: 'https://login.example.com',
   passwordProfile: 'any',
   clients: 'Signs every new token',
+  changes: 'Live',
   nowhere: 'Nothing has this address',
 };
 

@@ -1,0 +1,94 @@
+import { RESOURCES } from '../../api/records.ts';
+import { href } from '../../layout/router.ts';
+
+/** A change as the feed tells it (CloudEvents). */
+export interface FeedEvent {
+  readonly type: string;
+  readonly time: string;
+  readonly sequence: string;
+  readonly data: {
+    readonly realm_id: string;
+    readonly user_id: string | null;
+    readonly record_id: string;
+    readonly members: readonly string[];
+    readonly client_id: string;
+    readonly request_id: string | null;
+    /** As it is now; null where it is gone, absent where the session may not read it. */
+    readonly record?: { readonly data: Readonly<Record<string, unknown>> } | null;
+  };
+}
+
+/** One change of a realm, as the page holds it. */
+export interface Entry {
+  /** Its place in the order of the realm. */
+  readonly seq: number;
+  readonly at: string;
+  readonly realm: string;
+  /** The name of the resource. */
+  readonly kind: string;
+  /** `created`, `updated`, `deleted`, `erased`. */
+  readonly what: string;
+  readonly record: string;
+  readonly user: string | undefined;
+  readonly members: readonly string[];
+  /** Who wrote it. */
+  readonly who: string;
+  readonly requestId: string | undefined;
+  /** What the record is called now; undefined where it is gone or not to be read. */
+  readonly label: string | undefined;
+}
+
+export function entryOf({ type, time, sequence, data }: FeedEvent): Entry {
+  const dot = type.lastIndexOf('.');
+  return {
+    seq: Number(sequence),
+    at: time,
+    realm: data.realm_id,
+    kind: type.slice(0, dot),
+    what: type.slice(dot + 1),
+    record: data.record_id,
+    user: data.user_id ?? undefined,
+    members: data.members,
+    who: data.client_id,
+    requestId: data.request_id ?? undefined,
+    label: labelIn(data.record?.data),
+  };
+}
+
+function labelIn(record: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  return ['name', 'username', 'subject']
+    .map((member) => record?.[member])
+    .find((each): each is string => typeof each === 'string' && each !== '');
+}
+
+const { realms, oidcProfiles, passwordProfiles } = RESOURCES;
+
+/** The page of a record; a link stands on that of its user. */
+export function placeOf({ kind, realm, record, user }: Entry): string {
+  if (kind === realms.name) return href('realms', realm);
+  if (kind === oidcProfiles.name) return href('realms', realm, 'oidc-profiles', record);
+  if (kind === passwordProfiles.name) return href('realms', realm, 'password-profiles', record);
+  return href('realms', realm, 'users', user ?? record);
+}
+
+/** What is looked for; an empty text is everything. */
+export interface Filters {
+  readonly realm: string;
+  readonly kind: string;
+  readonly what: string;
+  readonly who: string;
+}
+
+/** What can happen to a record. */
+export const HAPPENINGS = ['created', 'updated', 'deleted', 'erased'] as const;
+
+export function filtersIn(query: URLSearchParams): Filters {
+  const said = (name: string) => query.get(name) ?? '';
+  return { realm: said('realm'), kind: said('kind'), what: said('what'), who: said('who') };
+}
+
+export function isWanted({ kind, what, who }: Filters, entry: Entry): boolean {
+  if (kind !== '' && kind !== entry.kind) return false;
+  if (what !== '' && what !== entry.what) return false;
+  return who === '' || entry.who.toLowerCase().includes(who.trim().toLowerCase());
+}

@@ -1,0 +1,165 @@
+import { ask } from '../../api/caller.ts';
+import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Observable, observable } from '../../observable.ts';
+import { type Entry, entryOf, type FeedEvent } from './entry.ts';
+import { type Following, followChanges } from './following.ts';
+
+/** The changes of one realm, as far as the page has them. */
+export interface FeedView {
+  /** The newest first. */
+  readonly entries: readonly Entry[];
+  /** How many came while it is paused. */
+  readonly waiting: number;
+  readonly isPaused: boolean;
+  readonly following: Following;
+  /** Whether there is nothing older, in the feed or on this page. */
+  readonly isWhole: boolean;
+  readonly isReading: boolean;
+  /** Why older ones are not there. */
+  readonly problem: Problem | undefined;
+  /** Whether changes were missed that the feed does not keep any more. */
+  readonly hasGap: boolean;
+}
+
+export interface Feed {
+  readonly view: Observable<FeedView>;
+  pause(isPaused: boolean): void;
+  /** Reads the page before the oldest one. */
+  readOlder(): void;
+  close(): void;
+}
+
+/** What the page holds of a feed. */
+export const ENTRIES_MAX = 20_000;
+
+const EMPTY: FeedView = {
+  entries: [],
+  waiting: 0,
+  isPaused: false,
+  following: { kind: 'opening' },
+  isWhole: false,
+  isReading: false,
+  problem: undefined,
+  hasGap: false,
+};
+
+/** Changes before a place, the newest first. */
+interface Page {
+  readonly entries: readonly Entry[];
+  /** Behind the newest of them. */
+  readonly cursor: string;
+  /** Before the oldest; undefined where there is nothing older. */
+  readonly older: string | undefined;
+}
+
+interface Answered {
+  readonly data: readonly FeedEvent[];
+  readonly meta: { readonly cursor: string };
+  readonly links: { readonly next: string | null };
+}
+
+/** `''` is the place behind the newest. */
+async function readBefore(realm: string, cursor: string, signal: AbortSignal): Promise<Page> {
+  const query = new URLSearchParams({ before: cursor });
+  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
+  const { body } = await ask<Answered>({ path, signal, scope: 'changes:read' });
+  return {
+    entries: body.data.map(entryOf).reverse(),
+    cursor: body.meta.cursor,
+    older: cursorIn(body.links.next),
+  };
+}
+
+/** Begins with the newest changes of a realm, and goes on with what comes. */
+export function openFeed(realm: string): Feed {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const view = observable(EMPTY);
+  let held: readonly Entry[] = [];
+  let older: string | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const change = (part: Partial<FeedView>) => view.set({ ...view.get(), ...part });
+
+  /** Newest first, each once, and no more than the page holds. */
+  function put(newer: readonly Entry[]): void {
+    const { entries } = view.get();
+    const newest = entries[0]?.seq ?? 0;
+    const all = [...newer.filter(({ seq }) => seq > newest), ...entries];
+    change({ entries: all.slice(0, ENTRIES_MAX), waiting: 0, isWhole: isWholeWith(all.length) });
+  }
+
+  function release(): void {
+    put(held);
+    held = [];
+  }
+
+  function isWholeWith(count: number): boolean {
+    return older === undefined || count >= ENTRIES_MAX;
+  }
+
+  function hear(events: readonly FeedEvent[]): void {
+    held = [...events.map(entryOf).reverse(), ...held].slice(0, ENTRIES_MAX);
+    if (view.get().isPaused) change({ waiting: held.length });
+    else release();
+  }
+
+  async function run(hasGap: boolean): Promise<void> {
+    const { entries, cursor, older: before } = await readBefore(realm, '', signal);
+    older = before;
+    held = [];
+    change({ ...EMPTY, isPaused: view.get().isPaused, hasGap });
+    put(entries);
+    const onState = (following: Following) => change({ following });
+    await followChanges(realm, cursor, { onEvents: hear, onState, signal });
+    return begin(true);
+  }
+
+  /** A service that is busy is asked again when it said so. */
+  async function begin(hasGap = false): Promise<void> {
+    try {
+      await run(hasGap);
+    } catch (error) {
+      if (signal.aborted) return;
+      const { message: why, waitSeconds: seconds } = problemOf(error);
+      if (seconds === undefined) return change({ following: { kind: 'over', why } });
+      change({ following: { kind: 'retrying', why, seconds } });
+      timer = setTimeout(() => void begin(hasGap), seconds * 1_000);
+    }
+  }
+
+  void begin();
+  return {
+    view,
+    pause(isPaused) {
+      change({ isPaused });
+      if (!isPaused) release();
+    },
+    readOlder() {
+      if (older === undefined || view.get().isReading || view.get().isWhole) return;
+      change({ isReading: true, problem: undefined });
+      readBefore(realm, older, signal).then(
+        (page) => {
+          older = page.older;
+          const entries = [...view.get().entries, ...page.entries];
+          change({ entries, isReading: false, isWhole: isWholeWith(entries.length) });
+        },
+        (error: unknown) => {
+          if (signal.aborted) return;
+          const problem = problemOf(error);
+          // What is too old for the feed is not there.
+          change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
+        },
+      );
+    },
+    close() {
+      clearTimeout(timer);
+      controller.abort();
+    },
+  };
+}
+
+/** Of a link its cursor alone: where the token goes is not for an answer to say. */
+function cursorIn(link: string | null): string | undefined {
+  if (link === null) return undefined;
+  return new URL(link, location.href).searchParams.get('before') ?? undefined;
+}
