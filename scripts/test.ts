@@ -96,6 +96,8 @@ const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
 const WITHOUT = [
   'test/children.test.ts',
   'test/config.test.ts',
+  'test/console_entry.test.ts',
+  'test/demo.test.ts',
   'test/console/characters.test.ts',
   'test/deploy.test.ts',
   'test/filter.test.ts',

@@ -244,6 +244,8 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
 export interface Served extends Pick<Vault, 'engine' | 'keyring' | 'logKeys'> {
   /** Asks what all processes of the service measure together; not given: there is this one alone. */
   readonly askTogether?: () => Promise<Snapshot>;
+  /** One more route, of a process that has one; it is told where it listens. */
+  readonly door?: (url: string) => Route;
 }
 
 export interface Service extends Server {
@@ -271,14 +273,14 @@ function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
 
-function pagesOf({ noConsole }: Settings, baseUrl: string): readonly Route[] {
-  return noConsole ? [] : consoleRoutes(CONSOLE_FOLDER, baseUrl);
+function pagesOf({ noConsole }: Settings, baseUrl: string, door: Route | undefined): readonly Route[] {
+  return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(door ? [door] : [])];
 }
 
 /** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
-  { engine, keyring, logKeys, askTogether }: Served,
+  { engine, keyring, logKeys, askTogether, door }: Served,
   log: Log,
   ambient: Ambient,
 ): Promise<Service> {
@@ -315,7 +317,7 @@ export async function serve(
     metrics.add(accessMeasure(access.ageMs), ...tellingMeasures(telling.measured));
     const rooms = { store, access, tokens, grant, ...asking, limits, directory, once, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
-    return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl)];
+    return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
   };
   const watch = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, watch);

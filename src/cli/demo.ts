@@ -2,32 +2,27 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import { createClient } from '../access/clients.ts';
+import { createClient, type Issued } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { openVault, serve, type Vault } from '../app.ts';
 import { readSettings } from '../config.ts';
-import { commitDrafts } from '../directory/directory.ts';
-import { type Draft, draftDescribed } from '../directory/draft.ts';
 import { Refusal } from '../domain/fault.ts';
+import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
-import type { Key, Resource } from '../domain/resource.ts';
-import {
-  oidcProfile,
-  oidcProfileInfo,
-  passwordProfile,
-  passwordProfileInfo,
-  realm,
-  user,
-} from '../domain/resources.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/links.ts';
 import { openLog } from '../observe/log.ts';
 import { addSettings, type Desk } from './cli.ts';
+import { DEMO_DOOR, demoDoor } from './demo_door.ts';
+import { type Planted, plantDemo } from './demo_records.ts';
 import { signalled } from './serve.ts';
 
 /** `demo`: the whole service on a database that ends with it. */
 export function addDemo(program: Command, desk: Desk): void {
   addSettings(program.command('demo'), ['port'])
-    .description('serve a small realm from a temporary database and look two records up in it')
+    .description(
+      'serve two small realms from a temporary database, look two records up, and open the console',
+    )
     .option('--once', 'end after the lookups')
     .action(async ({ once }: { once?: true }, command: Command) => {
       const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
@@ -43,16 +38,22 @@ export function addDemo(program: Command, desk: Desk): void {
 async function show(path: string, port: string, isOnce: boolean): Promise<void> {
   const settings = readSettings({ database: `sqlite:${path}`, port }, {});
   const vault = await openVault(settings, systemAmbient);
-  const server = await serve(settings, vault, openLog(), systemAmbient);
+  const door = (url: string) => demoDoor(vault.engine.access, url);
+  const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
   const stopped = signalled('on');
   try {
-    const links = await plant(vault, server.url);
-    const token = await fetchToken(vault, server.url);
+    const planted = await plantDemo(vault);
+    const links = linksOf(planted, server.url);
+    const reader = await addClient(vault, 'demo', 'profile-infos:read');
+    const writer = await addClient(vault, 'shop front', 'users:write profile-infos:write');
+    const token = await fetchToken(reader, server.url);
     console.log(`serving a demo realm on ${server.url}\n`);
     for (const link of links) await look(link, token);
     console.log('Try it yourself:\n');
     for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
     if (isOnce) return;
+    await liveOn(planted, server.url, await fetchToken(writer, server.url));
+    console.log(`Open the console, signed in:\n\n${server.url}${DEMO_DOOR}\n`);
     console.log('Ctrl-C ends the demo and removes its database.');
     await stopped;
   } finally {
@@ -61,54 +62,54 @@ async function show(path: string, port: string, isOnce: boolean): Promise<void> 
   }
 }
 
-/** A user with two identities and a username; answers the links of one record of each kind. */
-async function plant({ engine }: Vault, baseUrl: string): Promise<readonly string[]> {
-  const mint = systemAmbient.mintId;
-  const [realmId, google, azure, passwords, jane] = [mint(), mint(), mint(), mint(), mint()];
-  const [first, second, name] = [mint(), mint(), mint()];
-  const issuers = { google: 'https://accounts.google.com', azure: 'https://login.example.com/' };
-  const draft = (resource: Resource, key: Key, members: Record<string, unknown>): Draft =>
-    draftDescribed(resource, key, members, { ambient: systemAmbient, actor: 'demo' });
-  const profile = (issuer: string) => ({
-    discovery_url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
-    client_id: 'shop',
-    issuer,
-  });
-  await commitDrafts(engine.records, [
-    draft(realm, [realmId], { name: 'Buyer Organization' }),
-    draft(oidcProfile, [realmId, google], { name: 'Google', ...profile(issuers.google) }),
-    draft(oidcProfile, [realmId, azure], { name: 'Company', ...profile(issuers.azure) }),
-    draft(passwordProfile, [realmId, passwords], { name: 'Passwords', username_format: 'email' }),
-    draft(user, [realmId, jane], { name: 'Jane Doe', email: 'jane@example.com' }),
-    draft(oidcProfileInfo, [realmId, jane, first], {
-      subject: '110248495921238986420',
-      issuer: issuers.google,
-      oidc_profile_id: google,
-    }),
-    draft(oidcProfileInfo, [realmId, jane, second], {
-      subject: 'jane.doe',
-      issuer: issuers.azure,
-      oidc_profile_id: azure,
-    }),
-    draft(passwordProfileInfo, [realmId, jane, name], {
-      username: 'jane@example.com',
-      password_profile_id: passwords,
-    }),
-  ]);
+/** The links of one record of each kind. */
+function linksOf(
+  { realm, user: of, oidcLink, passwordLink }: Planted,
+  baseUrl: string,
+): readonly [string, string] {
   return [
-    selfLinks(oidcProfileInfo, baseUrl)([realmId, jane, first]),
-    selfLinks(passwordProfileInfo, baseUrl)([realmId, jane, name]),
+    selfLinks(oidcProfileInfo, baseUrl)([realm, of, oidcLink]),
+    selfLinks(passwordProfileInfo, baseUrl)([realm, of, passwordLink]),
   ];
 }
 
-async function fetchToken({ engine }: Vault, baseUrl: string): Promise<string> {
-  const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
-  const { client, secret } = await createClient(
-    engine.access,
-    'demo',
-    { scopes, realms: '*' },
-    systemAmbient,
-  );
+/** Some of what happens to records, by a client and over HTTP, so that the log and the feed have something to tell. */
+async function liveOn(planted: Planted, baseUrl: string, token: string): Promise<void> {
+  const { realm, people, user: jane, azure } = planted;
+  const [first, second] = people as [Uuid, Uuid];
+  const atUser = (id: Uuid) => selfLinks(user, baseUrl)([realm, id]);
+  const { type } = user;
+  const said: [method: string, url: string, data?: object][] = [
+    ['PUT', atUser(first), { type, name: 'Amélie Dubois' }],
+    ['PUT', atUser(first), { type, email: 'amelie@example.com' }],
+    ['PUT', atUser(second), { type, middle_name: 'Jan' }],
+    ['PUT', atUser(jane), { type, name: 'Jane Q. Doe' }],
+    [
+      'POST',
+      `${atUser(second)}/${oidcProfileInfo.collection}`,
+      {
+        type: oidcProfileInfo.type,
+        subject: 'lukasz.second',
+        issuer: 'https://login.example.com/',
+        oidc_profile_id: azure,
+      },
+    ],
+    ['DELETE', atUser(people.at(-1) as Uuid)],
+  ];
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  for (const [method, url, data] of said) {
+    const body = data ? { body: JSON.stringify({ data }) } : {};
+    const answer = await fetch(url, { method, headers, proxy: false, ...body });
+    if (!answer.ok) throw new Refusal(`a write of the demo answered ${answer.status}`);
+  }
+}
+
+function addClient({ engine }: Vault, name: string, scope: string): Promise<Issued> {
+  const scopes = parseScopes(scope) ?? new Set<string>();
+  return createClient(engine.access, name, { scopes, realms: '*' }, systemAmbient);
+}
+
+async function fetchToken({ client, secret }: Issued, baseUrl: string): Promise<string> {
   const answer = await fetch(`${baseUrl}/oauth/access_token`, {
     method: 'POST',
     // Through a proxy of the environment the runtime would send what is meant for this machine.

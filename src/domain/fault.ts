@@ -62,6 +62,11 @@ export const FAULTS = {
     title: 'Unsupported Media Type',
     detail: 'Send the body in the media type this path reads',
   },
+  host_foreign: {
+    status: 421,
+    title: 'Misdirected Request',
+    detail: 'This is answered under the name of this machine alone',
+  },
   conflict: { status: 422, title: 'Unprocessable Entity', detail: 'Constraint violation' },
   key_reused: {
     status: 422,

@@ -1,0 +1,36 @@
+import { makeLink } from '../access/console_links.ts';
+import type { AccessStore } from '../access/port.ts';
+import { systemAmbient } from '../ambient.ts';
+import { SCOPES } from '../domain/principal.ts';
+import { faultReply } from '../http/reply.ts';
+import type { Route } from '../http/router.ts';
+
+/** Where the demo lets people in. */
+export const DEMO_DOOR = '/demo';
+
+/**
+ * Leads to the console, signed in: with a code of its own each time, for all that can be done, because what is there was made by
+ * this process and goes with it. Only who asks for this machine by its own name gets one: a page elsewhere whose name leads
+ * here is of another.
+ */
+export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: string): Route {
+  const { port } = new URL(url);
+  const hosts = new Set([`127.0.0.1:${port}`, `localhost:${port}`]);
+  return {
+    pattern: DEMO_DOOR,
+    isOwn: true,
+    answers: {
+      async GET({ request }) {
+        if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('host_foreign');
+        const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
+        const { code } = await makeLink(store, { label: 'demo', ...rights }, systemAmbient);
+        const headers = {
+          Location: `/console#code=${code}`,
+          'Cache-Control': 'no-store',
+          'Referrer-Policy': 'no-referrer',
+        };
+        return { status: 303, headers, body: null };
+      },
+    },
+  };
+}

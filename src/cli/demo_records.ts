@@ -1,0 +1,183 @@
+import { systemAmbient } from '../ambient.ts';
+import type { Vault } from '../app.ts';
+import { commitDrafts } from '../directory/directory.ts';
+import { type Draft, draftDescribed } from '../directory/draft.ts';
+import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Key, Resource } from '../domain/resource.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../domain/resources.ts';
+
+/** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
+
+const DAY_MS = 86_400_000;
+/** How long ago the first of it was made. */
+const DAYS = 40;
+
+const ISSUERS = { google: 'https://accounts.google.com', azure: 'https://login.example.com/' };
+
+/** Given and family name, and what stands before the @. */
+const PEOPLE: readonly (readonly [given: string, family: string, mailbox: string])[] = [
+  ['Amélie', 'Dubois-Lefèvre', 'amelie.dubois'],
+  ['Łukasz', 'Żółtowski', 'lukasz'],
+  ['محمد', 'الفاسي', 'm.elfassi'],
+  ['נועה', 'בן־דוד', 'noa.bendavid'],
+  ['美咲', '佐藤', 'misaki.sato'],
+  ['伟', '王', 'wei.wang'],
+  ['지훈', '김', 'jihoon.kim'],
+  ['Анна', 'Кузнецова', 'anna.k'],
+  ['Ελένη', 'Παπαδοπούλου', 'eleni'],
+  ['प्रिया', 'शर्मा', 'priya.sharma'],
+  ['Nguyễn', 'Thị Hồng Nhung', 'nhung'],
+  ['José María', 'de la Cruz y Ortega', 'jm.delacruz'],
+  ['Zoë', 'O’Brien-Ngũgĩ', 'zoe'],
+  ['Björk', 'Guðmundsdóttir', 'bjork'],
+  ['İpek', 'Yıldız', 'ipek'],
+  ['فاطمه', 'رضایی', 'f.rezaei'],
+  ['สมชาย', 'ใจดี', 'somchai'],
+  ['Ngozi', 'Adébáyọ̀', 'ngozi'],
+  ['Siobhán', 'Ní Dhomhnaill', 'siobhan'],
+  ['Sunny ☀️', 'Day 🏖️', 'sunny'],
+  ['👩🏽‍💻 Ada', 'Coder', 'ada'],
+  ['X Æ', 'A-12', 'xaea12'],
+  ['Null', 'Void', 'null'],
+  ['Robert', "'); drop table students;--", 'bobby'],
+  ['<b>Bold</b>', '& Sons', 'bold'],
+  ['Рaypal', 'Suppоrt', 'not-paypal'],
+  ['Otto', 'von und zu Hohenlohe-Waldenburg-Schillingsfürst', 'otto'],
+  ['Li', 'Ø', 'li'],
+  ['Mia', 'Schäfer', 'mia.schaefer'],
+  ['Tomás', 'Silva', 'tomas.silva'],
+  ['Aroha', 'Ngata', 'aroha'],
+  ['Kwame', 'Boateng', 'kwame'],
+];
+
+interface Home {
+  readonly realm: Uuid;
+  readonly google: Uuid;
+  readonly azure: Uuid;
+  readonly passwords: Uuid;
+}
+
+/** A user and its two records that the demo looks up. */
+export interface Planted extends Home {
+  readonly user: Uuid;
+  readonly oidcLink: Uuid;
+  readonly passwordLink: Uuid;
+  /** The others of that realm, in the order in which they came. */
+  readonly people: readonly Uuid[];
+}
+
+const { mintId: mint } = systemAmbient;
+
+/** Plants two realms, and in the first a user with two identities and a username, and everybody else. */
+export async function plantDemo({ engine }: Pick<Vault, 'engine'>): Promise<Planted> {
+  const first = DAYS * DAY_MS;
+  const home = newHome();
+  const other = newHome();
+  const drafts = [
+    ...homeDrafts(home, { name: 'Buyer Organization', ago: first }),
+    ...homeDrafts(other, { name: 'Wholesale — Großhandel', ago: first }),
+  ];
+  const people: Uuid[] = [];
+  for (const [place, person] of PEOPLE.entries()) {
+    const ago = Math.floor(first * (1 - (place + 1) / (PEOPLE.length + 1)));
+    const id = mint();
+    drafts.push(...personDrafts(place % 8 === 7 ? other : home, id, { person, place, ago }));
+    if (place % 8 !== 7) people.push(id);
+  }
+  const jane = { user: mint(), oidcLink: mint(), passwordLink: mint() };
+  await commitDrafts(engine.records, [...drafts, ...janeDrafts(home, jane)]);
+  return { ...home, ...jane, people };
+}
+
+function newHome(): Home {
+  return { realm: mint(), google: mint(), azure: mint(), passwords: mint() };
+}
+
+/** A record that was made so many milliseconds ago. */
+function draft(resource: Resource, key: Key, members: Record<string, unknown>, ago: number): Draft {
+  const ambient: Ambient = { ...systemAmbient, now: () => systemAmbient.now() - ago };
+  return draftDescribed(resource, key, members, { ambient, actor: 'demo' });
+}
+
+function homeDrafts(
+  { realm: id, google, azure, passwords }: Home,
+  { name, ago }: { readonly name: string; readonly ago: number },
+): readonly Draft[] {
+  const profile = (issuer: string) => ({
+    discovery_url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+    client_id: 'shop',
+    issuer,
+  });
+  return [
+    draft(realm, [id], { name }, ago),
+    draft(oidcProfile, [id, google], { name: 'Google', ...profile(ISSUERS.google) }, ago),
+    draft(oidcProfile, [id, azure], { name: 'Company', ...profile(ISSUERS.azure) }, ago),
+    draft(passwordProfile, [id, passwords], { name: 'Passwords', username_format: 'email' }, ago),
+    draft(passwordProfile, [id, mint()], { name: 'Kiosk', username_format: 'any' }, ago),
+  ];
+}
+
+interface Arrival {
+  readonly person: (typeof PEOPLE)[number];
+  readonly place: number;
+  readonly ago: number;
+}
+
+/** Somebody, with as many ways to sign in as people have: none, one, or several. */
+function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): readonly Draft[] {
+  const [given, family, mailbox] = person;
+  const email = `${mailbox}@example.com`;
+  const members = { name: `${given} ${family}`, email, given_name: given, family_name: family };
+  const oidc = (profile: Uuid, issuer: string, subject: string) =>
+    draft(oidcProfileInfo, [home.realm, id, mint()], { subject, issuer, oidc_profile_id: profile }, ago);
+  return [
+    draft(user, [home.realm, id], members, ago),
+    ...(place % 2 === 0 ? [oidc(home.google, ISSUERS.google, String(1_000_000_007 * (place + 91)))] : []),
+    ...(place % 3 === 0 ? [oidc(home.azure, ISSUERS.azure, mailbox)] : []),
+    ...(place % 5 < 3
+      ? [
+          draft(
+            passwordProfileInfo,
+            [home.realm, id, mint()],
+            { username: email, password_profile_id: home.passwords },
+            ago,
+          ),
+        ]
+      : []),
+  ];
+}
+
+function janeDrafts(
+  { realm: id, google, azure, passwords }: Home,
+  jane: Pick<Planted, 'user' | 'oidcLink' | 'passwordLink'>,
+): readonly Draft[] {
+  const name = { name: 'Jane Doe', email: 'jane@example.com', given_name: 'Jane', family_name: 'Doe' };
+  const link = (profile: Uuid, issuer: string, subject: string) => ({
+    subject,
+    issuer,
+    oidc_profile_id: profile,
+  });
+  return [
+    draft(user, [id, jane.user], name, 0),
+    draft(
+      oidcProfileInfo,
+      [id, jane.user, jane.oidcLink],
+      link(google, ISSUERS.google, '110248495921238986420'),
+      0,
+    ),
+    draft(oidcProfileInfo, [id, jane.user, mint()], link(azure, ISSUERS.azure, 'jane.doe'), 0),
+    draft(
+      passwordProfileInfo,
+      [id, jane.user, jane.passwordLink],
+      { username: 'jane@example.com', password_profile_id: passwords },
+      0,
+    ),
+  ];
+}

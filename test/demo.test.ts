@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { AUTHREALM, type Running, start } from './processes.ts';
+import { exchange, type Told } from './signed_in.ts';
+
+/** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
+
+let running: Running;
+let url: string;
+let door: string;
+
+beforeAll(async () => {
+  running = start([AUTHREALM, 'demo']);
+  url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm on '.length);
+  door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
+}, 30_000);
+afterAll(() => running.stop());
+
+const knock = (headers: Record<string, string> = {}) => fetch(door, { redirect: 'manual', headers });
+const codeIn = (answer: Response) =>
+  /^\/console#code=([\w-]{22})$/.exec(answer.headers.get('location') ?? '')?.[1] ?? '';
+
+async function signIn(): Promise<Told> {
+  const answer = await exchange({ url }, { grant: 'link', code: codeIn(await knock()) });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { data: Told }).data;
+}
+
+test('it leads to the console with a code of its own each time, that is worth everything', async () => {
+  expect(door).toBe(`${url}/demo`);
+  const answers = [await knock(), await knock()];
+  expect(answers.map(({ status }) => status)).toEqual([303, 303]);
+  expect(answers[0]?.headers.get('cache-control')).toBe('no-store');
+  const [one, other] = answers.map(codeIn);
+  expect(one).not.toBe(other as string);
+  const told = await signIn();
+  expect(told).toMatchObject({ label: 'demo', realms: '*', scope: expect.stringContaining('admin') });
+});
+
+test.each(['evil.example', 'evil.example:80', '127.0.0.1', 'localhost', '127.0.0.1.evil.example'])(
+  'under the name %s it answers 421, and gives no code',
+  async (host) => {
+    const answer = await knock({ Host: host });
+    expect([answer.status, answer.headers.get('location')]).toEqual([421, null]);
+  },
+);
+
+test('this machine may be called localhost', async () => {
+  const { port } = new URL(url);
+  expect((await knock({ Host: `localhost:${port}` })).status).toBe(303);
+});
+
+describe('there is enough to look at:', () => {
+  test('realms, profiles, people of many scripts, and what happened to them', async () => {
+    const { access_token: token } = await signIn();
+    const headers = { Authorization: `Bearer ${token}` };
+    const ask = async (path: string) =>
+      ((await (await fetch(`${url}${path}`, { headers })).json()) as { data: Record<string, string>[] }).data;
+    const realms = await ask('/v2/authentication-realms');
+    expect(realms).toHaveLength(2);
+    const home = realms.find(({ name }) => name === 'Buyer Organization')?.id;
+    const at = `/v2/authentication-realms/${home}`;
+    const users = await ask(`${at}/user-authentication-info?page[limit]=100`);
+    expect(users.length).toBeGreaterThan(20);
+    const names = users.map(({ name }) => name).join(' ');
+    for (const script of ['Hebrew', 'Arabic', 'Han', 'Cyrillic', 'Devanagari', 'Greek', 'Hangul'])
+      expect([script, new RegExp(`\\p{Script=${script}}`, 'u').test(names)]).toEqual([script, true]);
+    expect(names).toMatch(/\p{Emoji_Presentation}/u);
+    for (const profiles of ['oidc-profiles', 'password-profiles']) {
+      expect(await ask(`${at}/${profiles}`)).toHaveLength(2);
+    }
+    const what = new Set<string | undefined>();
+    for (const { id } of users) {
+      for (const entry of await ask(`/admin/v1/realms/${home}/log?page[limit]=100&user_id=${id}`)) {
+        what.add(entry.what?.split('.').at(-1));
+      }
+    }
+    expect([...what].sort()).toEqual(['created', 'updated']);
+    const changes = await fetch(`${url}${at}/changes?limit=100`, { headers });
+    expect(await changes.text()).toContain('user-authentication-info.created');
+  });
+
+  test('who signed in stands in the log', async () => {
+    const { access_token: token } = await signIn();
+    const headers = { Authorization: `Bearer ${token}` };
+    const answer = await fetch(`${url}/admin/v1/log?page[limit]=100`, { headers });
+    const { data } = (await answer.json()) as { data: { what: string; actor: string }[] };
+    expect(data.some(({ what, actor }) => what === 'session.begun' && actor === 'console:demo')).toBe(true);
+  });
+});
