@@ -1,7 +1,6 @@
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { Layout } from './layout/layout.tsx';
-import { go } from './layout/router.ts';
 import { applyTheme } from './layout/theme.ts';
 import { observable, useObserved } from './observable.ts';
 import { PAGES } from './pages/pages.ts';
@@ -31,10 +30,7 @@ function Console() {
       const later = readArrival();
       if (!later) return;
       isEntering.set(true);
-      void enter(later).finally(() => {
-        isEntering.set(false);
-        go(location.hash);
-      });
+      void enter(later).finally(() => isEntering.set(false));
     };
     addEventListener('hashchange', hear);
     return () => removeEventListener('hashchange', hear);

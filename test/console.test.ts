@@ -1,11 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { placesOf } from './console/places.ts';
 import { plantShop, type Shop } from './console/shop.ts';
 import { expectSound, signedIn } from './console/signed_in.ts';
-import { DESKTOP, PHONE, visit } from './console/visit.ts';
+import { BROWSER_TEST_MS, DESKTOP, PHONE, visit } from './console/visit.ts';
 import { type Service, startService } from './kit.ts';
 
 /** A first look at the console. What walks all of it, and writes, is in test/console/. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
 let shop: Shop;

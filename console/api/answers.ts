@@ -30,7 +30,6 @@ export function useAsked<T>(
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     const isSame = topic.current === JSON.stringify(about);
     topic.current = JSON.stringify(about);
     setState(({ answer, problem }) => ({
@@ -46,14 +45,20 @@ export function useAsked<T>(
         if (signal.aborted) return;
         const problem = problemOf(error);
         setState(({ answer }) => ({ answer, problem, isWaiting: false }));
-        if (problem.waitSeconds !== undefined) timer = setTimeout(again, problem.waitSeconds * 1_000);
       },
     );
-    return () => {
-      controller.abort();
-      clearTimeout(timer);
-    };
+    return () => controller.abort();
   }, [...about, round]);
+  useAgain(state.problem, again);
   const put = useCallback((answer: T) => setState({ answer, problem: undefined, isWaiting: false }), []);
   return { ...state, again, put };
+}
+
+/** Asks again when the service said so. */
+export function useAgain(problem: Problem | undefined, again: () => void): void {
+  useEffect(() => {
+    if (problem?.waitSeconds === undefined) return;
+    const timer = setTimeout(again, problem.waitSeconds * 1_000);
+    return () => clearTimeout(timer);
+  }, [problem, again]);
 }

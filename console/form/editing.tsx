@@ -68,8 +68,8 @@ export function EditDialog(props: EditDialogProps) {
             const from = begun ?? read;
             return (
               <RecordForm
-                {...rest}
                 key={from.etag}
+                {...rest}
                 description={description}
                 verb="update"
                 begin={from.record}

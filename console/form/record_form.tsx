@@ -1,4 +1,4 @@
-import { useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type Complaint, type Problem, problemOf } from '../api/problem.ts';
 import type { Shown } from '../api/records.ts';
 import type { Description, Field } from '../description.ts';
@@ -33,9 +33,11 @@ export function RecordForm(props: RecordFormProps) {
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const prefix = useId();
+  const [refusals, setRefusals] = useState(0);
+  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [refusals]);
   const complain = (about: readonly Complaint[]) => {
     setComplaints(about);
-    requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+    setRefusals((count) => count + 1);
   };
   const send = async (event: Event) => {
     event.preventDefault();

@@ -9,9 +9,17 @@ export interface Place {
 
 export const place = observable<Place>(readPlace());
 
-addEventListener('hashchange', () => place.set(readPlace()));
+addEventListener('hashchange', () => {
+  if (isPlace()) place.set(readPlace());
+});
+
+/** Fragments that bring something else, such as a code, are no places. */
+function isPlace(): boolean {
+  return /^(#\/.*)?$/s.test(location.hash);
+}
 
 function readPlace(): Place {
+  if (!isPlace()) return { steps: [], query: new URLSearchParams() };
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2);
   return { steps: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
@@ -23,6 +31,12 @@ function decode(step: string): string {
   } catch {
     return step;
   }
+}
+
+/** The fragment of where the page is, or was before a fragment came that is no place. */
+export function currentFragment(): string {
+  const { steps, query } = place.get();
+  return href(...steps) + (query.size === 0 ? '' : `?${query}`);
 }
 
 /** The fragment of a place: `href('realms', id)` is `#/realms/…`. */

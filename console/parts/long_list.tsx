@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useAgain } from '../api/answers.ts';
 import type { ReadPage } from '../api/pages.ts';
 import { type Problem, problemOf } from '../api/problem.ts';
 import { ProblemNote, Waiting } from './notices.tsx';
@@ -47,6 +48,8 @@ export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
   const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
   const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);
+  const again = useCallback(() => fill(first, last), [fill, first, last]);
+  useAgain(problem, again);
   if (rows.isOver && rows.known === 0) return <>{empty}</>;
   const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
   const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
@@ -71,7 +74,7 @@ export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
           })}
         </ul>
       </div>
-      {problem && <ProblemNote problem={problem} again={() => fill(first, last)} />}
+      {problem && <ProblemNote problem={problem} again={again} />}
     </>
   );
 }

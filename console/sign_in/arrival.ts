@@ -1,3 +1,4 @@
+import { currentFragment } from '../layout/router.ts';
 import { takeVisit } from '../session/keeping.ts';
 
 /** What an address brings that a session can be opened with. */
@@ -23,7 +24,7 @@ export function readArrival(): Arrival | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const code = fragment.get('code');
   if (code !== null) {
-    replaceAddress('#/');
+    replaceAddress(currentFragment());
     return { way: 'link', code };
   }
   const query = new URLSearchParams(location.search);

@@ -11,10 +11,13 @@ export interface Ways {
   readonly client_credentials: boolean;
 }
 
+/** What hinders an arrival, where the service has one answer for whatever it may be. */
 const REFUSED: Readonly<Record<string, string>> = {
-  link: 'This link was used before, or is older than a minute. Ask for a new one: authrealm console link.',
-  provider:
-    'The provider knows you, and nothing here gives you a right; or the answer came too late. Sign in again.',
+  'link refused':
+    'This link was used before, or is older than a minute. Ask for a new one: authrealm console link.',
+  'provider refused': 'What the provider said does not hold any more. Sign in again.',
+  'provider forbidden':
+    'The provider knows you, and nothing here gives you a right. Ask whoever runs this service.',
 };
 
 export async function askWays(): Promise<Ways> {
@@ -34,7 +37,7 @@ export async function enter(arrival: Arrival): Promise<void> {
     openSession(arrival.way, body.data);
   } catch (error) {
     const { kind, message } = problemOf(error);
-    endSession((kind === 'refused' || kind === 'forbidden' ? REFUSED[arrival.way] : undefined) ?? message);
+    endSession(REFUSED[`${arrival.way} ${kind}`] ?? message);
   }
 }
 

@@ -29,7 +29,7 @@ export async function plantShop(service: Service): Promise<Shop> {
     resource: Parameters<typeof kindOf>[0],
     home: Home,
     data: Readonly<Record<string, unknown>>,
-  ) => (await make(service, token, { kind: kindOf(resource), home, data })).id;
+  ) => (await makePatiently(() => make(service, token, { kind: kindOf(resource), home, data }))).id;
   const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const own = { ...nowhere, realm: await write(realm, nowhere, { name: 'Buyer Organization' }) };
   const login = (name: string, host: string) =>
@@ -72,4 +72,17 @@ export async function plantShop(service: Service): Promise<Shop> {
   }
   await write(passwordProfileInfo, theirs, { username: STRANGE.image, password: PASSWORD });
   return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange };
+}
+
+const ATTEMPTS = 5;
+
+/** On a busy machine the hashing of passwords, which gives way to everything else, may be late: then again. */
+export async function makePatiently<T>(make: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await make();
+    } catch (error) {
+      if (attempt === ATTEMPTS || !String(error).includes(': 503 ')) throw error;
+    }
+  }
 }

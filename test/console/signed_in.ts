@@ -1,6 +1,7 @@
 import { expect } from 'bun:test';
 import { parseScopes } from '../../src/domain/principal.ts';
 import type { Service } from '../kit.ts';
+import { linkOf } from '../signed_in.ts';
 import { RAN, type View, type Visit, visit, WIDE } from './visit.ts';
 
 export const READING = 'realms:read profiles:read users:read profile-infos:read changes:read';
@@ -9,10 +10,11 @@ export const WRITING = `${READING} realms:write profiles:write users:write profi
 interface SignedIn {
   readonly scope?: string;
   readonly view?: View;
+  /** Instead of that of a new client. */
   readonly token?: string;
 }
 
-/** A window in which somebody with this scope is signed in, as after a link, at this place of the console. */
+/** A window in which somebody with this scope is signed in, as after a reload, at this place of the console. */
 export async function signedIn(
   service: Pick<Service, 'url' | 'token'>,
   fragment: string,
@@ -24,7 +26,7 @@ export async function signedIn(
     expires_in: 900,
     scope: [...(parseScopes(scope) ?? [])].join(' '),
     realms: '*',
-    label: 'test',
+    label: 'Anna at the desk',
   };
   await window.goto('#/');
   await window.page.evaluate(
@@ -32,8 +34,19 @@ export async function signedIn(
   );
   await window.goto(fragment);
   await window.page.reload();
-  await window.page.locator('h1').waitFor();
+  await window.page.locator('[data-left]').waitFor({ state: 'attached' });
   return window;
+}
+
+/** Opens a fresh link in a window. */
+export async function enter(
+  window: Visit,
+  service: Pick<Service, 'vault' | 'ambient'>,
+  scope = WRITING,
+): Promise<void> {
+  const { code } = await linkOf(service, { scope, label: 'Anna at the desk' });
+  await window.goto(`#code=${code}`);
+  await window.page.locator('[data-left]').waitFor({ state: 'attached' });
 }
 
 /** Nothing went wrong in a window, and nobody is hindered. */

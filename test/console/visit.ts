@@ -1,4 +1,3 @@
-import { setDefaultTimeout } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
@@ -69,9 +68,9 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
   };
 }
 
-/** Less than a test may take: a test that is late takes its browser along. */
+/** What a test with a browser may take; one that is late takes the browser along, so a wait is shorter. */
+export const BROWSER_TEST_MS = 30_000;
 const WAIT_MS = 8_000;
-setDefaultTimeout(30_000);
 
 function watch(page: Page, origin: string): string[] {
   const troubles: string[] = [];

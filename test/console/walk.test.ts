@@ -1,11 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../kit.ts';
 import { type PlaceName, placesOf } from './places.ts';
 import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { VIEWS, visit } from './visit.ts';
+import { BROWSER_TEST_MS, VIEWS, visit } from './visit.ts';
 
 /** Every page, for phones and for desks, light and dark: nothing goes wrong, and nobody is hindered. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
 let shop: Shop;
@@ -17,8 +19,9 @@ beforeAll(async () => {
 afterAll(() => service.stop());
 
 /** What is there once a page has come. */
-const SIGNS: Readonly<Record<Exclude<PlaceName, 'found'>, string>> = {
+const SIGNS: Readonly<Record<PlaceName, string>> = {
   find: 'Type or paste whatever you have of a user:',
+  found: 'jane.doe@example.com',
   realms: 'Buyer Organization',
   realm: 'Company login',
   users: 'Ada Lovelace',

@@ -1,4 +1,4 @@
-import { allOf, eq, type Filter, startsWith } from '../../../src/client/filter.ts';
+import { allOf, eq, type Filter, written } from '../../../src/client/filter.ts';
 import { RESOURCES } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 
@@ -16,7 +16,7 @@ const { users, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
 
 /** What to ask for a clue, whatever it is: an ID, a pasted link, an e-mail address, a name, a username or a subject. */
 export function questionsFor(clue: string): readonly Question[] {
-  const text = clue.trim();
+  const text = clue.replace(/\p{Cc}/gu, ' ').trim();
   if (text === '') return [];
   const ids = [...text.matchAll(UUID)].map(([id]) => id.toLowerCase());
   const last = ids.at(-1);
@@ -25,10 +25,10 @@ export function questionsFor(clue: string): readonly Question[] {
     { description: passwordProfileInfos, filter: eq('username', text) },
     { description: oidcProfileInfos, filter: subjectFilter(text) },
   ];
-  if ([...text].length < BEGINNING_MIN) return exact;
+  if (visible(text).length < BEGINNING_MIN) return exact;
   return [
-    { description: users, filter: startsWith('email', text) },
-    { description: users, filter: startsWith('name', text) },
+    { description: users, filter: beginning('email', text) },
+    { description: users, filter: beginning('name', text) },
     ...exact,
   ];
 }
@@ -45,4 +45,14 @@ function byId(ids: readonly string[]): readonly Question[] {
 function subjectFilter(text: string): Filter {
   const [, issuer, subject] = /^(https?:\/\/\S+)\s+(\S.*)$/.exec(text) ?? [];
   return issuer && subject ? allOf(eq('issuer', issuer), eq('subject', subject)) : eq('subject', text);
+}
+
+/** What is compared of a name: invisible characters are not. */
+function visible(text: string): string {
+  return text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
+}
+
+/** Of all realms together users are found by how a text begins, and not by what it holds. */
+function beginning(field: string, text: string): Filter {
+  return written(`like(${field},'${text.replaceAll(/[\\'*]/g, '\\$&')}*')`);
 }

@@ -52,7 +52,8 @@ export async function seek(clue: string, state: SessionState, signal: AbortSigna
   return {
     found: once(pages.flatMap(({ found }) => found)),
     hasMore: pages.some(({ hasMore }) => hasMore),
-    problems: answers.filter((answer): answer is Problem => answer instanceof Error),
+    // A clue that cannot be a username, say, is refused as one: then there is none of that kind.
+    problems: answers.filter(isTrouble),
     unasked: [
       ...new Set(questions.filter((each) => !asked.includes(each)).map((each) => each.description.name)),
     ],
@@ -89,4 +90,8 @@ function realmIn(link: string): string {
 /** A user that is met by two questions of one kind is told once. */
 function once(found: readonly Found[]): readonly Found[] {
   return [...new Map(found.map((each) => [each.record.id, each])).values()];
+}
+
+function isTrouble(answer: Page | Problem): answer is Problem {
+  return answer instanceof Error && answer.kind !== 'refused';
 }

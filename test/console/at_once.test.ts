@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { type Service, startService } from '../kit.ts';
+import { placesOf } from './places.ts';
+import { plantShop, type Shop } from './shop.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS } from './visit.ts';
+
+/** Two who work on the same record, and records that go while somebody has them before them. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const userPath = () => `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
+const facts = (page: Page) => page.getByRole('region', { name: 'Who this is' });
+
+/** Two windows of one user, both with the form open; the first one has saved another middle name. */
+async function contend(words: string) {
+  const [first, second] = [
+    await signedIn(service, placesOf(shop).user),
+    await signedIn(service, placesOf(shop).user),
+  ];
+  for (const { page } of [first, second]) {
+    await press(page, 'Edit');
+    await page.getByLabel('Middle name').waitFor();
+  }
+  await first.page.getByLabel('Middle name').fill(`theirs ${words}`);
+  await press(first.page, 'Save');
+  await first.page.getByText(`theirs ${words}`).waitFor();
+  await second.page.getByLabel('Middle name').fill(`mine ${words}`);
+  await press(second.page, 'Save');
+  const dialog = second.page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  second.expectTrouble(/status of 412/);
+  return { first, second, dialog };
+}
+
+describe('who saves second', () => {
+  test('sees both before anything is saved, and may save over it', async () => {
+    const { first, second, dialog } = await contend('one');
+    expect(await dialog.getByText('theirs one').count()).toBe(1);
+    expect(await dialog.getByText('mine one').count()).toBe(1);
+    expect(await second.hindrances()).toEqual([]);
+    await press(second.page, 'Save yours over it');
+    await facts(second.page).getByText('mine one').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+
+  test('may begin again from what is there', async () => {
+    const { first, second } = await contend('two');
+    await press(second.page, 'Begin again from theirs');
+    expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
+    await press(second.page, 'Save');
+    await second.page.getByText('Nothing was changed.').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+
+  test('is told again where a third one is faster still', async () => {
+    const { first, second, dialog } = await contend('three');
+    const token = await service.token(WRITING);
+    const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
+    await service.put(userPath(), token, body);
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('a third').waitFor();
+    second.expectTrouble(/status of 412/);
+    await press(second.page, 'Save yours over it');
+    await facts(second.page).getByText('mine three').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+});
+
+test('a link that goes while it is edited is told to be gone, and so it is on the page', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await press(page, 'Edit jdoe@corp.example');
+  await page.getByLabel('Subject', { exact: true }).fill('somebody');
+  const token = await service.token(WRITING);
+  const collection = `${userPath()}/user-authentication-oidc-profile-info`;
+  const { data } = (await (await service.get(collection, token)).json()) as {
+    data: { id: string; subject: string }[];
+  };
+  const gone = data.find(({ subject }) => subject === 'jdoe@corp.example');
+  expect((await service.del(`${collection}/${gone?.id}`, token)).status).toBe(204);
+  await press(page, 'Save');
+  await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  window.expectTrouble(/status of 404/);
+  await press(page, 'Cancel');
+  await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
+  await expectSound(window);
+  await window.close();
+});
+
+test('where the database takes no writes, what was typed stays, and is saved later', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await press(page, 'Edit');
+  await page.getByLabel('Family name').fill('Roe');
+  const release = await service.database.hold();
+  await press(page, 'Save');
+  await page.getByText('The service is busy.').waitFor();
+  expect(await page.getByLabel('Family name').inputValue()).toBe('Roe');
+  window.expectTrouble(/status of 503/);
+  await release();
+  await press(page, 'Save');
+  await facts(page).getByText('Roe').waitFor();
+  await expectSound(window);
+  await window.close();
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { type Planted, plant, type Service, startService } from '../kit.ts';
+import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS } from './visit.ts';
+
+/** One box, any clue. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let planted: Planted;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+});
+afterAll(() => service.stop());
+
+describe('any clue leads to the user', () => {
+  const base = () => `/v2/authentication-realms/${planted.realm}/user-authentication-info/${planted.user}`;
+  const clues: readonly [string, () => string][] = [
+    ['the ID of the user', () => planted.user],
+    ['the ID of an OIDC link', () => planted.oidcLink],
+    ['the ID of a password link', () => planted.passwordLink],
+    ['a username, in another letter case', () => planted.username.toUpperCase()],
+    ['a subject', () => planted.subject],
+    ['the beginning of an e-mail address', () => 'jane@'],
+    ['the beginning of a name', () => 'jan'],
+    ['a link of the API', () => `${service.url}${base()}`],
+    ['a link of the console', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
+  ];
+  test.each(clues)('%s', async (_, clue) => {
+    const window = await signedIn(service, '#/', { scope: READING });
+    await window.page.getByRole('searchbox').fill(clue());
+    const found = window.page.locator(`a[href="#/realms/${planted.realm}/users/${planted.user}"]`).first();
+    await found.waitFor();
+    expect(window.troubles).toEqual([]);
+    await window.close();
+  });
+});
+
+test('what is typed travels in bodies alone, and what was asked before is dropped', async () => {
+  const window = await signedIn(service, '#/', { scope: READING });
+  const { page } = window;
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(`${request.url()} ${JSON.stringify(request.headers())}`));
+  const box = page.getByRole('searchbox');
+  await box.pressSequentially('nobody at all', { delay: 20 });
+  await box.fill(planted.username);
+  await page.locator('a.row', { hasText: planted.username }).waitFor();
+  expect(asked.length).toBeGreaterThan(0);
+  expect(asked.filter((request) => request.includes('nobody') || request.includes(planted.username))).toEqual(
+    [],
+  );
+  expect(asked.length).toBeLessThanOrEqual(12);
+  expect(await page.getByText('Nobody is found by this').count()).toBe(0);
+  expect(await page.evaluate('location.hash')).toBe(`#/?clue=${planted.username}`);
+  await expectSound(window);
+  await page.reload();
+  await page.locator('a.row', { hasText: planted.username }).waitFor();
+  await window.close();
+});
+
+test.each(Object.entries({ ...STRANGE, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
+  '%s finds nobody, and that is told',
+  async (_, clue) => {
+    const window = await signedIn(service, '#/', { scope: READING });
+    await window.page.getByRole('searchbox').fill(clue);
+    await window.page.getByText('Nobody is found by this').waitFor();
+    if (window.troubles.length > 0) window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  },
+);

@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { type Service, startService } from '../kit.ts';
+import { placesOf } from './places.ts';
+import { plantShop, type Shop } from './shop.ts';
+import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS, visit } from './visit.ts';
+
+/** Nobody is offered what they may not do; and could not do it. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true', consoleClientCredentials: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+/** Buttons that write, or begin to. */
+const WRITES = /^(New|Edit|Add|Remove|Delete|Erase|Create|Save)\b/;
+const writes = (page: Page) => page.getByRole('button', { name: WRITES });
+
+/** How many of them who may do everything is offered. */
+const OFFERED = { realms: 1, realm: 4, users: 1, user: 13, oidcProfile: 2, passwordProfile: 2 } as const;
+type Written = keyof typeof OFFERED;
+
+describe.each(Object.entries(OFFERED))('%s', (place, count) => {
+  test('offers every write to who may do everything', async () => {
+    const window = await signedIn(service, placesOf(shop)[place as Written], { scope: `${WRITING} admin` });
+    await window.page.getByRole('heading', { level: 1 }).waitFor();
+    await window.page.waitForLoadState('networkidle');
+    expect(await writes(window.page).count()).toBe(count);
+    await window.close();
+  });
+
+  test('offers no write to who may only read', async () => {
+    const window = await signedIn(service, placesOf(shop)[place as Written], { scope: READING });
+    await window.page.waitForLoadState('networkidle');
+    expect(await writes(window.page).count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('the API refuses whoever may only read each of these writes', async () => {
+  const token = await service.token(READING);
+  const realms = '/v2/authentication-realms';
+  const user = `${realms}/${shop.realm}/user-authentication-info/${shop.user}`;
+  const paths = [
+    realms,
+    `${realms}/${shop.realm}`,
+    `${realms}/${shop.realm}/oidc-profiles/${shop.oidcProfile}`,
+    `${realms}/${shop.realm}/password-profiles/${shop.passwordProfile}`,
+    user,
+    `${user}/user-authentication-oidc-profile-info/${shop.subjectLink}`,
+    `${user}/user-authentication-password-profile-info/${shop.usernameLink}`,
+  ];
+  for (const path of paths) {
+    const above = path === realms ? path : path.slice(0, path.lastIndexOf('/'));
+    const asked = [
+      await service.post(above, token, { data: {} }),
+      ...(path === realms
+        ? []
+        : [await service.put(path, token, { data: {} }), await service.del(path, token)]),
+    ];
+    expect([path, asked.map(({ status }) => status)]).toEqual([path, asked.map(() => 403)]);
+  }
+  const erasure = { data: { realm_id: shop.realm, user_id: shop.user } };
+  expect((await service.post('/admin/v1/erasures', token, erasure)).status).toBe(403);
+});
+
+test('who may not see links, profiles or changes is told so, and sees the rest', async () => {
+  const window = await signedIn(service, placesOf(shop).user, { scope: 'users:read' });
+  const { page } = window;
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await page.getByText('This session may not see: OIDC links, password links.').waitFor();
+  expect(await page.getByRole('heading', { name: 'History' }).count()).toBe(0);
+  expect(await page.getByRole('link', { name: 'Realms' }).count()).toBe(1);
+  await expectSound(window);
+  await window.close();
+});
+
+test('who loses a right in the middle of it is told so, and is offered it no more', async () => {
+  const { clientId, secret } = await service.client(WRITING);
+  const window = await visit(service.url);
+  const { page } = window;
+  await window.goto(placesOf(shop).user);
+  await page.getByLabel('Client ID').fill(clientId);
+  await page.getByLabel('Client secret').fill(secret);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await page.getByLabel('Given name').fill('Janet');
+  const admin = await service.token('admin');
+  const scopes = READING.split(' ');
+  expect((await service.put(`/admin/v1/clients/${clientId}`, admin, { data: { scopes } })).status).toBe(200);
+  service.ambient.advance(1_000);
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('This session does not have the right to do that.').waitFor();
+  expect(await page.getByLabel('Given name').inputValue()).toBe('Janet');
+  window.expectTrouble(/status of 403/);
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await page.getByRole('button', { name: 'Edit', exact: true }).waitFor({ state: 'detached' });
+  await expectSound(window);
+  await window.close();
+});

@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { type Service, startService } from '../kit.ts';
+import { linkOf } from '../signed_in.ts';
+import { placesOf } from './places.ts';
+import { plantShop, type Shop } from './shop.ts';
+import { enter, expectSound, READING } from './signed_in.ts';
+import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
+
+/** The ways in that need nobody else: a link, and the credentials of a client. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true', consoleClientCredentials: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+const storage = ({ page }: Visit) =>
+  page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;
+const address = ({ page }: Visit) => page.evaluate('location.href') as Promise<string>;
+
+async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
+  await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  await page.getByRole('status').filter({ hasText: words }).first().waitFor();
+}
+
+describe('a link', () => {
+  test('signs in, its code leaves the address, and a reload stays signed in', async () => {
+    const window = await visit(service.url);
+    const { code } = await linkOf(service, { scope: READING, label: 'anna' });
+    const asked: string[] = [];
+    window.page.on('request', (request) => asked.push(request.url()));
+    await window.goto(`#code=${code}`);
+    await window.page.getByText('anna').waitFor();
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    expect(asked.filter((url) => url.includes(code))).toEqual([]);
+    expect(await storage(window)).not.toContain(code);
+    await window.page.reload();
+    await window.page.getByText('anna').waitFor();
+    expect(await window.page.evaluate('history.length')).toBe(2);
+    await expectSound(window);
+    await window.close();
+  });
+
+  const used = async (): Promise<string> => {
+    const link = await linkOf(service);
+    const first = await visit(service.url);
+    await first.goto(`#code=${link.code}`);
+    await first.page.getByText('anna').waitFor();
+    await first.close();
+    return link.code;
+  };
+  const late = async (): Promise<string> => {
+    const link = await linkOf(service);
+    service.ambient.advance(61_000);
+    return link.code;
+  };
+
+  const tries: readonly [string, () => Promise<string>][] = [
+    ['used twice', used],
+    ['late', late],
+    ['guessed', async () => 'A'.repeat(22)],
+    ['none at all', async () => '<script>'],
+  ];
+  test.each(tries)('that is %s is refused in words', async (_, codeOf) => {
+    const window = await visit(service.url);
+    await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
+    await expectSignIn(window, /used before, or is older than a minute/);
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that is opened in a tab which is there already signs in there', async () => {
+    const window = await visit(service.url);
+    await window.goto('');
+    const { code } = await linkOf(service, { label: 'later' });
+    await window.page.evaluate(`location.hash = '#code=${code}'`);
+    await window.page.getByText('later').waitFor();
+    expect(await address(window)).not.toContain(code);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('who signs out is out everywhere: the service refuses the token', async () => {
+  const window = await visit(service.url);
+  await enter(window, service, READING);
+  const kept = JSON.parse(await storage(window))[0]['authrealm.session'];
+  const token = JSON.parse(kept).opening.access_token;
+  expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
+  await window.page.getByRole('button', { name: 'Sign out' }).click();
+  await expectSignIn(window, /You are signed out/);
+  expect(await storage(window)).not.toContain(token);
+  service.ambient.advance(1_000);
+  expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
+  await expectSound(window);
+  await window.close();
+});
+
+describe('the credentials of a client', () => {
+  async function fill({ page }: Visit, id: string, secret: string): Promise<void> {
+    await page.getByLabel('Client ID').fill(id);
+    await page.getByLabel('Client secret').fill(secret);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  }
+
+  test('sign in where that is offered, at the place that was asked for, and lie in memory alone', async () => {
+    const { clientId, secret } = await service.client(READING);
+    const window = await visit(service.url);
+    await window.goto(placesOf(shop).user);
+    await fill(window, clientId, secret);
+    await window.page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    expect(await storage(window)).toBe('[{},{}]');
+    await expectSound(window);
+    await window.page.reload();
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await window.close();
+  });
+
+  test('that are wrong are told so, and nothing of them is shown', async () => {
+    const { clientId } = await service.client(READING);
+    const window = await visit(service.url);
+    await window.goto('');
+    await fill(window, clientId, 'no secret of anybody');
+    await window.page.getByText('Client ID or secret is not right.').waitFor();
+    expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
+    window.expectTrouble(/status of 401/);
+    await expectSound(window);
+    await window.close();
+  });
+});
