@@ -46,6 +46,8 @@ export interface Description {
   /** The path segments of the collections, from the realms down to its own. */
   readonly collections: readonly string[];
   readonly parent?: string;
+  /** The members of a line of an export that name the records above, realm first. */
+  readonly namesAbove: readonly string[];
   /** The scope that reads it is `<scope>:read`, the one that writes it `<scope>:write`. */
   readonly scope: string;
   readonly summary: string;

@@ -5,8 +5,8 @@ import type { BunPlugin } from 'bun';
 import { describeForConsole } from './console_description.ts';
 
 /**
- * Builds the console into dist/console/: the page `index.html`, and its assets with their content in their names, each
- * with its `.gz` beside it. `npm ci` runs it, as `prepare`. Page and assets name each other relatively, so that a path
+ * Builds the console into dist/console/: the pages `index.html` and `docs.html`, and their assets with their content in their names, each
+ * with its `.gz` beside it. `npm ci` runs it, as `prepare`. Pages and assets name each other relatively, so that a path
  * prefix works.
  */
 
@@ -14,6 +14,18 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const OUT = join(ROOT, 'dist/console');
 /** Gzipped script, of all pages together. */
 const SCRIPT_BYTES_MAX = 120 * 1024;
+
+/** The pages, and what each of them begins with. */
+const PAGES = {
+  'index.html': {
+    ...{ script: 'main', title: 'authrealm' },
+    rest: 'The console needs JavaScript. The API does not.',
+  },
+  'docs.html': {
+    ...{ script: 'docs', title: 'authrealm API' },
+    rest: 'This page needs JavaScript. What it shows is <a href="openapi.json">openapi.json</a>.',
+  },
+} as const;
 
 interface Asset {
   readonly name: string;
@@ -25,10 +37,15 @@ const assets = await bundle();
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(OUT, { recursive: true });
 const zipped = new Map(assets.map(({ name, bytes }) => [name, keep(name, bytes)]));
-const page = readFileSync(join(ROOT, 'console/page.html'), 'utf8')
-  .replace('{{script}}', `console/${entry('.js')}`)
-  .replace('{{style}}', `console/${entry('.css')}`);
-keep('index.html', new TextEncoder().encode(page));
+const template = readFileSync(join(ROOT, 'console/page.html'), 'utf8');
+for (const [name, { script, title, rest }] of Object.entries(PAGES)) {
+  const page = template
+    .replace('{{title}}', title)
+    .replace('{{rest}}', rest)
+    .replace('{{script}}', `console/${entry(script, '.js')}`)
+    .replace('{{style}}', `console/${entry('console', '.css')}`);
+  keep(name, new TextEncoder().encode(page));
+}
 
 const script = [...zipped].filter(([name]) => name.endsWith('.js')).reduce((sum, [, size]) => sum + size, 0);
 console.log(`console: ${(script / 1024).toFixed(1)} KiB of script, gzipped`);
@@ -38,7 +55,11 @@ if (script > SCRIPT_BYTES_MAX) {
 
 async function bundle(): Promise<readonly Asset[]> {
   const { outputs } = await Bun.build({
-    entrypoints: [join(ROOT, 'console/main.tsx'), join(ROOT, 'console/style/console.css')],
+    entrypoints: [
+      join(ROOT, 'console/main.tsx'),
+      join(ROOT, 'console/docs.tsx'),
+      join(ROOT, 'console/style/console.css'),
+    ],
     target: 'browser',
     format: 'esm',
     splitting: true,
@@ -73,10 +94,12 @@ function described(): BunPlugin {
   };
 }
 
-/** The name of the asset that the page begins with. */
-function entry(ending: string): string {
-  const found = assets.find(({ name, isEntry }) => isEntry && name.endsWith(ending));
-  if (!found) throw new Error(`the build made no ${ending}`);
+/** The name of an asset that a page begins with. */
+function entry(stem: string, ending: string): string {
+  const found = assets.find(
+    ({ name, isEntry }) => isEntry && name.startsWith(`${stem}-`) && name.endsWith(ending),
+  );
+  if (!found) throw new Error(`the build made no ${stem}${ending}`);
   return found.name;
 }
 

@@ -143,10 +143,12 @@ const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
   parts: ['api', 'description', 'observable', 'preact', 'preact/hooks', 'session'],
   form: ['api', 'description', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   layout: ['api', 'authrealm:described', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  openapi: ['api', 'parts', 'preact', 'preact/hooks'],
+  docs: ['api', 'layout', 'observable', 'openapi', 'parts', 'preact', 'preact/hooks'],
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
-    ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'parts', 'preact'],
-    ...['preact/hooks', 'session', 'src/client', 'uplot'],
+    ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/directory', 'uplot'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };

@@ -1,3 +1,4 @@
+import { DESCRIBED } from 'authrealm:described';
 import type { Page } from '../layout/page.ts';
 import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
@@ -7,6 +8,7 @@ import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx'
 import { RealmPage } from './realms/realm_page.tsx';
 import { RealmsPage } from './realms/realms_page.tsx';
 import { UsersPage } from './realms/users_page.tsx';
+import { TryListPage, TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
 
 /** Every page there is: one row makes its address, its place in the navigation and its key. */
@@ -42,4 +44,10 @@ export const PAGES: readonly Page[] = [
     Page: ChangesPage,
     nav: { label: 'Changes', icon: 'changes', key: 'e', scopes: ['changes:read'] },
   },
+  {
+    pattern: 'try',
+    Page: TryListPage,
+    nav: { label: 'Try it', icon: 'try', key: 't', scopes: DESCRIBED.scopes },
+  },
+  { pattern: 'try/:operation', Page: TryPage },
 ];

@@ -11,6 +11,7 @@ const PATHS = {
   go: 'M7 4l13 8-13 8z',
   clients: 'M14.5 9.5a4.5 4.5 0 1 1-4.3-4.5 4.5 4.5 0 0 1 4.3 4.5zm-1.3 3L20 19v2h-3l-1-1v-2h-2l-1.8-1.8',
   health: 'M3 12h4l3-8 4 16 3-8h4',
+  transfer: 'M8 4v13m0 0l-4-4m4 4l4-4m4 7V7m0 0l-4 4m4-4l4 4',
   try: 'M5 7l5 5-5 5m7 0h7',
   docs: 'M6 3h9l4 4v14H6zm8 0v5h5M9 13h7m-7 4h5',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1',

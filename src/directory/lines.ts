@@ -58,7 +58,7 @@ function finish(rest: Rest, piece: Uint8Array, lines: Line[]): void {
   const isWhole = rest.size === 0;
   keep(rest, piece);
   const isHeld = rest.size <= LIMITS.importLineBytesMax + AROUND_BYTES;
-  const bytes = isHeld ? bare(isWhole ? piece : Buffer.concat(rest.pieces), rest.number) : undefined;
+  const bytes = isHeld ? bare(isWhole ? piece : joined(rest), rest.number) : undefined;
   if (bytes?.length !== 0) {
     const isFit = bytes !== undefined && bytes.length <= LIMITS.importLineBytesMax;
     lines.push({ number: rest.number, bytes: isFit ? bytes : undefined, end: rest.offset });
@@ -66,6 +66,17 @@ function finish(rest: Rest, piece: Uint8Array, lines: Line[]): void {
   rest.pieces = [];
   rest.size = 0;
   rest.number += 1;
+}
+
+/** Written for browsers as well, which have no Buffer. */
+function joined({ pieces, size }: Rest): Uint8Array {
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
 }
 
 /** The line itself: without a byte order mark at the start of the file, without the CR of a CRLF. */

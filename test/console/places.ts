@@ -14,6 +14,8 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
     clients: '#/clients',
     changes: `#/changes?realm=${realm}`,
+    tryList: '#/try',
+    tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
     nowhere: '#/nowhere',
   } as const satisfies Readonly<Record<string, string>>;
 }

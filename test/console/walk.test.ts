@@ -31,6 +31,8 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   passwordProfile: 'any',
   clients: 'Signs every new token',
   changes: 'Live',
+  tryList: '/admin/v1/clients/{client_id}/rotate',
+  tryOne: 'Nothing was sent yet.',
   nowhere: 'Nothing has this address',
 };
 

@@ -1,10 +1,8 @@
 import { useId, useState } from 'preact/hooks';
 import { useAsked } from '../../api/answers.ts';
 import type { Client } from '../../api/clients.ts';
-import { pagesOf } from '../../api/pages.ts';
-import { RESOURCES } from '../../api/records.ts';
+import { type NamedRealm as Named, readRealmNames } from '../../api/realm_names.ts';
 import { Said } from '../../parts/said.tsx';
-import { may, session } from '../../session/session.ts';
 
 type Realms = Client['realms'];
 
@@ -14,16 +12,11 @@ interface RealmsFieldProps {
   readonly onRealms: (realms: Realms) => void;
 }
 
-interface Named {
-  readonly id: string;
-  readonly name: string;
-}
-
 /** All realms, or some of them: chosen by name where they fit into one page, else typed by ID. */
 export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
   const group = useId();
   const [some, setSome] = useState<readonly string[]>(realms === '*' ? [] : realms);
-  const { answer: known } = useAsked(readRealms, []);
+  const { answer: known } = useAsked(readRealmNames, []);
   const isAll = realms === '*';
   const choose = (chosen: readonly string[]) => {
     setSome(chosen);
@@ -64,13 +57,6 @@ export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
       )}
     </fieldset>
   );
-}
-
-/** Undefined where there are too many to choose from, or this session may not list them. */
-async function readRealms(signal: AbortSignal): Promise<readonly Named[] | undefined> {
-  if (!may(session.get(), 'realms:read')) return undefined;
-  const { items, next } = await pagesOf(RESOURCES.realms, [], 'created_at')('', signal);
-  return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
 }
 
 /** A realm that is gone may stand on a client still. */

@@ -1,0 +1,15 @@
+import { may, session } from '../session/session.ts';
+import { pagesOf } from './pages.ts';
+import { RESOURCES } from './records.ts';
+
+export interface NamedRealm {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** The realms to choose from; undefined where there are too many for that, or this session may not list them. */
+export async function readRealmNames(signal: AbortSignal): Promise<readonly NamedRealm[] | undefined> {
+  if (!may(session.get(), `${RESOURCES.realms.scope}:read`)) return undefined;
+  const { items, next } = await pagesOf(RESOURCES.realms, [], 'created_at')('', signal);
+  return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
+}

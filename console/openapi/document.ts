@@ -1,0 +1,170 @@
+/** The OpenAPI document of the service, as far as a page reads it: version 3.1 of the specification. */
+
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly examples?: readonly unknown[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly additionalProperties?: boolean | Schema;
+}
+
+export interface Parameter {
+  readonly in: 'path' | 'query' | 'header';
+  readonly name: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly example?: unknown;
+  readonly schema?: Schema;
+}
+
+export interface Content {
+  readonly schema?: Schema;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+export interface Header {
+  readonly description?: string;
+  readonly example?: unknown;
+}
+
+export interface Response {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Header | Reference>>;
+  readonly content?: Readonly<Record<string, Content>>;
+}
+
+interface Reference {
+  readonly $ref: string;
+}
+
+interface Described {
+  readonly operationId: string;
+  readonly summary?: string;
+  readonly description?: string;
+  readonly tags?: readonly string[];
+  readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly (Parameter | Reference)[];
+  readonly requestBody?: { readonly required?: boolean; readonly content: Readonly<Record<string, Content>> };
+  readonly responses: Readonly<Record<string, Response | Reference>>;
+  readonly 'x-authrealm-extension'?: boolean;
+}
+
+export interface ApiDocument {
+  readonly info: { readonly title: string; readonly version: string; readonly description?: string };
+  readonly security?: Described['security'];
+  readonly tags: readonly { readonly name: string; readonly description?: string }[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+}
+
+/** One operation, every reference but those of schemas followed. */
+export interface Operation {
+  readonly id: string;
+  readonly method: string;
+  readonly path: string;
+  readonly summary: string;
+  readonly description: string | undefined;
+  readonly tag: string;
+  /** Undefined where nobody need be signed in. */
+  readonly scopes: readonly string[] | undefined;
+  readonly parameters: readonly Parameter[];
+  readonly body:
+    | { readonly mediaType: string; readonly isRequired: boolean; readonly content: Content }
+    | undefined;
+  readonly responses: readonly { readonly status: string; readonly response: Response }[];
+  readonly isExtension: boolean;
+}
+
+export interface Group {
+  readonly name: string;
+  readonly description: string | undefined;
+  readonly operations: readonly Operation[];
+}
+
+/** What a page shows of the document. */
+export interface Api {
+  readonly document: ApiDocument;
+  readonly groups: readonly Group[];
+  readonly operations: ReadonlyMap<string, Operation>;
+}
+
+export function apiOf(document: ApiDocument): Api {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, described]) => operationOf(document, [method, path], described)),
+  );
+  const groups = document.tags.map(({ name, description }) => ({
+    name,
+    description,
+    operations: operations.filter(({ tag }) => tag === name),
+  }));
+  return { document, groups, operations: new Map(operations.map((each) => [each.id, each])) };
+}
+
+function operationOf(
+  document: ApiDocument,
+  [method, path]: readonly [string, string],
+  described: Described,
+): Operation {
+  const { operationId, summary = '', description, tags = [], requestBody } = described;
+  const security = described.security ?? document.security ?? [];
+  const [mediaType, content] = Object.entries(requestBody?.content ?? {})[0] ?? [];
+  return {
+    ...{ id: operationId, method: method.toUpperCase(), path, summary, description, tag: tags[0] ?? '' },
+    scopes: security.length === 0 ? undefined : security.flatMap((way) => Object.values(way).flat()),
+    parameters: (described.parameters ?? []).map((each) => followed<Parameter>(document, each)),
+    body:
+      mediaType !== undefined && content
+        ? { mediaType, content, isRequired: requestBody?.required === true }
+        : undefined,
+    responses: Object.entries(described.responses).map(([status, each]) => ({
+      status,
+      response: followed<Response>(document, each),
+    })),
+    isExtension: described['x-authrealm-extension'] === true,
+  };
+}
+
+/** What a reference leads to, or the thing itself. */
+export function followed<T extends object>(document: ApiDocument, thing: T | Reference): T {
+  if (!('$ref' in thing) || typeof thing.$ref !== 'string') return thing as T;
+  const [, , kind = '', name = ''] = thing.$ref.split('/');
+  return (document.components[kind]?.[name.replaceAll('~1', '/').replaceAll('~0', '~')] ?? {}) as T;
+}
+
+/** The name that a reference has, without its path. */
+export function nameOf(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1);
+}
+
+/** The example of a content, or the first of several. */
+export function exampleOf({ example, examples }: Content): unknown {
+  return example ?? Object.values(examples ?? {})[0]?.value;
+}
+
+/** The groups with those of their operations that have every word of `sought` somewhere. */
+export function matching(groups: readonly Group[], sought: string): readonly Group[] {
+  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+  const isMeant = ({ id, method, path, summary, scopes }: Operation) => {
+    const text = `${id} ${method} ${path} ${summary} ${scopes?.join(' ') ?? ''}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  };
+  return groups
+    .map((group) => ({ ...group, operations: group.operations.filter(isMeant) }))
+    .filter(({ operations }) => operations.length > 0);
+}

@@ -1,0 +1,77 @@
+import { useId } from 'preact/hooks';
+import { Icon } from '../parts/icon.tsx';
+import { type Group, matching, type Operation } from './document.ts';
+import { Method } from './operation_parts.tsx';
+
+interface OperationSearchProps {
+  readonly sought: string;
+  readonly onSought: (sought: string) => void;
+}
+
+/** The box that narrows a list of operations. */
+export function OperationSearch({ sought, onSought }: OperationSearchProps) {
+  const id = useId();
+  return (
+    <search class="find find-operation">
+      <label for={id} class="unseen">
+        Find an operation
+      </label>
+      <Icon name="find" />
+      <input
+        id={id}
+        type="search"
+        value={sought}
+        placeholder="Find an operation"
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => onSought(currentTarget.value)}
+      />
+    </search>
+  );
+}
+
+interface OperationListProps {
+  readonly groups: readonly Group[];
+  readonly sought: string;
+  readonly hrefOf: (operation: Operation) => string;
+  readonly current?: string | undefined;
+  /** Without summaries, for the side of a page. */
+  readonly isNarrow?: boolean;
+}
+
+/** Operations under the names of their groups. */
+export function OperationList({ groups, sought, hrefOf, current, isNarrow = false }: OperationListProps) {
+  const found = matching(groups, sought);
+  if (found.length === 0) return <p class="faint small">No operation has these words.</p>;
+  return (
+    <div class={isNarrow ? 'operations operations-narrow' : 'operations'}>
+      {found.map(({ name, description, operations }) => (
+        <section key={name}>
+          <h2>{name}</h2>
+          {!isNarrow && description !== undefined && <p class="faint small">{description}</p>}
+          <ul>
+            {operations.map((operation) => (
+              <li key={operation.id}>
+                <a
+                  class="operation"
+                  href={hrefOf(operation)}
+                  aria-current={operation.id === current ? 'page' : undefined}
+                >
+                  <Method method={operation.method} />
+                  {isNarrow ? (
+                    <span>{operation.summary.replace(/[.:;].*$/s, '')}</span>
+                  ) : (
+                    <span class="operation-words">
+                      <code>{operation.path}</code>
+                      <span class="faint small">{operation.summary}</span>
+                    </span>
+                  )}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}

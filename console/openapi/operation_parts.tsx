@@ -1,0 +1,197 @@
+import { CodeBlock } from './code_block.tsx';
+import {
+  type ApiDocument,
+  type Content,
+  exampleOf,
+  followed,
+  type Header,
+  type Operation,
+} from './document.ts';
+import { Prose } from './prose.tsx';
+import { SchemaTree, typeOf } from './schema_tree.tsx';
+
+interface OperationProps {
+  readonly document: ApiDocument;
+  readonly operation: Operation;
+}
+
+export function Method({ method }: Pick<Operation, 'method'>) {
+  return <span class={`method method-${method.toLowerCase()}`}>{method}</span>;
+}
+
+/** What is asked how, and with which right. */
+export function OperationLine({ operation }: Pick<OperationProps, 'operation'>) {
+  const { method, path, scopes, isExtension } = operation;
+  return (
+    <div class="operation-line">
+      <p class="operation-path">
+        <Method method={method} /> <code>{path}</code>
+      </p>
+      <p class="operation-rights">
+        {scopes === undefined ? (
+          <span class="badge">no token needed</span>
+        ) : (
+          scopes.map((scope) => (
+            <span key={scope} class="badge">
+              scope {scope}
+            </span>
+          ))
+        )}
+        {scopes?.length === 0 && <span class="badge">any token</span>}
+        {isExtension && <span class="badge">extension</span>}
+      </p>
+    </div>
+  );
+}
+
+export function Description({ operation }: Pick<OperationProps, 'operation'>) {
+  if (operation.description === undefined) return null;
+  return (
+    <p class="prose">
+      <Prose text={operation.description} />
+    </p>
+  );
+}
+
+const PLACES = [
+  ['path', 'In the path'],
+  ['query', 'In the query'],
+  ['header', 'In headers'],
+] as const;
+
+export function Parameters({ document, operation }: OperationProps) {
+  if (operation.parameters.length === 0) return null;
+  return (
+    <section class="section" aria-label="Parameters">
+      <h2>Parameters</h2>
+      {PLACES.map(([place, words]) => {
+        const those = operation.parameters.filter((each) => each.in === place);
+        if (those.length === 0) return null;
+        return (
+          <section key={place} class="card" aria-label={words}>
+            <h3>{words}</h3>
+            <ul class="schema">
+              {those.map(({ name, required, description, example, schema }) => (
+                <li key={name}>
+                  <div class="schema-member">
+                    <code class="schema-name">{name}</code>
+                    {schema && <span class="faint small">{typeOf(document, schema)}</span>}
+                    {required && <span class="badge">required</span>}
+                  </div>
+                  <div class="schema-more schema-flush">
+                    {description !== undefined && (
+                      <p class="small">
+                        <Prose text={description} />
+                      </p>
+                    )}
+                    {example !== undefined && example !== '' && (
+                      <p class="small faint">
+                        Such as <code>{String(example)}</code>
+                      </p>
+                    )}
+                  </div>
+                </li>
+              ))}
+            </ul>
+          </section>
+        );
+      })}
+    </section>
+  );
+}
+
+export function RequestBody({ document, operation }: OperationProps) {
+  const { body } = operation;
+  if (!body) return null;
+  return (
+    <section class="section" aria-label="Body">
+      <h2>Body</h2>
+      <ContentCard document={document} mediaType={body.mediaType} content={body.content} />
+    </section>
+  );
+}
+
+export function Responses({ document, operation }: OperationProps) {
+  return (
+    <section class="section" aria-label="Answers">
+      <h2>Answers</h2>
+      <div class="answers">
+        {operation.responses.map(({ status, response }) => (
+          <details key={status} class="answer" open={status.startsWith('2')}>
+            <summary>
+              <span class={`badge ${badgeOf(Number(status))}`}>{status}</span>{' '}
+              <span>
+                <Prose text={response.description} />
+              </span>
+            </summary>
+            {Object.entries(response.content ?? {}).map(([mediaType, content]) => (
+              <ContentCard key={mediaType} document={document} mediaType={mediaType} content={content} />
+            ))}
+            <Headers document={document} headers={response.headers ?? {}} />
+          </details>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+/** Statuses are told by their words as well. */
+export function badgeOf(status: number): string {
+  if (status < 300) return 'badge-good';
+  return status < 400 ? '' : status < 500 ? 'badge-warn' : 'badge-danger';
+}
+
+function Headers({
+  document,
+  headers,
+}: Pick<OperationProps, 'document'> & {
+  readonly headers: Operation['responses'][number]['response']['headers'];
+}) {
+  const entries = Object.entries(headers ?? {});
+  if (entries.length === 0) return null;
+  return (
+    <details class="headers">
+      <summary>Headers</summary>
+      <dl class="facts">
+        {entries.map(([name, header]) => {
+          const { description = '', example } = followed<Header>(document, header);
+          return (
+            <div key={name}>
+              <dt>
+                <code>{name}</code>
+              </dt>
+              <dd class="small">
+                <Prose text={description} /> {example !== undefined && <code>{String(example)}</code>}
+              </dd>
+            </div>
+          );
+        })}
+      </dl>
+    </details>
+  );
+}
+
+interface ContentCardProps {
+  readonly document: ApiDocument;
+  readonly mediaType: string;
+  readonly content: Content;
+}
+
+function ContentCard({ document, mediaType, content }: ContentCardProps) {
+  const example = exampleOf(content);
+  const text = typeof example === 'string' ? example : JSON.stringify(example, null, 2);
+  return (
+    <div class="content">
+      <div class="content-schema">
+        <h3>{mediaType}</h3>
+        {content.schema && <SchemaTree document={document} schema={content.schema} />}
+      </div>
+      {example !== undefined && (
+        <div class="content-example">
+          <h3>Example</h3>
+          <CodeBlock text={text} what="the example" isJson={typeof example !== 'string'} />
+        </div>
+      )}
+    </div>
+  );
+}

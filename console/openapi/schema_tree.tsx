@@ -1,0 +1,176 @@
+import { useState } from 'preact/hooks';
+import { Icon } from '../parts/icon.tsx';
+import { type ApiDocument, followed, nameOf, type Schema } from './document.ts';
+import { Prose } from './prose.tsx';
+
+interface SchemaTreeProps {
+  readonly document: ApiDocument;
+  readonly schema: Schema;
+}
+
+/** What a body is made of: members that have members open up. */
+export function SchemaTree({ document, schema }: SchemaTreeProps) {
+  const inner = innerOf(document, schema);
+  if (inner.variants.length > 0) {
+    return (
+      <div class="stack-tight">
+        {inner.variants.map((variant, index) => (
+          <div key={index}>
+            <p class="small faint">{index === 0 ? 'Either' : 'or'}</p>
+            <SchemaTree document={document} schema={variant} />
+          </div>
+        ))}
+      </div>
+    );
+  }
+  if (inner.members.length === 0) return <p class="small">{typeOf(document, schema)}</p>;
+  return (
+    <ul class="schema">
+      {inner.members.map(({ name, schema: member, isRequired }) => (
+        <MemberRow key={name} document={document} name={name} schema={member} isRequired={isRequired} />
+      ))}
+    </ul>
+  );
+}
+
+interface MemberRowProps extends SchemaTreeProps {
+  readonly name: string;
+  readonly isRequired: boolean;
+}
+
+function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
+  const inner = innerOf(document, schema);
+  const hasMore = inner.members.length > 0 || inner.variants.length > 0;
+  const [isOpen, setOpen] = useState(name === 'data');
+  const whole = followed<Schema>(document, schema);
+  return (
+    <li>
+      <div class="schema-member">
+        {hasMore ? (
+          <button
+            type="button"
+            class="schema-open"
+            aria-expanded={isOpen}
+            aria-label={`${name}: ${isOpen ? 'close' : 'open'}`}
+            onClick={() => setOpen(!isOpen)}
+          >
+            <Icon name="forward" />
+          </button>
+        ) : (
+          <span class="schema-open" />
+        )}
+        <code class="schema-name">{name}</code>
+        <span class="faint small">{typeOf(document, schema)}</span>
+        {isRequired && <span class="badge">required</span>}
+      </div>
+      <div class="schema-more">
+        {whole.description !== undefined && (
+          <p class="small">
+            <Prose text={whole.description} />
+          </p>
+        )}
+        <Rules schema={whole} />
+        {hasMore && isOpen && <SchemaTree document={document} schema={schema} />}
+      </div>
+    </li>
+  );
+}
+
+/** What a value has to be, beside its type. */
+function Rules({ schema }: { readonly schema: Schema }) {
+  const text = rulesOf(schema).join(' · ');
+  const { enum: choices = [], pattern } = schema;
+  if (text === '' && choices.length === 0 && pattern === undefined) return null;
+  return (
+    <p class="small faint">
+      {text}
+      {choices.length > 0 && (
+        <>
+          {text === '' ? '' : ' · '}one of{' '}
+          {choices.map((choice, index) => (
+            <span key={index}>
+              {index === 0 ? '' : ', '}
+              <code>{String(choice)}</code>
+            </span>
+          ))}
+        </>
+      )}
+      {pattern !== undefined && (
+        <>
+          {text === '' ? '' : ' · '}
+          <code>{pattern}</code>
+        </>
+      )}
+    </p>
+  );
+}
+
+function rulesOf({ minLength, maxLength, minimum, maximum, minItems, maxItems, default: usual }: Schema) {
+  return [
+    ...spanOf(minLength, maxLength, 'characters'),
+    ...spanOf(minimum, maximum, ''),
+    ...spanOf(minItems, maxItems, 'entries'),
+    ...(usual === undefined ? [] : [`${JSON.stringify(usual)} unless said`]),
+  ];
+}
+
+function spanOf(least: number | undefined, most: number | undefined, what: string): readonly string[] {
+  const far = most === undefined || most >= Number.MAX_SAFE_INTEGER ? undefined : most;
+  const near = least === undefined || least <= Number.MIN_SAFE_INTEGER ? undefined : least;
+  if (far === undefined && near === undefined) return [];
+  if (far === undefined) return [`${near} ${what} or more`.replace('  ', ' ')];
+  return [`${near ?? 0} to ${far} ${what}`.trim()];
+}
+
+interface Inner {
+  readonly members: readonly {
+    readonly name: string;
+    readonly schema: Schema;
+    readonly isRequired: boolean;
+  }[];
+  readonly variants: readonly Schema[];
+}
+
+/** What stands in a schema: in an object its members, in a list those of its entries. */
+function innerOf(document: ApiDocument, schema: Schema): Inner {
+  const {
+    properties,
+    required = [],
+    items,
+    anyOf,
+    additionalProperties,
+  } = followed<Schema>(document, schema);
+  if (properties) {
+    const members = Object.entries(properties).map(([name, member]) => ({
+      ...{ name, schema: member, isRequired: required.includes(name) },
+    }));
+    return { members, variants: [] };
+  }
+  if (items) return innerOf(document, items);
+  if (typeof additionalProperties === 'object') return innerOf(document, additionalProperties);
+  const variants = (anyOf ?? []).filter((each) => !isNull(each));
+  const first = variants[0];
+  if (variants.length === 1 && first) return innerOf(document, first);
+  const isDeep = variants.some((each) => hasMembers(document, each));
+  return { members: [], variants: isDeep ? variants : [] };
+}
+
+function hasMembers(document: ApiDocument, schema: Schema): boolean {
+  const { members, variants } = innerOf(document, schema);
+  return members.length > 0 || variants.length > 0;
+}
+
+function isNull({ type }: Schema): boolean {
+  return type === 'null';
+}
+
+/** The type of a value in words. */
+export function typeOf(document: ApiDocument, schema: Schema): string {
+  const { type, format, items, anyOf, const: constant } = followed<Schema>(document, schema);
+  if (constant !== undefined) return JSON.stringify(constant);
+  if (anyOf) return anyOf.map((each) => typeOf(document, each)).join(' or ');
+  if (items) return `list of ${items.$ref === undefined ? typeOf(document, items) : nameOf(items.$ref)}`;
+  if (schema.$ref !== undefined && type === 'object') return nameOf(schema.$ref);
+  const words = typeof type === 'string' ? type : (type?.join(' or ') ?? 'anything');
+  return format === undefined ? words : `${words}, ${format}`;
+}

@@ -1,0 +1,118 @@
+import { useId } from 'preact/hooks';
+import { Prose } from '../../openapi/prose.tsx';
+import type { Draft, Slot } from '../../openapi/request.ts';
+
+interface RequestFormProps {
+  readonly slots: readonly Slot[];
+  readonly draft: Draft;
+  readonly onDraft: (draft: Draft) => void;
+}
+
+/** What a request says: every parameter, and the body as text. */
+export function RequestForm({ slots, draft, onDraft }: RequestFormProps) {
+  const id = useId();
+  const { values, body } = draft;
+  const put = (key: string, value: string | undefined) => {
+    const { [key]: _, ...others } = values;
+    onDraft({ ...draft, values: value === undefined ? others : { ...others, [key]: value } });
+  };
+  const complaint = body === undefined ? undefined : complaintAbout(body);
+  return (
+    <>
+      {slots.map((slot) => (
+        <SlotField
+          key={slot.key}
+          slot={slot}
+          value={values[slot.key]}
+          onValue={(value) => put(slot.key, value)}
+        />
+      ))}
+      {body !== undefined && (
+        <div class="field">
+          <label for={id}>Body</label>
+          <textarea
+            id={id}
+            class="code-input"
+            value={body}
+            rows={Math.min(Math.max(body.split('\n').length + 1, 4), 24)}
+            spellcheck={false}
+            autocomplete="off"
+            aria-describedby={complaint === undefined ? undefined : `${id}-complaint`}
+            onInput={({ currentTarget }) => onDraft({ ...draft, body: currentTarget.value })}
+          />
+          {complaint !== undefined && (
+            <p class="hint" id={`${id}-complaint`}>
+              {complaint}
+            </p>
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** It is sent all the same: what the service says of it is worth a look. */
+function complaintAbout(body: string): string | undefined {
+  try {
+    JSON.parse(body);
+    return undefined;
+  } catch (error) {
+    return `This is not JSON: ${(error as Error).message}`;
+  }
+}
+
+interface SlotFieldProps {
+  readonly slot: Slot;
+  /** Undefined where it is not sent. */
+  readonly value: string | undefined;
+  readonly onValue: (value: string | undefined) => void;
+}
+
+/** What need not be said is sent where its box is checked; typing checks it. */
+function SlotField({ slot, value, onValue }: SlotFieldProps) {
+  const { name, place, isRequired, description, example, choices } = slot;
+  const id = useId();
+  const field = {
+    id,
+    value: value ?? example,
+    autocomplete: 'off',
+    'aria-describedby': description === undefined ? undefined : `${id}-hint`,
+  };
+  return (
+    <div class={value === undefined ? 'field slot slot-off' : 'field slot'}>
+      <div class="slot-head">
+        {!isRequired && (
+          <input
+            type="checkbox"
+            checked={value !== undefined}
+            aria-label={`Send ${name}`}
+            onChange={({ currentTarget }) => onValue(currentTarget.checked ? example : undefined)}
+          />
+        )}
+        <label for={id}>
+          <code>{name}</code>
+        </label>
+        <span class="faint small">{place}</span>
+      </div>
+      {choices.length > 0 ? (
+        <select {...field} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
+          {[...new Set([...choices, example])].map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      ) : (
+        <input
+          {...field}
+          type="text"
+          spellcheck={false}
+          onInput={({ currentTarget }) => onValue(currentTarget.value)}
+        />
+      )}
+      {description !== undefined && (
+        <p class="hint" id={`${id}-hint`}>
+          <Prose text={description} />
+        </p>
+      )}
+    </div>
+  );
+}
