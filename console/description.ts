@@ -63,9 +63,15 @@ export interface Described {
       Description
     >
   >;
-  readonly limits: { readonly pageRecordsMax: number; readonly secretOverlapHoursMax: number };
+  readonly limits: {
+    readonly pageRecordsMax: number;
+    readonly secretOverlapHoursMax: number;
+    readonly webhookEventsMax: number;
+  };
   /** What a client can hold, short forms left out. */
   readonly scopes: readonly string[];
+  /** What a webhook target can be told. */
+  readonly events: readonly string[];
   /** Of the package. */
   readonly version: string;
 }

@@ -13,6 +13,7 @@ import {
 } from '../src/domain/resource.ts';
 import { DESCRIPTIONS } from '../src/domain/resources.ts';
 import { sayableOf } from '../src/domain/sayable.ts';
+import { EVENT_NAMES } from '../src/webhooks/targets.ts';
 
 /** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
 export function describeForConsole(version: string): Described {
@@ -22,8 +23,10 @@ export function describeForConsole(version: string): Described {
     limits: {
       pageRecordsMax: LIMITS.pageRecordsMax,
       secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,
+      webhookEventsMax: LIMITS.webhookEventsMax,
     },
     scopes: SCOPES,
+    events: EVENT_NAMES,
     version,
   };
 }

@@ -1,10 +1,8 @@
-import { DESCRIBED } from 'authrealm:described';
+import { ADMIN, adminPages, condition } from './administration.ts';
 import { type Answer, ask } from './caller.ts';
-import { cursorIn, type ReadPage } from './pages.ts';
+import type { ReadPage } from './pages.ts';
 
 /** Clients and signing keys, over the paths of administration. */
-
-export const ADMIN = 'admin';
 
 export interface Client {
   readonly id: string;
@@ -39,24 +37,6 @@ export interface SigningKey {
   readonly signs_from: string;
   readonly withdrawn_at: string | null;
   readonly meta: { readonly created_at: string };
-}
-
-interface Listed<T> {
-  readonly data: readonly T[];
-  readonly links: { readonly next: string | null };
-}
-
-/** A list of administration, behind one identifier after the other. */
-function adminPages<T>(collection: string): ReadPage<T> {
-  return async (cursor, signal) => {
-    const query = new URLSearchParams({
-      'page[limit]': String(DESCRIBED.limits.pageRecordsMax),
-      'page[after]': cursor,
-    });
-    const path = `admin/v1/${collection}?${query}`;
-    const { body } = await ask<Listed<T>>({ path, signal, scope: ADMIN });
-    return { items: body.data, next: cursorIn(body.links.next) };
-  };
 }
 
 export function clientPages(): ReadPage<ListedClient> {
@@ -149,8 +129,4 @@ export async function createSigningKey(): Promise<void> {
 export async function withdrawSigningKey(id: string): Promise<void> {
   const path = `admin/v1/signing-keys/${encodeURIComponent(id)}/withdraw`;
   await ask({ method: 'POST', path, scope: ADMIN });
-}
-
-function condition(etag: string | undefined): Readonly<Record<string, string>> {
-  return etag === undefined ? {} : { 'If-Match': etag };
 }

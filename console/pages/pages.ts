@@ -10,6 +10,8 @@ import { RealmsPage } from './realms/realms_page.tsx';
 import { UsersPage } from './realms/users_page.tsx';
 import { TryListPage, TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
+import { WebhookPage } from './webhooks/webhook_page.tsx';
+import { WebhooksPage } from './webhooks/webhooks_page.tsx';
 
 /** Every page there is: one row makes its address, its place in the navigation and its key. */
 export const PAGES: readonly Page[] = [
@@ -44,6 +46,12 @@ export const PAGES: readonly Page[] = [
     Page: ChangesPage,
     nav: { label: 'Changes', icon: 'changes', key: 'e', scopes: ['changes:read'] },
   },
+  {
+    pattern: 'webhooks',
+    Page: WebhooksPage,
+    nav: { label: 'Webhooks', icon: 'webhook', key: 'w', scopes: ['admin'] },
+  },
+  { pattern: 'webhooks/:webhook', Page: WebhookPage },
   {
     pattern: 'try',
     Page: TryListPage,

@@ -13,6 +13,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
     clients: '#/clients',
+    webhooks: '#/webhooks',
     changes: `#/changes?realm=${realm}`,
     tryList: '#/try',
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,

@@ -33,6 +33,7 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   changes: 'Live',
   tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'Nothing was sent yet.',
+  webhooks: 'No webhook yet',
   nowhere: 'Nothing has this address',
 };
 

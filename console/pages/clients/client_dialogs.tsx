@@ -1,21 +1,12 @@
-import { DESCRIBED } from 'authrealm:described';
 import type { ComponentChildren } from 'preact';
-import { useId, useState } from 'preact/hooks';
-import {
-  deleteClient,
-  type IssuedClient,
-  rotateClient,
-  type TaggedClient,
-  turnClient,
-} from '../../api/clients.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { deleteClient, rotateClient, type TaggedClient, turnClient } from '../../api/clients.ts';
+import { Told, useAct } from '../../form/acting.tsx';
+import { RotationDialog } from '../../form/rotation.tsx';
 import { go, href } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Confirmation, Dialog } from '../../parts/dialog.tsx';
-import { ProblemNote } from '../../parts/notices.tsx';
 import { Said } from '../../parts/said.tsx';
 import { EditClient } from './edit_client.tsx';
-import { SecretDialog } from './secret_dialog.tsx';
 
 export type ClientAct = 'edit' | 'rotate' | 'disable' | 'enable' | 'delete';
 
@@ -37,36 +28,6 @@ export function ClientDialog({ act, ...props }: ClientDialogProps & { readonly a
     default:
       return <Turning {...props} act={act} />;
   }
-}
-
-/** Runs something once at a time, and tells what became of it. */
-function useAct(done: () => void) {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
-  const run = (act: () => Promise<void>) => {
-    setBusy(true);
-    setProblem(undefined);
-    act()
-      .then(done)
-      .catch((error: unknown) => setProblem(problemOf(error)))
-      .finally(() => setBusy(false));
-  };
-  return { isBusy, problem, run };
-}
-
-/** What the service complains about, in words of its own. */
-function Told({ problem }: { readonly problem: Problem | undefined }) {
-  if (!problem) return null;
-  return (
-    <>
-      <ProblemNote problem={problem} />
-      {problem.complaints.map(({ detail }) => (
-        <p key={detail} class="complaint">
-          {detail}
-        </p>
-      ))}
-    </>
-  );
 }
 
 function Turning({
@@ -152,56 +113,17 @@ function Deletion({ tagged, onClose }: ClientDialogProps) {
   );
 }
 
-const HOUR_SECONDS = 3_600;
-const DAY_SECONDS = 24 * HOUR_SECONDS;
-const OVERLAPS: readonly (readonly [seconds: number, words: string])[] = [
-  [0, 'no longer: it ends at once'],
-  [HOUR_SECONDS, '1 hour'],
-  [DAY_SECONDS, '24 hours'],
-  [7 * DAY_SECONDS, '7 days'],
-  [30 * DAY_SECONDS, '30 days'],
-];
-
 function Rotation({ tagged, onClose, onChanged }: ClientDialogProps) {
-  const [overlap, setOverlap] = useState(DAY_SECONDS);
-  const [issued, setIssued] = useState<IssuedClient>();
-  const { isBusy, problem, run } = useAct(onChanged);
-  const field = useId();
-  if (issued) return <SecretDialog issued={issued} onClose={onClose} />;
-  const submit = (event: Event) => {
-    event.preventDefault();
-    if (!isBusy) run(async () => setIssued(await rotateClient(tagged.client.id, overlap)));
-  };
   return (
-    <Dialog title="New secret" onClose={onClose}>
-      <form class="form" onSubmit={submit}>
-        <Named tagged={tagged}>gets a new secret, which is shown once.</Named>
-        <div class="field">
-          <label for={field}>The secret it has now is accepted for</label>
-          <select
-            id={field}
-            value={String(overlap)}
-            onChange={({ currentTarget }) => setOverlap(Number(currentTarget.value))}
-          >
-            {OVERLAPS.filter(
-              ([seconds]) => seconds <= DESCRIBED.limits.secretOverlapHoursMax * HOUR_SECONDS,
-            ).map(([seconds, words]) => (
-              <option key={seconds} value={String(seconds)}>
-                {words}
-              </option>
-            ))}
-          </select>
-        </div>
-        <Told problem={problem} />
-        <div class="actions">
-          <button type="submit" class="button button-main" disabled={isBusy}>
-            Make a new secret
-          </button>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <RotationDialog
+      what="client"
+      named={<Named tagged={tagged}>gets a new secret, which is shown once.</Named>}
+      rotate={async (seconds) => {
+        const issued = await rotateClient(tagged.client.id, seconds);
+        return { ...issued, secret: issued.client_secret };
+      }}
+      onDone={onChanged}
+      onClose={onClose}
+    />
   );
 }

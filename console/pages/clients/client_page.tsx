@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
+import { ADMIN } from '../../api/administration.ts';
 import { useAsked } from '../../api/answers.ts';
-import { ADMIN, type Client, readClient } from '../../api/clients.ts';
+import { type Client, readClient } from '../../api/clients.ts';
 import { PageHead } from '../../layout/head.tsx';
 import type { PageProps } from '../../layout/page.ts';
 import { href } from '../../layout/router.ts';

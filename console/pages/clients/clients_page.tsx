@@ -1,5 +1,6 @@
 import { useMemo, useState } from 'preact/hooks';
-import { ADMIN, clientPages, createClient, type IssuedClient, type ListedClient } from '../../api/clients.ts';
+import { ADMIN } from '../../api/administration.ts';
+import { clientPages, createClient, type IssuedClient, type ListedClient } from '../../api/clients.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { href } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
@@ -9,10 +10,10 @@ import { Instant } from '../../parts/instant.tsx';
 import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
 import { Said } from '../../parts/said.tsx';
+import { SecretDialog } from '../../parts/secret_dialog.tsx';
 import { may, session } from '../../session/session.ts';
 import { GrantForm } from './grant_form.tsx';
 import { KeysSection } from './keys_section.tsx';
-import { SecretDialog } from './secret_dialog.tsx';
 
 const NEW = { name: '', scopes: [], realms: '*' } as const;
 
@@ -66,7 +67,13 @@ export function ClientsPage() {
           />
         </Dialog>
       )}
-      {issued && <SecretDialog issued={issued} onClose={() => setIssued(undefined)} />}
+      {issued && (
+        <SecretDialog
+          what="client"
+          issued={{ ...issued, secret: issued.client_secret }}
+          onClose={() => setIssued(undefined)}
+        />
+      )}
     </>
   );
 }

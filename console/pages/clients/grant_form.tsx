@@ -1,9 +1,10 @@
 import { DESCRIBED } from 'authrealm:described';
-import { useId, useRef, useState } from 'preact/hooks';
+import { useId } from 'preact/hooks';
 import type { Grant } from '../../api/clients.ts';
-import { type Complaint, type Problem, problemOf } from '../../api/problem.ts';
+import { RealmsField } from '../../form/realms_field.tsx';
+import { type Missing, useSaying } from '../../form/saying.ts';
+import { TextField } from '../../form/text_field.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { RealmsField } from './realms_field.tsx';
 
 interface GrantFormProps {
   readonly begin: Grant;
@@ -12,69 +13,18 @@ interface GrantFormProps {
   readonly onCancel: () => void;
 }
 
-const MISSING: Readonly<Record<string, string>> = {
-  name: 'This has to be said',
-  scopes: 'Choose at least one',
-  realms: 'Name at least one, or choose all',
-};
-
 /** What a client is called, what it may do, and where. */
 export function GrantForm({ begin, submit, save, onCancel }: GrantFormProps) {
-  const [grant, setGrant] = useState(begin);
-  const [complaints, setComplaints] = useState<readonly Complaint[]>([]);
-  const [problem, setProblem] = useState<Problem>();
-  const [isBusy, setBusy] = useState(false);
-  const form = useRef<HTMLFormElement>(null);
-  const prefix = useId();
-  const about = (member: string) =>
-    complaints.flatMap((each) => (each.member === member ? [each.detail] : [])).join('; ');
-  const complain = (found: readonly Complaint[]) => {
-    setComplaints(found);
-    requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
-  };
-  const change = (said: Partial<Grant>) => {
-    setGrant({ ...grant, ...said });
-    setComplaints(complaints.filter(({ member }) => !member || !(member in said)));
-  };
-  const send = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    const missing = missingOf(grant);
-    setProblem(undefined);
-    complain(missing.map((member) => ({ title: '', detail: MISSING[member] ?? '', member })));
-    if (missing.length > 0) return;
-    setBusy(true);
-    try {
-      await save(grant);
-    } catch (error) {
-      const found = problemOf(error);
-      const known = found.complaints.filter(({ member }) => member !== undefined && member in begin);
-      if (known.length === 0) setProblem(found);
-      complain(known);
-    } finally {
-      setBusy(false);
-    }
-  };
-  const name = about('name');
+  const { said: grant, change, about, problem, isBusy, send, form } = useSaying({ begin, missingOf, save });
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
-      <div class="field">
-        <label for={`${prefix}-name`}>Name</label>
-        <input
-          id={`${prefix}-name`}
-          value={grant.name}
-          autocomplete="off"
-          aria-required
-          aria-invalid={name !== ''}
-          aria-describedby={name === '' ? undefined : `${prefix}-name-complaint`}
-          onInput={({ currentTarget }) => change({ name: currentTarget.value })}
-        />
-        {name !== '' && (
-          <p class="complaint" id={`${prefix}-name-complaint`}>
-            {name}
-          </p>
-        )}
-      </div>
+      <TextField
+        label="Name"
+        value={grant.name}
+        complaint={about('name')}
+        isRequired
+        onText={(name) => change({ name })}
+      />
       <ScopesField
         scopes={grant.scopes}
         complaint={about('scopes')}
@@ -98,9 +48,12 @@ export function GrantForm({ begin, submit, save, onCancel }: GrantFormProps) {
   );
 }
 
-function missingOf({ name, scopes, realms }: Grant): readonly string[] {
-  const isMissing = { name: name.trim() === '', scopes: scopes.length === 0, realms: realms.length === 0 };
-  return Object.entries(isMissing).flatMap(([member, missing]) => (missing ? [member] : []));
+function missingOf({ name, scopes, realms }: Grant): Missing {
+  return {
+    ...(name.trim() === '' ? { name: 'This has to be said' } : {}),
+    ...(scopes.length === 0 ? { scopes: 'Choose at least one' } : {}),
+    ...(realms.length === 0 ? { realms: 'Name at least one, or choose all' } : {}),
+  };
 }
 
 interface ScopesFieldProps {

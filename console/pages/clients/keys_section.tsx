@@ -1,12 +1,7 @@
 import { useState } from 'preact/hooks';
+import { ADMIN } from '../../api/administration.ts';
 import { useAsked } from '../../api/answers.ts';
-import {
-  ADMIN,
-  createSigningKey,
-  readSigningKeys,
-  type SigningKey,
-  withdrawSigningKey,
-} from '../../api/clients.ts';
+import { createSigningKey, readSigningKeys, type SigningKey, withdrawSigningKey } from '../../api/clients.ts';
 import { type Problem, problemOf } from '../../api/problem.ts';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';

@@ -1,34 +1,43 @@
-import type { IssuedClient } from '../../api/clients.ts';
-import { Copy } from '../../parts/copy.tsx';
-import { Dialog } from '../../parts/dialog.tsx';
-import { Fact } from '../../parts/facts.tsx';
-import { Icon } from '../../parts/icon.tsx';
-import { Instant } from '../../parts/instant.tsx';
-import { Said } from '../../parts/said.tsx';
+import { Copy } from './copy.tsx';
+import { Dialog } from './dialog.tsx';
+import { Fact } from './facts.tsx';
+import { Icon } from './icon.tsx';
+import { Instant } from './instant.tsx';
+import { Said } from './said.tsx';
+
+/** What was given a secret. */
+export interface Issued {
+  readonly id: string;
+  readonly name: string;
+  readonly secret: string;
+  readonly previous_secret_expires_at: string | null;
+}
 
 interface SecretDialogProps {
-  readonly issued: IssuedClient;
+  /** What that is: `client`. */
+  readonly what: string;
+  readonly issued: Issued;
   readonly onClose: () => void;
 }
 
 /** A secret, the one time that it is known. It lies in nothing that outlives the dialog. */
-export function SecretDialog({ issued, onClose }: SecretDialogProps) {
-  const { id, name, client_secret: secret, previous_secret_expires_at: previous } = issued;
+export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
+  const { id, name, secret, previous_secret_expires_at: previous } = issued;
   return (
-    <Dialog title="The secret of this client" onClose={onClose}>
+    <Dialog title={`The secret of this ${what}`} onClose={onClose}>
       <div class="stack">
         <p class="note note-warn">
           <Icon name="warning" />
           <span>Copy it now: it is shown here and never again. Whoever lost it rotates the secret.</span>
         </p>
         <dl class="facts">
-          <Fact label="Client">
+          <Fact label="Name">
             <Said text={name} />
           </Fact>
-          <Fact label="Client ID">
+          <Fact label="ID">
             <span class="command">
               <code>{id}</code>
-              <Copy text={id} what="the client ID" />
+              <Copy text={id} what={`the ${what} ID`} />
             </span>
           </Fact>
           <Fact label="Secret">

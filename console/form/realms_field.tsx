@@ -1,10 +1,9 @@
 import { useId, useState } from 'preact/hooks';
-import { useAsked } from '../../api/answers.ts';
-import type { Client } from '../../api/clients.ts';
-import { type NamedRealm as Named, readRealmNames } from '../../api/realm_names.ts';
-import { Said } from '../../parts/said.tsx';
+import { useAsked } from '../api/answers.ts';
+import { type NamedRealm as Named, readRealmNames } from '../api/realm_names.ts';
+import { Said } from '../parts/said.tsx';
 
-type Realms = Client['realms'];
+type Realms = '*' | readonly string[];
 
 interface RealmsFieldProps {
   readonly realms: Realms;
@@ -59,7 +58,7 @@ export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
   );
 }
 
-/** A realm that is gone may stand on a client still. */
+/** A realm that is gone may stand there still. */
 function withUnknown(known: readonly Named[], some: readonly string[]): readonly Named[] {
   const gone = some.filter((id) => known.every((each) => each.id !== id));
   return [...known, ...gone.map((id) => ({ id, name: id }))];

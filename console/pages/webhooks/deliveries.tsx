@@ -1,0 +1,171 @@
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { ADMIN } from '../../api/administration.ts';
+import {
+  type DeadLetter,
+  type Delivery,
+  deadLetterPages,
+  deliveryPages,
+  redeliver,
+  type Webhook,
+} from '../../api/webhooks.ts';
+import { Told, useAct } from '../../form/acting.tsx';
+import { href } from '../../layout/router.ts';
+import { useObserved } from '../../observable.ts';
+import { announce } from '../../parts/announcer.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Instant } from '../../parts/instant.tsx';
+import { LongList } from '../../parts/long_list.tsx';
+import { Empty } from '../../parts/notices.tsx';
+import { may, session } from '../../session/session.ts';
+
+const SENT = ['There is nothing to send again.', 'It is sent again.', '# are sent again.'];
+/** What was sent appears within seconds. */
+const SEEN_MS = [1_000, 3_000, 6_000];
+
+/** What was sent to a target, and what it was not told; what was given up can be sent again. */
+export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
+  const state = useObserved(session);
+  const [round, setRound] = useState(0);
+  const [sent, setSent] = useState(0);
+  const again = () => setRound((before) => before + 1);
+  useEffect(() => {
+    if (sent === 0) return;
+    const timers = SEEN_MS.map((ms) => setTimeout(again, ms));
+    return () => timers.forEach(clearTimeout);
+  }, [sent]);
+  const { isBusy, problem, run } = useAct(() => setSent((before) => before + 1));
+  const send = (letter: string) =>
+    run(async () => {
+      const count = await redeliver(webhook.id, letter);
+      announce(SENT[Math.min(count, 2)]?.replace('#', count.toLocaleString()) ?? '');
+    });
+  const deliveries = useMemo(() => deliveryPages(webhook.id), [webhook.id, round]);
+  const letters = useMemo(() => deadLetterPages(webhook.id), [webhook.id, round]);
+  return (
+    <>
+      <section class="section" aria-label="Deliveries">
+        <div class="card-head">
+          <h2>Deliveries</h2>
+          <button type="button" class="text-button" onClick={again}>
+            <Icon name="history" /> Look again
+          </button>
+        </div>
+        <LongList
+          label="Deliveries, the newest first"
+          read={deliveries}
+          row={(delivery) => <DeliveryRow delivery={delivery} />}
+          empty={
+            <Empty icon="webhook" title="Nothing was sent yet">
+              <p>Each attempt is listed here, with what the server answered and how long it took.</p>
+            </Empty>
+          }
+        />
+      </section>
+      <section class="section" aria-label="Dead letters">
+        <div class="card-head">
+          <h2>Dead letters</h2>
+          {may(state, ADMIN) && (
+            <button type="button" class="button" disabled={isBusy} onClick={() => send('*')}>
+              <Icon name="history" /> Send all again
+            </button>
+          )}
+        </div>
+        <Told problem={problem} />
+        <LongList
+          label="Dead letters"
+          read={letters}
+          row={(letter) => <LetterRow letter={letter} send={may(state, ADMIN) ? send : undefined} />}
+          empty={<p class="faint">None: everything it was to be told was received, or is still tried.</p>}
+        />
+      </section>
+    </>
+  );
+}
+
+const OUTCOMES: Readonly<Record<string, readonly [badge: string, words: string]>> = {
+  delivered: ['badge badge-good', 'delivered'],
+  refused: ['badge badge-danger', 'refused'],
+  unreachable: ['badge badge-danger', 'no answer'],
+  expired: ['badge badge-warn', 'not kept any more'],
+};
+
+function DeliveryRow({ delivery }: { readonly delivery: Delivery }) {
+  const { outcome, status, duration_ms: duration, attempt, at } = delivery;
+  const [badge, words] = OUTCOMES[outcome] ?? ['badge', outcome];
+  return (
+    <div class="row delivery-row">
+      <span class="delivery-outcome">
+        <span class={badge}>
+          {words}
+          {status !== null && ` ${status}`}
+        </span>
+      </span>
+      <span class="row-main">
+        <span>
+          <Changes told={delivery} />
+        </span>
+        <span class="faint">
+          attempt {attempt}, {duration.toLocaleString()} ms
+        </span>
+      </span>
+      <span class="row-side faint small">
+        <Instant at={at} />
+      </span>
+    </div>
+  );
+}
+
+const STATES: Readonly<Record<DeadLetter['state'], readonly [badge: string, words: string]>> = {
+  dead: ['badge badge-danger', 'given up'],
+  waiting: ['badge badge-warn', 'being sent again'],
+  redelivered: ['badge badge-good', 'received after all'],
+};
+
+interface LetterRowProps {
+  readonly letter: DeadLetter;
+  readonly send: ((letter: string) => void) | undefined;
+}
+
+function LetterRow({ letter, send }: LetterRowProps) {
+  const { id, state, attempts, at, redelivered_at: received, first_seq: first } = letter;
+  const [badge, words] = STATES[state];
+  return (
+    <div class="row delivery-row">
+      <span class="delivery-outcome">
+        <span class={badge}>{words}</span>
+      </span>
+      <span class="row-main">
+        <span>
+          <Changes told={letter} />
+        </span>
+        <span class="faint">{attempts > 0 && `after ${attempts} attempts`}</span>
+      </span>
+      {state === 'dead' && send && (
+        <button
+          type="button"
+          class="text-button"
+          aria-label={`Send again: change ${first}`}
+          onClick={() => send(id)}
+        >
+          <Icon name="history" /> Send again
+        </button>
+      )}
+      <span class="row-side faint small">
+        <Instant at={received ?? at} />
+      </span>
+    </div>
+  );
+}
+
+/** Which changes a message tells, where they can be looked at. */
+function Changes({ told }: { readonly told: Pick<Delivery, 'realm_id' | 'first_seq' | 'last_seq'> }) {
+  const { realm_id: realm, first_seq: first, last_seq: last } = told;
+  const query = new URLSearchParams({ realm, entry: String(first) });
+  return (
+    <a href={`${href('changes')}?${query}`}>
+      {first === last
+        ? `Change ${first.toLocaleString()}`
+        : `Changes ${first.toLocaleString()} to ${last.toLocaleString()}`}
+    </a>
+  );
+}
