@@ -277,5 +277,6 @@ test('what the family does not have is marked, and what it has is not', () => {
     'before',
     'limit',
     'page[after]',
+    'user_id',
   ]);
 });

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../directory/store.ts';
+import type { SequencedChange } from '../domain/change.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 
 /** The newest change of a realm. */
@@ -17,4 +18,10 @@ export interface FeedStore {
    * realm that was removed still has one.
    */
   heads(after: Uuid | undefined, limit: number, only?: readonly Uuid[]): MaybePromise<readonly RealmHead[]>;
+  /** The changes of a user and their links before a place in the order of the realm, the newest first, at most `limit`. */
+  changesOf(
+    user: { readonly realm: Uuid; readonly id: Uuid },
+    before: number,
+    limit: number,
+  ): MaybePromise<readonly SequencedChange[]>;
 }

@@ -73,6 +73,31 @@ export async function readFeedBefore(
   return { kind: 'page', told, hasMore: before.length > told.length };
 }
 
+/**
+ * The same of one user and their links alone. `absent`: no change of theirs is kept that stands before the place, and
+ * none was told.
+ */
+export async function readUserFeedBefore(
+  { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
+  user: { readonly realm: Uuid; readonly id: Uuid },
+  place: 'end' | Cursor,
+  limit: number,
+): Promise<FeedPage> {
+  const { realm } = user;
+  if (place !== 'end') {
+    const [at] = await store.changes(realm, place.seq - 1, 1);
+    if (!isAt(place, at)) return goneFrom(store, realm);
+  }
+  const end = place === 'end' ? Number.MAX_SAFE_INTEGER : place.seq + Number(place.side === 'behind');
+  const rows = await feed.changesOf(user, end, limit + 1);
+  if (rows.length === 0 && place === 'end') return { kind: 'absent' };
+  const told = rows
+    .slice(0, limit)
+    .map((change) => ({ change, cursor: cursorAt('behind', change) }))
+    .toReversed();
+  return { kind: 'page', told, hasMore: rows.length > limit };
+}
+
 async function goneFrom(store: Pick<Store, 'changes'>, realm: Uuid): Promise<FeedPage> {
   const [oldest] = await store.changes(realm, 0, 1);
   return oldest ? { kind: 'gone', oldest: cursorAt('before', oldest) } : { kind: 'absent' };

@@ -27,7 +27,7 @@ export interface ChangeStreams {
 
 interface StreamRooms {
   readonly store: Pick<Store, 'changes'>;
-  readonly feed: FeedStore;
+  readonly feed: Pick<FeedStore, 'heads'>;
   readonly tokens: Pick<Tokens, 'verify'>;
   readonly writeEvents: WriteEvents;
   readonly ambient: Pick<Ambient, 'monotonic'>;

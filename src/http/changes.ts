@@ -4,10 +4,10 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { Resource } from '../domain/resource.ts';
-import { cursorAt, readCursor } from '../feed/cursor.ts';
+import { type Cursor, cursorAt, readCursor } from '../feed/cursor.ts';
 import type { WriteEvents } from '../feed/event.ts';
 import type { FeedStore, RealmHead } from '../feed/port.ts';
-import { type Place, placeOf, readFeed, readFeedBefore } from '../feed/reading.ts';
+import { type Place, placeOf, readFeed, readFeedBefore, readUserFeedBefore } from '../feed/reading.ts';
 import { authenticate } from './bearer.ts';
 import { type Answer, type Call, walk } from './call.ts';
 import type { FollowChanges } from './change_streams.ts';
@@ -52,9 +52,9 @@ function changes(rooms: FeedRooms): Answer {
   return (call) => {
     const query = readFeedQuery(call.request.url);
     const isStream = acceptsStream(call.request);
-    if (query.before === undefined) return after(call, query, isStream);
-    if (isStream || query.after !== undefined) throw pagesAlone();
-    return before(call, query.before, query.limit);
+    if (query.before === undefined && query.user === undefined) return after(call, query, isStream);
+    if (query.before === undefined || isStream || query.after !== undefined) throw pagesAlone();
+    return before(call, { ...query, before: query.before });
   };
 }
 
@@ -80,11 +80,15 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedRooms)
 /** The changes that stand before a cursor, or the newest ones: the next page is the older one. */
 function changesBefore(rooms: FeedRooms) {
   const { writeEvents, baseUrl } = rooms;
-  return async (call: Call, before: string, limit: number): Promise<Reply> => {
+  const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | Cursor, limit: number) =>
+    user
+      ? readUserFeedBefore(rooms, { realm, id: user }, place, limit)
+      : readFeedBefore(rooms, realm, place, limit);
+  return async (call: Call, { before, limit, user }: Backwards): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const place = before === '' ? 'end' : readCursor(before, realm);
     if (place === undefined) throw cursorInvalid('before');
-    const page = await readFeedBefore(rooms, realm, place, limit);
+    const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'before');
     const told = page.told.map(({ change }) => change);
@@ -93,13 +97,14 @@ function changesBefore(rooms: FeedRooms) {
     // Where nothing is told, a cursor was given.
     const cursor = page.told.at(-1)?.cursor ?? before;
     const at = first && cursorAt('before', first);
-    const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}&limit=${limit}` : null;
+    const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
+    const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}${carried}` : null;
     return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
   };
 }
 
 function pagesAlone(): Fault {
-  const rule = 'goes with neither after nor a stream';
+  const rule = 'goes with neither after nor a stream, and user_id with nothing else';
   return new Fault('query_invalid', [{ field: 'before', rule }]);
 }
 
@@ -175,13 +180,17 @@ interface FeedQuery {
   /** Of the changes of a realm; empty for the newest. */
   readonly before: string | undefined;
   readonly limit: number;
+  /** Whose changes alone are told. */
+  readonly user: Uuid | undefined;
 }
 
-/** Reads `after`, `before` and `limit`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
+type Backwards = FeedQuery & { readonly before: string };
+
+/** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
 function readFeedQuery(url: string): FeedQuery {
   const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];
-  for (const name of ['after', 'before', 'limit']) {
+  for (const name of ['after', 'before', 'limit', 'user_id']) {
     if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });
   }
   const text = said.get('limit') ?? String(LIMITS.pageRecordsMax);
@@ -189,6 +198,9 @@ function readFeedQuery(url: string): FeedQuery {
   if (limit < 1 || limit > LIMITS.pageRecordsMax) {
     complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
   }
+  const named = said.get('user_id');
+  const user = named === null ? undefined : parseUuid(named);
+  if (named !== null && !user) complaints.push({ field: 'user_id', rule: 'must be the ID of a user' });
   if (complaints.length > 0) throw new Fault('query_invalid', complaints);
-  return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit };
+  return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit, user };
 }

@@ -11,6 +11,7 @@ import { identifier, instant, link } from './openapi_schemas.ts';
 import { JSON_TYPE } from './reply.ts';
 
 const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
+const USER = '019c1318-a400-7000-8000-000000000004';
 const AT = {
   realm: REALM,
   seq: 42,
@@ -84,7 +85,7 @@ export function feedPaths(baseUrl: string, { faults, examples }: Writing): ZodOp
       'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
     requestParams: {
       path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
-      query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit }),
+      query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit, user_id: ofUser }),
       header: z.object({ 'Last-Event-ID': lastEvent }),
     },
     responses: {
@@ -163,6 +164,11 @@ const beforeCursor = parameter(
   z.union([z.literal(''), cursor]),
   'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
   CURSOR,
+);
+const ofUser = parameter(
+  identifier,
+  'With `before`: the user whose changes, and those of their links, alone are told. 404 where none is kept.',
+  USER,
 );
 const lastEvent = parameter(cursor, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
 const afterRealm = parameter(identifier, 'The realm behind which to go on.', REALM);

@@ -1,6 +1,7 @@
 import { NIL_UUID, type Revision, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { FeedStore, RealmHead } from '../feed/port.ts';
+import { CHANGE_ROW, type ChangeRow, changeOfRow } from './change_rows.ts';
 import type { Transactions } from './transactions.ts';
 import { all, type Long, type Work } from './work.ts';
 
@@ -13,6 +14,9 @@ const TOGETHER = LIMITS.pageRecordsMax;
 const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})
   order by k.realm_id limit ?`;
 
+const CHANGES_OF = `select ${CHANGE_ROW} from change
+  where realm_id = ? and user_id = ? and seq < ? order by seq desc limit ?`;
+
 interface HeadRow {
   readonly realm_id: Uuid;
   readonly seq: Long;
@@ -20,9 +24,15 @@ interface HeadRow {
   readonly at: Long;
 }
 
-/** How far realms are. */
+/** How far realms are, and what has changed of a user. */
 export function openFeedStore({ read }: Pick<Transactions, 'read'>): FeedStore {
-  return { heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)) };
+  return {
+    heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)),
+    changesOf: ({ realm, id }, before, limit) =>
+      read(function* () {
+        return (yield* all<ChangeRow>(CHANGES_OF, realm, id, before, limit)).map(changeOfRow);
+      }),
+  };
 }
 
 function* headsOf(after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
@@ -41,5 +51,5 @@ function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
   return { realm: realm_id, seq: Number(seq), revision, at: Number(at) };
 }
 
-/** Every text about heads. */
-export const FEED_TEXTS: readonly string[] = [HEADS, SOME_HEADS];
+/** Every text about heads, and about the changes of a user. */
+export const FEED_TEXTS: readonly string[] = [HEADS, SOME_HEADS, CHANGES_OF];

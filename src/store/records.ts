@@ -1,9 +1,9 @@
 import type { Eraser } from '../audit/port.ts';
 import type { Loader, Store, Write } from '../directory/store.ts';
-import type { SequencedChange } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { AnyRecord, Resource } from '../domain/resource.ts';
+import type { Resource } from '../domain/resource.ts';
+import { CHANGE_ROW, type ChangeRow, changeOfRow } from './change_rows.ts';
 import { openCommits } from './commit.ts';
 import type { Dialect } from './dialect.ts';
 import { openErasing } from './erasing.ts';
@@ -15,13 +15,12 @@ import { openRemovals } from './removal.ts';
 import { openSealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
 import type { Transactions } from './transactions.ts';
-import { all, first, type Long } from './work.ts';
+import { all, first } from './work.ts';
 
 /** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
 type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'crowds' | 'ready';
 
-const CHANGES = `select realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at
-  from change where realm_id = ? and seq > ? order by seq limit ?`;
+const CHANGES = `select ${CHANGE_ROW} from change where realm_id = ? and seq > ? order by seq limit ?`;
 
 /** Records and their changes, as far as all engines keep them alike. */
 export function openRecords(
@@ -88,34 +87,4 @@ export function leadingText({ table }: Resource, member: string): string {
 
 function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] = []): readonly Uuid[] {
   return [...new Set([...writes.map(({ key }) => key[0]), ...more])];
-}
-
-interface ChangeRow {
-  readonly realm_id: string;
-  readonly seq: Long;
-  readonly event: string;
-  readonly user_id: string | null;
-  readonly record_id: string;
-  readonly revision: string;
-  readonly members: string;
-  readonly actor: string;
-  readonly request_id: string | null;
-  readonly at: Long;
-}
-
-function changeOfRow(row: ChangeRow): SequencedChange {
-  return {
-    event: row.event,
-    realm: row.realm_id as Uuid,
-    user: (row.user_id ?? undefined) as Uuid | undefined,
-    id: row.record_id as Uuid,
-    revision: row.revision as AnyRecord['revision'],
-    members: row.members === '' ? [] : row.members.split(' '),
-    actor: row.actor,
-    requestId: row.request_id ?? undefined,
-    // No table keeps it.
-    address: undefined,
-    at: Number(row.at),
-    seq: Number(row.seq),
-  };
 }

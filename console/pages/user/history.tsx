@@ -13,7 +13,6 @@ interface Event {
   readonly type: string;
   readonly time: string;
   readonly data: {
-    readonly user_id: string | null;
     readonly record_id: string;
     readonly members: readonly string[];
     readonly client_id: string;
@@ -22,25 +21,25 @@ interface Event {
 
 interface EventPage {
   readonly data: readonly Event[];
-  readonly meta: { readonly cursor: string; readonly has_more: boolean };
+  readonly links: { readonly next: string | null };
 }
 
 /** Pages of changes that are read for one user; what is older stays in the feed. */
-const PAGES_MAX = 10;
+const PAGES_MAX = 5;
 
 /** What the feed has of a user, the newest first. */
 async function readChanges(realm: string, user: string, signal: AbortSignal): Promise<readonly Event[]> {
   const events: Event[] = [];
-  let after: string | undefined;
-  for (let page = 0; page < PAGES_MAX; page += 1) {
-    const query = new URLSearchParams({ user_id: user, ...(after === undefined ? {} : { after }) });
+  let before: string | undefined = '';
+  for (let page = 0; page < PAGES_MAX && before !== undefined; page += 1) {
+    const query = new URLSearchParams({ before, user_id: user });
     const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-    const { body } = await ask<EventPage>({ path, signal, scope: 'changes:read' });
-    events.push(...body.data.filter(({ data }) => data.user_id === user));
-    after = body.meta.cursor;
-    if (!body.meta.has_more) break;
+    const { body }: { body: EventPage } = await ask<EventPage>({ path, signal, scope: 'changes:read' });
+    events.push(...body.data.toReversed());
+    const { next } = body.links;
+    before = (next && new URL(next, location.href).searchParams.get('before')) ?? undefined;
   }
-  return events.reverse();
+  return events;
 }
 
 interface HistoryProps {
