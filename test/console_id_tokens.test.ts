@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { LIMITS } from '../src/domain/limits.ts';
@@ -19,6 +19,8 @@ import type { Service } from './kit.ts';
 import { exchange, ownPage, type Told } from './signed_in.ts';
 
 /** What a provider can answer that is wrong: an ID token with each respect of it turned round, and every other trouble. */
+
+setDefaultTimeout(30_000);
 
 const CLIENT = { client_id: 'the console: of us', client_secret: 'a+b c&d' };
 const NONCE = 'n'.repeat(43);
@@ -68,7 +70,11 @@ beforeAll(async () => {
   stranger = await makePair('one');
   publish();
   other.publish(stranger.publicJwk);
-  const rights = [{ claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' }];
+  const rights = [
+    { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' },
+    { claim: 'groups', value: 'here', scopes: 'users:read', realms: [crypto.randomUUID()] },
+    { claim: 'groups', value: 'there', scopes: 'profiles:read', realms: [crypto.randomUUID()] },
+  ];
   const console = { ...CLIENT, person: ['nickname', 'email'] };
   service = await startBeliever(
     entryOf(acme, { rights, console, algorithms: ['RS256', 'RS512'] }),
@@ -170,6 +176,11 @@ test.each(WRONG)('400 %s', async (_name, make) => {
   expect(await statusWith(await make())).toBe(400);
 });
 
+test('403 where two rights have no realm in common', async () => {
+  expect(await statusWith(await by({ groups: ['here', 'there'] }))).toBe(403);
+  expect(await statusWith(await by({ groups: ['here'] }))).toBe(200);
+});
+
 test('403 where no claim is worth anything', async () => {
   expect(await statusWith(await by({ groups: ['kitchen'] }))).toBe(403);
 });
@@ -193,6 +204,38 @@ test('the provider is told who asks, what for, and with which verifier, and the 
       ...{ issuer: acme.issuer, scope: 'openid profile email', redirect_uri: `${service.url}/console` },
     },
   });
+});
+
+test('nobody is sent to a provider that there is none of, or that does not answer', async () => {
+  const depart = async (name: string) => {
+    const answer = await fetch(`${service.url}/console/provider`, {
+      method: 'POST',
+      headers: ownPage(service),
+      body: JSON.stringify({ data: { name } }),
+    });
+    return [answer.status, await answer.text()];
+  };
+  expect(await depart('strangers')).toEqual([400, expect.stringContaining('is no provider of the console')]);
+  // It has an entry, and no console in it.
+  expect((await depart('other'))[0]).toBe(400);
+  publish({ issuer: other.issuer });
+  expect((await depart('acme'))[0]).toBe(503);
+  publish();
+  expect((await depart('acme'))[0]).toBe(200);
+});
+
+test('503 where the keys of the provider cannot be read', async () => {
+  const alone = await startIssuer();
+  const { issuer } = alone;
+  const endpoints = { authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` };
+  alone.answers.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/nowhere`, ...endpoints }));
+  const believer = await startBeliever(entryOf(alone, { console: CLIENT }));
+  const iat = Math.floor(believer.ambient.now() / 1000);
+  const token = await issue(rsa, claims({ iss: issuer, iat, exp: iat + 300 }), { typ: 'JWT' });
+  alone.answers.set('/token', json({ id_token: token }));
+  expect((await exchange(believer, CODE)).status).toBe(503);
+  await believer.stop();
+  alone.stop();
 });
 
 test('a provider that takes the secret in the body alone gets it there', async () => {

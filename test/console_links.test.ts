@@ -1,15 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
-import { NIL_UUID } from '../src/domain/id.ts';
+import { actOf } from '../src/domain/act.ts';
+import { NIL_UUID, type Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { compact, openForge } from './forge.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from './kit.ts';
-import { AUTHREALM, runCommand } from './processes.ts';
-import { serveFor } from './served.ts';
 import { exchange, linkOf, ownPage, signIn, type Told } from './signed_in.ts';
 
 /** Way (a) into the console: a link with a one-time code, exchanged for a session. */
+
+setDefaultTimeout(30_000);
 
 let service: Service;
 let planted: Planted;
@@ -133,6 +134,25 @@ describe('the page that asks', () => {
     expect(await statusOf(code)).toBe(200);
   });
 
+  test.each([
+    [
+      'https://idp.example',
+      ['https://idp.example'],
+      ['https://localhost', 'http://idp.example', 'https://127.0.0.1'],
+    ],
+    ['http://localhost', ['http://localhost', 'http://127.0.0.1', 'http://[::1]'], ['http://localhost:80']],
+    ['http://127.0.0.1:81', ['http://localhost:81'], ['http://localhost', 'https://127.0.0.1:81']],
+  ])('of the base URL %s is one of %j, and none of %j', async (baseUrl, own, foreign) => {
+    const named = await startService({ baseUrl });
+    const ask = async (Origin: string) => {
+      const { code } = await linkOf(named);
+      return (await exchange(named, { grant: 'link', code }, { Origin })).status;
+    };
+    for (const origin of own) expect([origin, await ask(origin)]).toEqual([origin, 200]);
+    for (const origin of foreign) expect([origin, await ask(origin)]).toEqual([origin, 403]);
+    await named.stop();
+  });
+
   test('need not know Sec-Fetch-Site, and may call this machine by another name', async () => {
     const { port } = new URL(service.url);
     for (const Origin of [service.url, `http://localhost:${port}`, `http://[::1]:${port}`]) {
@@ -236,8 +256,28 @@ describe('a session', () => {
       ['session.ended', actor],
     ]);
     expect(own.at(-1)?.address).toBe('127.0.0.1');
+    const details = own.map(({ detail }) => JSON.parse(String(detail)));
+    expect(details.map(({ realms }) => realms)).toEqual(['*', '*', undefined]);
     const changes = await service.vault.engine.log.entries(gone.realm, 0, 1_000);
     expect(changes.at(-1)?.columns.actor).toBe(actor);
+  });
+
+  test('of some realms names them in its entries, as many as a token can', async () => {
+    const some = Array.from({ length: LIMITS.tokenRealmsMax }, () => crypto.randomUUID() as Uuid);
+    const told = await signIn(service, { label: 'Dora', realms: new Set(some) });
+    expect(told.realms).toEqual(some);
+    const own = (await acts()).filter(({ actor, object }) => actor === told.actor || object === 'Dora');
+    expect(own.map(({ detail }) => JSON.parse(String(detail)).realms)).toEqual([some, some]);
+  });
+
+  test('cannot be ended where too many of its name were: 503, and it goes on', async () => {
+    const { access } = service.vault.engine;
+    const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
+    const expiresAt = service.ambient.now() + 900_000;
+    const act = actOf('session.ended', { detail: {} }, service.ambient);
+    const others = Array.from({ length: LIMITS.revokedTokensPerClientMax }, () => crypto.randomUUID());
+    await Promise.all(others.map((jti) => access.revokeToken({ jti, clientId, expiresAt }, act)));
+    expect((await service.del(path, token, ownPage(service))).status).toBe(503);
   });
 
   test('is none without a console', async () => {
@@ -299,35 +339,6 @@ test('codes that came too late go, where nobody makes another one, when a servic
   expect(await count()).toBe(0);
   await stop();
 });
-
-test('a link that the command prints is followed once, in whichever process, across a restart', async () => {
-  const words = service.database.words;
-  const made = async (...more: string[]) => {
-    const { stdout, stderr, code } = await runCommand([
-      ...[AUTHREALM, 'console', 'link', '--scope', 'users:read', '--label', 'Carla', ...more],
-      ...words,
-    ]);
-    expect([code, stderr]).toEqual([0, '']);
-    return stdout;
-  };
-  const plain = await made('--base-url', 'https://idp.example/sso');
-  expect(plain).toMatch(/^https:\/\/idp\.example\/sso\/console#code=[\w-]{22}\n/);
-  const client = { client_id: 'nobody', client_secret: 'nothing' };
-  const one = await serveFor(service.database, client, ['--processes', '2']);
-  const other = await serveFor(service.database, client);
-  const codeOf = async () =>
-    (JSON.parse(await made('--json')) as { url: string }).url.split('#code=')[1] ?? '';
-  const ask = async (served: { url: string }, code: string) =>
-    (await exchange(served, { grant: 'link', code }, { ...ownPage(served), Connection: 'close' })).status;
-  const code = await codeOf();
-  const statuses = await Promise.all([one, other, one, other, one, one].map((served) => ask(served, code)));
-  expect(statuses.sort()).toEqual([200, 400, 400, 400, 400, 400]);
-  const kept = await codeOf();
-  await Promise.all([one.running.stop(), other.running.stop()]);
-  const again = await serveFor(service.database, client);
-  expect([await ask(again, kept), await ask(again, kept)]).toEqual([200, 400]);
-  await again.running.stop();
-}, 60_000);
 
 test('what is told of a session is what the token says', async () => {
   const told: Told = await signIn(service, { scope: 'users:read users:write' });

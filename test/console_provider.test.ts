@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -12,6 +12,8 @@ import { freePort, freshFolder, oidcPath, type Planted, plant, type Service, sta
 import { exchange, ownPage, type Told } from './signed_in.ts';
 
 /** Way (b) into the console by a real provider, oidc-provider from npm on loopback, and what its page would do. */
+
+setDefaultTimeout(30_000);
 
 const SECRET = 'a secret of the console: with +signs & colons';
 const PEOPLE: Readonly<Record<string, object>> = {

@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { AUTHREALM, type Running, start } from './processes.ts';
 import { exchange, type Told } from './signed_in.ts';
 
 /** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
+
+setDefaultTimeout(30_000);
 
 let running: Running;
 let url: string;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../src/domain/resources.ts';
@@ -16,6 +16,8 @@ import {
 } from './kit.ts';
 
 /** Searches with the question in the body: of users in one realm, and of every kind of record in all realms. */
+
+setDefaultTimeout(30_000);
 
 interface Found {
   readonly data: readonly { readonly id: string; readonly links: { readonly self: string } }[];

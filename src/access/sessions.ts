@@ -72,7 +72,8 @@ export function openSessions({ tokens, store, providers, note, sealPerson, ambie
       const person = await (providers.get(name)?.arrive(back) ?? 'refused');
       if (typeof person === 'string') return person;
       const { actor, label, subject, scopes, realms } = person;
-      if (scopes.size === 0 || (realms !== '*' && realms.size === 0)) return 'rightless';
+      // Whoever meets no right has no realm either.
+      if (realms !== '*' && realms.size === 0) return 'rightless';
       const jti = ambient.mintId();
       const begun = begunBy({ actor, scopes, realms }, jti, { from, ambient });
       // Of a session that began there is an entry.
