@@ -57,9 +57,19 @@ test('goes on before any place of the realm', async () => {
   expect(data).toHaveLength(5);
 });
 
-test('of a user whose changes are not kept it is 404, the same as of nobody', async () => {
-  const nobody = '01900000-0000-7000-8000-000000000000';
-  expect((await service.get(feed(`before=&user_id=${nobody}`), token)).status).toBe(404);
+test('of a user whose changes are not kept none is told, the same as of nobody', async () => {
+  const nobody = await read(feed('before=&user_id=01900000-0000-7000-8000-000000000000'));
+  const newest = await read(feed('before=&limit=1'));
+  expect(nobody).toEqual({
+    data: [],
+    meta: { cursor: newest.meta.cursor, has_more: false },
+    links: { next: null },
+  });
+  const path = feed(`before=&user_id=${jane.user}`).replace(
+    jane.realm,
+    '01900000-0000-7000-8000-000000000000',
+  );
+  expect((await service.get(path, token)).status).toBe(404);
 });
 
 test('a cursor of a change that is not there is 410', async () => {

@@ -1,17 +1,10 @@
 import { DESCRIBED } from 'authrealm:described';
 import type { Description } from '../description.ts';
 import { ask } from './caller.ts';
+import type { ListPage, ReadPage } from './list_page.ts';
 import { type Key, pathOf, type Shown, shown } from './records.ts';
 
-/** A part of a long list, and what the next part is asked for with. */
-export interface ListPage<T> {
-  readonly items: readonly T[];
-  /** Undefined where the list is over. */
-  readonly next: string | undefined;
-}
-
-/** Answers the part behind a cursor; `''` begins. */
-export type ReadPage<T> = (cursor: string, signal: AbortSignal) => Promise<ListPage<T>>;
+export type { ListPage, ReadPage };
 
 interface Listed {
   readonly data: readonly Readonly<Record<string, unknown>>[];

@@ -1,4 +1,4 @@
-import type { ReadPage } from '../api/pages.ts';
+import type { ReadPage } from '../api/list_page.ts';
 
 /** Pages that are kept; what was read before them is forgotten, but for where it began. */
 const PAGES_KEPT = 60;
@@ -29,6 +29,7 @@ export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
   const pages: Page<T>[] = [{ cursor: '', first: 0, length: 0, items: undefined }];
   const controller = new AbortController();
   const reading = new Map<Page<T>, Promise<void>>();
+  const filled = new Set<Page<T>>();
   let known = 0;
   let isOver = false;
 
@@ -52,9 +53,13 @@ export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
       isOver = next === undefined;
       if (next !== undefined) pages.push({ cursor: next, first: known, length: 0, items: undefined });
     }
-    const filled = pages.filter((each) => each.items !== undefined);
-    const far = filled.sort((a, b) => Math.abs(b.first - page.first) - Math.abs(a.first - page.first));
-    for (const each of far.slice(0, Math.max(filled.length - PAGES_KEPT, 0))) each.items = undefined;
+    filled.add(page);
+    if (filled.size <= PAGES_KEPT) return;
+    const distance = (each: Page<T>) => Math.abs(each.first - page.first);
+    const [furthest] = [...filled].sort((a, b) => distance(b) - distance(a));
+    if (!furthest) return;
+    furthest.items = undefined;
+    filled.delete(furthest);
   }
 
   function readOnce(page: Page<T>): Promise<void> {

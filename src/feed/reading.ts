@@ -21,7 +21,13 @@ export interface Told {
  * - `absent`: there is no such realm, and there never was.
  */
 export type FeedPage =
-  | { readonly kind: 'page'; readonly told: readonly Told[]; readonly hasMore: boolean }
+  | {
+      readonly kind: 'page';
+      readonly told: readonly Told[];
+      readonly hasMore: boolean;
+      /** Where nothing was told, and nothing was named to begin at: the cursor behind the newest change. */
+      readonly behind?: string;
+    }
   | { readonly kind: 'gone'; readonly oldest: string }
   | { readonly kind: 'absent' };
 
@@ -74,8 +80,7 @@ export async function readFeedBefore(
 }
 
 /**
- * The same of one user and their links alone. `absent`: no change of theirs is kept that stands before the place, and
- * none was told.
+ * The same of one user and their links alone. Where none of theirs is kept, a page without changes.
  */
 export async function readUserFeedBefore(
   { store, feed }: { readonly store: Pick<Store, 'changes'>; readonly feed: FeedStore },
@@ -90,7 +95,12 @@ export async function readUserFeedBefore(
   }
   const end = place === 'end' ? Number.MAX_SAFE_INTEGER : place.seq + Number(place.side === 'behind');
   const rows = await feed.changesOf(user, end, limit + 1);
-  if (rows.length === 0 && place === 'end') return { kind: 'absent' };
+  if (rows.length === 0 && place === 'end') {
+    const [head] = await feed.heads(undefined, 1, [realm]);
+    return head
+      ? { kind: 'page', told: [], hasMore: false, behind: cursorAt('behind', head) }
+      : { kind: 'absent' };
+  }
   const told = rows
     .slice(0, limit)
     .map((change) => ({ change, cursor: cursorAt('behind', change) }))

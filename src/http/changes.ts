@@ -94,8 +94,7 @@ function changesBefore(rooms: FeedRooms) {
     const told = page.told.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
     const [first] = told;
-    // Where nothing is told, a cursor was given.
-    const cursor = page.told.at(-1)?.cursor ?? before;
+    const cursor = page.told.at(-1)?.cursor ?? page.behind ?? before;
     const at = first && cursorAt('before', first);
     const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
     const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}${carried}` : null;

@@ -167,7 +167,7 @@ const beforeCursor = parameter(
 );
 const ofUser = parameter(
   identifier,
-  'With `before`: the user whose changes, and those of their links, alone are told. 404 where none is kept.',
+  'With `before`: the user whose changes, and those of their links, alone are told.',
   USER,
 );
 const lastEvent = parameter(cursor, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
