@@ -120,7 +120,7 @@ function openVerify(
   { issuer, external }: TokenSettings,
   ambient: Ambient,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
-  const verified = openVerified();
+  const verified = openVerified(ambient);
   const publicKeys = memoise(importPublicKey);
 
   async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {
