@@ -170,7 +170,7 @@ const isAlone = isIn(ALONE);
 const isWaiting = isIn(WAITING);
 
 /** How many of its files each group runs at once, as words of `bun test`. */
-const GROUPS = { waiting: ['--parallel=4'], beside: ['--parallel=2'], alone: [] } as const;
+const GROUPS = { waiting: ['--parallel=4'], beside: ['--parallel=3'], alone: [] } as const;
 
 interface Ran {
   readonly isGood: boolean;
@@ -202,7 +202,7 @@ async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
   return { isGood: (await child.exited) === 0, count: Number(COUNT.exec(said)?.[1] ?? 0) };
 }
 
-/** Several side by side first, then two, then one after the other. */
+/** Those that wait first, then the others side by side, then one after the other. */
 async function runAll(engine: string, paths: readonly string[]): Promise<Ran> {
   const ran = [];
   const groups = Object.groupBy(paths, (path) =>
