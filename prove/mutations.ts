@@ -33,7 +33,7 @@ const TRIAL_MS_MAX = 600_000;
 /** A suite that takes longer by itself starts processes, hashes passwords, or waits. */
 const PROMPT_MS_MAX = 3_000;
 /** How often it may fail for no reason of the mutant's. */
-const TRIES_MAX = 3;
+const TRIES_MAX = 5;
 
 const OF_TOKENS = ['token', 'grant', 'rights', 'matrix', 'parsers'];
 const OF_EXTERNAL = ['external_tokens', 'issuers_file', 'external_provider', 'issuer_keys'];
