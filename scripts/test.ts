@@ -149,6 +149,20 @@ const LONG = [
   'test/webhook_metrics.test.ts',
 ] as const;
 
+/** What mostly waits for a term or a deadline to end, so that several fit beside each other. */
+const WAITING = [
+  'test/change_streams.test.ts',
+  'test/checkpoint_receiver.test.ts',
+  'test/concurrency.test.ts',
+  'test/erasures_told.test.ts',
+  'test/retention.test.ts',
+  'test/rights_end.test.ts',
+  'test/webhook_failures.test.ts',
+  'test/webhook_guard.test.ts',
+  'test/webhook_leases.test.ts',
+  'test/webhook_metrics.test.ts',
+] as const;
+
 /** How much is to run. */
 type Part = 'prompt' | 'rest' | 'whole';
 
@@ -158,6 +172,11 @@ const isOnce = isIn([...Object.values(ONCE).flat(), ...Object.values(ONCE_AND_LO
 const isOnceAndLong = isIn(Object.values(ONCE_AND_LONG).flat());
 const isLong = isIn(LONG);
 const isPrompt = isIn(PROMPT);
+const isAlone = isIn(ALONE);
+const isWaiting = isIn(WAITING);
+
+/** How many of its files each group runs at once, as words of `bun test`. */
+const GROUPS = { waiting: ['--parallel=4'], beside: ['--parallel=3'], alone: [] } as const;
 
 interface Ran {
   readonly isGood: boolean;
@@ -189,15 +208,16 @@ async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
   return { isGood: (await child.exited) === 0, count: Number(COUNT.exec(said)?.[1] ?? 0) };
 }
 
-/** Side by side first, then one after the other. */
+/** Those that wait first, then the others side by side, then one after the other. */
 async function runAll(engine: string, paths: readonly string[]): Promise<Ran> {
-  const isAlone = isIn(ALONE);
-  const named = (chosen: readonly string[]) => chosen.map((path) => `./${path}`);
-  const beside = named(paths.filter((path) => !isAlone(path)));
-  const alone = named(paths.filter(isAlone));
   const ran = [];
-  if (beside.length > 0) ran.push(await run(engine, '--parallel=2', ...beside));
-  if (alone.length > 0) ran.push(await run(engine, ...alone));
+  const groups = Object.groupBy(paths, (path) =>
+    isAlone(path) ? 'alone' : isWaiting(path) ? 'waiting' : 'beside',
+  );
+  for (const [group, words] of Object.entries(GROUPS)) {
+    const chosen = groups[group as keyof typeof GROUPS] ?? [];
+    if (chosen.length > 0) ran.push(await run(engine, ...words, ...chosen.map((path) => `./${path}`)));
+  }
   const count = ran.reduce((sum, each) => sum + each.count, 0);
   return { isGood: ran.every(({ isGood }) => isGood), count };
 }

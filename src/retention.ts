@@ -1,12 +1,12 @@
 import type { LogStore } from './audit/port.ts';
 import { actOf } from './domain/act.ts';
+import { daysBefore } from './domain/days.ts';
 import { Fault } from './domain/fault.ts';
 import { type Ambient, NIL_UUID, type Uuid } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { Leases } from './leases.ts';
 import type { WebhookStore } from './webhooks/port.ts';
 
-const DAY_MS = 86_400_000;
 const LEASE = 'retention';
 
 interface RetentionRooms {
@@ -29,7 +29,7 @@ interface RetentionRooms {
  */
 export async function removeOld(rooms: RetentionRooms): Promise<void> {
   const { log, webhooks, ambient, days, mayGoOn, pause, onSpoilt } = rooms;
-  const before = ambient.now() - days * DAY_MS;
+  const before = daysBefore(ambient.now(), days);
 
   async function removeAll(some: () => Promise<number>): Promise<number> {
     let removed = 0;

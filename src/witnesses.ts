@@ -65,7 +65,7 @@ function postingTo({ url, keys, post, ambient }: Posting): Witness {
     };
     const late = AbortSignal.timeout(LIMITS.checkpointPostMsMax);
     const posted = await post(url, { headers, body: Buffer.from(text) }, late);
-    if (posted.kind === 'answered' && posted.status >= 200 && posted.status < 300) return;
+    if (posted.kind === 'answered' && posted.isSuccess) return;
     const code = posted.kind === 'answered' ? `HTTP_${posted.status}` : 'RECEIVER_UNREACHABLE';
     throw Object.assign(new Error('the receiver of checkpoints did not take them'), { code });
   };

@@ -325,21 +325,62 @@ describe('verified tokens', () => {
     expect(await verify(wrong)).toEqual({ opens: false, isChecked: true });
   });
 
-  test(`of ${LIMITS.verifiedTokensMax + 1} the oldest is forgotten`, async () => {
-    const verify = await counting();
+  /** Makes tokens that differ in their `jti` alone. */
+  async function maker() {
     const { clientId } = await service.client('profile-infos:read');
     const { header, claims, sign } = await openForge(service);
     const shared = { ...claims(clientId) };
-    const make = (jti: number) =>
+    return (jti: number) =>
       compact(JSON.stringify(header()), JSON.stringify({ ...shared, jti: String(jti) }), sign);
-    const first = await make(0);
-    const last = await make(LIMITS.verifiedTokensMax - 1);
-    const oneMore = await make(LIMITS.verifiedTokensMax);
-    await verify(first);
-    for (let jti = 1; jti < LIMITS.verifiedTokensMax; jti += 1) await verify(await make(jti));
-    expect(await verify(first)).toEqual({ opens: true, isChecked: false });
-    await verify(oneMore);
-    expect(await verify(last)).toEqual({ opens: true, isChecked: false });
-    expect(await verify(first)).toEqual({ opens: true, isChecked: true });
+  }
+
+  test('half of verifiedTokensMax were shown since: those of before that come again stay, the others are forgotten', async () => {
+    const verify = await counting();
+    const make = await maker();
+    const half = LIMITS.verifiedTokensMax / 2;
+    let made = 0;
+    const show = async (count: number) => {
+      for (let left = count; left > 0; left -= 1) {
+        made += 1;
+        await verify(await make(made));
+      }
+    };
+    const [busy, idle] = await Promise.all([make(-1), make(-2)]);
+    for (const token of [busy, idle]) await verify(token);
+    await show(half - 2);
+    // The first of the next ones: both are known from before, and one of them comes again.
+    await show(1);
+    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+    await show(half - 2);
+    expect(await verify(await make(1))).toEqual({ opens: true, isChecked: false });
+    await show(1);
+    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+    expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
   }, 20_000);
+
+  test('verifiedTokensTurnMs: after it, and once more, one that nobody showed is forgotten', async () => {
+    const verify = await counting();
+    const make = await maker();
+    const [busy, idle] = await Promise.all([make(-1), make(-2)]);
+    for (const token of [busy, idle]) await verify(token);
+    for (const jti of [1, 2]) {
+      expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+      service.ambient.advance(LIMITS.verifiedTokensTurnMs);
+      await verify(await make(jti));
+    }
+    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+    expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
+  });
+
+  test('verifiedTokensTurnMs: before it nothing is forgotten', async () => {
+    const verify = await counting();
+    const make = await maker();
+    const idle = await make(-1);
+    await verify(idle);
+    for (const jti of [1, 2, 3, 4]) {
+      service.ambient.advance(LIMITS.verifiedTokensTurnMs / 5);
+      await verify(await make(jti));
+    }
+    expect(await verify(idle)).toEqual({ opens: true, isChecked: false });
+  });
 });

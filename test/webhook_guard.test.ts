@@ -36,7 +36,7 @@ function towards(server: RawServer, addresses: readonly string[] = [PUBLIC]) {
 test('bytes and headers arrive, and the status counts', async () => {
   const server = await serveTls(http('202 Accepted', 'thanks'));
   const { post, dialled } = towards(server);
-  expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 202 });
+  expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 202, isSuccess: true });
   expect(dialled).toEqual([PUBLIC]);
   const [seen] = server.seen;
   expect(seen?.serverName).toBe(PROVIDER_NAME);
@@ -51,7 +51,7 @@ test('its name is resolved for each message, and judged each time', async () => 
   const answers = [[PUBLIC], ['127.0.0.1'], [PUBLIC, '10.0.0.1'], ['::1'], ['169.254.169.254'], []];
   const { exchange, addresses } = leadTo(server.port);
   const post = openGuardedPost({ resolve: async () => answers.shift() ?? [], exchange });
-  expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 200 });
+  expect(await post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 200, isSuccess: true });
   for (let rest = answers.length; rest > 0; rest -= 1) {
     expect(await post(URL_OF_TARGET, MESSAGE)).toEqual(UNREACHABLE);
   }
@@ -76,7 +76,11 @@ test('a redirect to the inside is an answer like any other, and nobody follows i
   const inside = await servePlain(http('200 OK', ''));
   const location = `http://127.0.0.1:${inside.port}/`;
   const server = await serveTls(http('307 Temporary Redirect', '', { Location: location }));
-  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 307 });
+  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({
+    kind: 'answered',
+    status: 307,
+    isSuccess: false,
+  });
   expect(inside.connections()).toBe(0);
 });
 
@@ -96,7 +100,11 @@ test('of 100 MiB no more than the bound is read', async () => {
     'x'.repeat(65_536),
   );
   const server = await serveTls(answer);
-  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 200 });
+  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({
+    kind: 'answered',
+    status: 200,
+    isSuccess: true,
+  });
   expect(count()).toBeLessThan(16 * 1_048_576);
 });
 
@@ -114,7 +122,11 @@ test('a status that comes in time counts, although the body trickles until the d
     socket.on('close', () => clearInterval(timer));
   });
   const begun = performance.now();
-  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({ kind: 'answered', status: 200 });
+  expect(await towards(server).post(URL_OF_TARGET, MESSAGE)).toEqual({
+    kind: 'answered',
+    status: 200,
+    isSuccess: true,
+  });
   expect(performance.now() - begun).toBeWithin(LIMITS.webhookMsMax - 200, LIMITS.webhookMsMax + 2_000);
 }, 30_000);
 

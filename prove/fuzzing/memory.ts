@@ -44,9 +44,10 @@ type Figure = (sample: Sample) => number | undefined;
 
 /** What a process is to load before itself, so that it can be asked what it holds. */
 export const COLLECTING = join(import.meta.dir, 'collecting.ts');
-/** The runtime is collected so often, and left alone so long each time, until it holds no less. */
-const COLLECTIONS = 3;
-const REST_MS = 4_000;
+/** The runtime is collected, and left alone so long, until it holds no less by this share, or as often as this. */
+const REST_MS = 10_000;
+const LESS = 0.01;
+const COLLECTIONS_MAX = 18;
 
 const notOfFiles: Figure = ({ own }) => own.anonymousMb;
 const eachBeside: Figure = ({ beside }) =>
@@ -65,15 +66,25 @@ function growth(of: string, fromMb: number, toMb: number): Growth {
 /**
  * What a process with COLLECTING loaded holds for good, once what was under way is over. Under way it holds up
  * to three times as much garbage, for as long as the runtime sees fit, and the allocator keeps the pages of it until there
- * is nothing to do: how much that is follows from how busy the machine is.
+ * is nothing to do: how much that is follows from how busy the machine is. It gives them back over a minute or two.
  */
 export async function heldBy(pid: number, database: string, restMs = REST_MS): Promise<Sample> {
-  await Bun.sleep(restMs);
-  for (let left = COLLECTIONS; left > 0; left -= 1) {
+  const held = async () => {
     process.kill(pid, 'SIGUSR2');
     await Bun.sleep(restMs);
+    return sampleOf(pid, database, 0);
+  };
+  // Two collections in a row that free nothing: what was freed by one may be given back by the next.
+  let samples = [await held(), await held(), await held()];
+  for (let count = 3; count < COLLECTIONS_MAX && isFalling(samples); count += 1) {
+    samples = [...samples.slice(1), await held()];
   }
-  return sampleOf(pid, database, 0);
+  return samples.at(-1) as Sample;
+}
+
+function isFalling(samples: readonly Sample[]): boolean {
+  const [before, ...later] = samples.map(({ own }) => own.anonymousMb);
+  return Math.min(...later) < (before ?? 0) * (1 - LESS);
 }
 
 /**

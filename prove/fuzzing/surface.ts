@@ -17,7 +17,7 @@ export interface Target {
 export interface Firing {
   readonly seed: number;
   readonly requests: number;
-  /** Ends before all requests are sent once so much time is over. */
+  /** Ends before all requests are sent once so much time is over, beside that of pauses. */
   readonly millisecondsMax?: number;
   readonly atOnce: number;
   /** Awaited before every request. */
@@ -75,17 +75,16 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
     readBack: 0,
     worldSince: 0,
   };
-  const deadline = performance.now() + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
-  const isOver = () =>
-    front.sent >= firing.requests ||
-    performance.now() > deadline ||
-    front.complaints.length >= COMPLAINTS_MAX;
+  const isOver = () => front.sent >= firing.requests || front.complaints.length >= COMPLAINTS_MAX;
   const gunners = Array.from({ length: firing.atOnce }, async (_, index) => {
     const draw = drawOf(chanceOf(firing.seed + index));
-    while (!isOver()) {
+    let deadline = performance.now() + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
+    while (!isOver() && performance.now() < deadline) {
       const operation = draw.one(operations);
       if (COSTLY.test(operation.id) && !draw.happens(COSTLY_SHARE)) continue;
+      const before = performance.now();
       await firing.pause?.();
+      deadline += performance.now() - before;
       front.sent += 1;
       await fire(front, operation, draw);
     }

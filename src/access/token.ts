@@ -132,7 +132,7 @@ function openVerify(
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   ambient: Ambient,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
-  const verified = openVerified();
+  const verified = openVerified(ambient);
   const publicKeys = memoise(importPublicKey);
 
   async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {

@@ -1,3 +1,4 @@
+import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { AccessView } from './table.ts';
@@ -45,30 +46,51 @@ export interface VerifiedTokens {
 }
 
 /**
- * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. Only the one that
- * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the
- * rest of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
+ * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. They stand in two
+ * generations. What is used goes to the younger one, and when that is full or old, the older one is forgotten: so those of a
+ * busy client stay, and one that nobody shows any more leaves nothing behind. Only the one that came last is also known as it
+ * came, because that of a busy client comes again at once and a digest costs more than the rest of the check. It ends in a
+ * signature nobody can guess, so how long the comparison takes tells nothing of use.
  */
-export function openVerified(): VerifiedTokens {
-  const entries = new Map<string, Verified>();
+export function openVerified({ monotonic }: Pick<Ambient, 'monotonic'>): VerifiedTokens {
+  let younger = new Map<string, Verified>();
+  let older: typeof younger = new Map();
+  let turnedAt = monotonic();
   let last: { readonly token: string; readonly entry: Verified } | undefined;
   const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
+
+  function keep(digest: string, entry: Verified): void {
+    const now = monotonic();
+    if (younger.size >= LIMITS.verifiedTokensMax / 2 || now - turnedAt >= LIMITS.verifiedTokensTurnMs) {
+      older = younger;
+      younger = new Map();
+      turnedAt = now;
+    }
+    younger.set(digest, entry);
+  }
+
+  function find(digest: string): Verified | undefined {
+    const entry = younger.get(digest);
+    if (entry) return entry;
+    const aged = older.get(digest);
+    if (aged) keep(digest, aged);
+    return aged;
+  }
+
   return {
     recall(token) {
       if (token === last?.token) return last.entry;
-      const entry = entries.get(digestOf(token));
+      const entry = find(digestOf(token));
       if (entry) last = { token, entry };
       return entry;
     },
     remember(token, entry) {
-      if (entries.size >= LIMITS.verifiedTokensMax) {
-        const [oldest] = entries.keys();
-        if (oldest !== undefined) entries.delete(oldest);
-      }
-      entries.set(digestOf(token), entry);
+      keep(digestOf(token), entry);
     },
     forget(token) {
-      entries.delete(digestOf(token));
+      const digest = digestOf(token);
+      younger.delete(digest);
+      older.delete(digest);
       last = undefined;
     },
   };

@@ -1,9 +1,8 @@
+import { daysBefore } from '../domain/days.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Checkpoint } from './checkpoint.ts';
 import type { Anchor, StoredEntry } from './port.ts';
 import type { Find } from './walk.ts';
-
-const DAY_MS = 86_400_000;
 
 /** What was said outside of the database, as far as one log is concerned. */
 export interface Outside {
@@ -30,7 +29,7 @@ export function horizonOf(checkpoints: readonly Checkpoint[]): Horizon {
 }
 
 function horizonAt(time: number, { retentionDays }: Checkpoint): number {
-  return time - retentionDays * DAY_MS;
+  return daysBefore(time, retentionDays);
 }
 
 /**

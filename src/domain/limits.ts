@@ -63,6 +63,8 @@ export const LIMITS = Object.freeze({
   /** What stands in memory about clients and keys is read again before it is older than this. */
   accessAgeMsMax: 900,
   verifiedTokensMax: 10_000,
+  /** How long a token that nobody shows is remembered, and up to as long again. */
+  verifiedTokensTurnMs: 60_000,
   /** A token names at most this many realms; with more, the client table decides alone. */
   tokenRealmsMax: 32,
   tokenLifetimeSecondsMax: 86_400,

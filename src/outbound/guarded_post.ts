@@ -1,9 +1,9 @@
 import { LIMITS } from '../domain/limits.ts';
 import { type GuardedFetchOptions, openGuardedExchange } from './guarded_fetch.ts';
 
-/** What became of a message: the status of the answer, or none came, and why is not told. */
+/** What became of a message: the status of the answer, a success where it is 2xx; or none came, and why is not told. */
 export type Posted =
-  | { readonly kind: 'answered'; readonly status: number }
+  | { readonly kind: 'answered'; readonly status: number; readonly isSuccess: boolean }
   | { readonly kind: 'unreachable' };
 
 export interface Message {
@@ -31,8 +31,8 @@ export function openGuardedPost(options: GuardedFetchOptions = {}): GuardedPost 
         isStatusEnough: true,
       },
     });
-    return exchanged?.kind === 'answered'
-      ? { kind: 'answered', status: exchanged.status }
-      : { kind: 'unreachable' };
+    if (exchanged?.kind !== 'answered') return { kind: 'unreachable' };
+    const { status } = exchanged;
+    return { kind: 'answered', status, isSuccess: status >= 200 && status < 300 };
   };
 }

@@ -1,6 +1,6 @@
 import type { Keyring } from '../access/keyring.ts';
 import type { Ambient, Uuid } from '../domain/id.ts';
-import type { GuardedPost } from '../outbound/guarded_post.ts';
+import type { GuardedPost, Posted } from '../outbound/guarded_post.ts';
 import type { Message } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
 import { keyOf, openSecret } from './secret.ts';
@@ -38,7 +38,6 @@ export function openSender({ keyring, post, ambient }: SenderRooms): Send {
     };
     const begun = ambient.monotonic();
     const posted = await post(webhook.url, { headers, body }, signal);
-    const status = posted.kind === 'answered' ? posted.status : undefined;
     return {
       deliveryId: ambient.mintId(),
       webhookId: webhook.webhookId,
@@ -47,14 +46,14 @@ export function openSender({ keyring, post, ambient }: SenderRooms): Send {
       firstSeq,
       lastSeq,
       attempt,
-      outcome: status === undefined ? 'unreachable' : isSuccess(status) ? 'delivered' : 'refused',
-      status,
+      ...becameOf(posted),
       durationMs: Math.round(ambient.monotonic() - begun),
       at,
     };
   };
 }
 
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 300;
+function becameOf(posted: Posted): Pick<Delivery, 'outcome' | 'status'> {
+  if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
+  return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
 }

@@ -1,5 +1,6 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
+import { daysBefore } from '../../domain/days.ts';
 import { syncPath } from '../../durable.ts';
 import { manifestPath, readManifest } from './manifest.ts';
 
@@ -17,8 +18,6 @@ function stemOf(database: string): string {
   return basename(database, extname(database));
 }
 
-const DAY_MS = 86_400_000;
-
 interface Kept {
   readonly days: number;
   readonly now: number;
@@ -32,7 +31,7 @@ interface Kept {
  * completed. Answers the names.
  */
 export function removeOld(folder: string, database: string, { days, now, storeId }: Kept): string[] {
-  const newest = backupName(database, now - days * DAY_MS);
+  const newest = backupName(database, daysBefore(now, days));
   const isOld = (name: string): boolean =>
     name.length === newest.length && name.startsWith(`${stemOf(database)}-`) && name < newest;
   const removed: string[] = [];
