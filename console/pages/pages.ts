@@ -4,6 +4,7 @@ import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
 import { ClientsPage } from './clients/clients_page.tsx';
 import { FindPage } from './find/find_page.tsx';
+import { HealthPage } from './health/health_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
 import { RealmPage } from './realms/realm_page.tsx';
 import { RealmsPage } from './realms/realms_page.tsx';
@@ -52,6 +53,11 @@ export const PAGES: readonly Page[] = [
     nav: { label: 'Webhooks', icon: 'webhook', key: 'w', scopes: ['admin'] },
   },
   { pattern: 'webhooks/:webhook', Page: WebhookPage },
+  {
+    pattern: 'health',
+    Page: HealthPage,
+    nav: { label: 'Health', icon: 'health', key: 'h', scopes: ['admin'] },
+  },
   {
     pattern: 'try',
     Page: TryListPage,

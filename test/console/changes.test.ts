@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeClient } from '../../src/access/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { freePort, type Planted, plant, type Service, startService } from '../kit.ts';
 import { startTcpProxy } from '../tcp_proxy.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { VIEWS, type Visit } from './visit.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visit.ts';
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 /** The changes of a realm, as the page follows them. */
 

@@ -14,6 +14,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
     clients: '#/clients',
     webhooks: '#/webhooks',
+    health: '#/health',
     changes: `#/changes?realm=${realm}`,
     tryList: '#/try',
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,

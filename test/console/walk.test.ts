@@ -34,6 +34,7 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'Nothing was sent yet.',
   webhooks: 'No webhook yet',
+  health: 'Newest figures',
   nowhere: 'Nothing has this address',
 };
 

@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { user } from '../../src/domain/resources.ts';
 import { type Planted, plant, put, type Service, startService, userMembers } from '../kit.ts';
 import { openReceiver, type Received, type Receiver, verify } from '../receivers.ts';
 import { giveUp } from '../undelivered.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { VIEWS, type Visit } from './visit.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visit.ts';
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 /** Webhook targets, as who holds `admin` sees and manages them: a real receiver is told. */
 
