@@ -9,6 +9,7 @@ import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx'
 import { RealmPage } from './realms/realm_page.tsx';
 import { RealmsPage } from './realms/realms_page.tsx';
 import { UsersPage } from './realms/users_page.tsx';
+import { TransferPage } from './transfer/transfer_page.tsx';
 import { TryListPage, TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';
 import { WebhookPage } from './webhooks/webhook_page.tsx';
@@ -57,6 +58,11 @@ export const PAGES: readonly Page[] = [
     pattern: 'health',
     Page: HealthPage,
     nav: { label: 'Health', icon: 'health', key: 'h', scopes: ['admin'] },
+  },
+  {
+    pattern: 'transfer',
+    Page: TransferPage,
+    nav: { label: 'Import and export', icon: 'transfer', key: 'i', scopes: ['realms:read'] },
   },
   {
     pattern: 'try',

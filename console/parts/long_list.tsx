@@ -12,6 +12,8 @@ interface LongListProps<T> {
   readonly read: ReadPage<T>;
   readonly row: (item: T) => ComponentChildren;
   readonly empty: ComponentChildren;
+  /** Its rows hold nothing that a keyboard stops at: then the list itself is such a place. */
+  readonly isStop?: boolean;
 }
 
 /** The same for every row: see `.long-list li` in lists.css. */
@@ -37,7 +39,7 @@ const START: View = { base: 0, top: 0, height: HEIGHT_PX };
  * A list of any length: only rows that are seen are drawn, and what was read long ago is read again when it is seen
  * again.
  */
-export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
+export function LongList<T>({ label, read, row, empty, isStop = false }: LongListProps<T>) {
   const element = useRef<HTMLDivElement>(null);
   const { rows, problem, fill } = useRows(read);
   const [view, setView] = useState(START);
@@ -45,6 +47,9 @@ export function LongList<T>({ label, read, row, empty }: LongListProps<T>) {
     setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
     if (element.current) element.current.scrollTop = 0;
   }, [read]);
+  useEffect(() => {
+    if (isStop && element.current) element.current.tabIndex = 0;
+  }, [isStop]);
   const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
   const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);

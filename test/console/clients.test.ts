@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../kit.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
-import { VIEWS, type Visit, WIDE } from './visit.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit, WIDE } from './visit.ts';
 
 /** Clients and signing keys, as who holds `admin` sees and manages them. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 const ADMIN = `${READING} admin`;
 

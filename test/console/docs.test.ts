@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../kit.ts';
 import { expectSound, signedIn } from './signed_in.ts';
-import { VIEWS, type View, type Visit, visit, WIDE } from './visit.ts';
+import { BROWSER_TEST_MS, VIEWS, type View, type Visit, visit, WIDE } from './visit.ts';
 
 /** The rendered OpenAPI document, for anybody. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
 
 let service: Service;
 beforeAll(async () => {

@@ -16,6 +16,7 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     webhooks: '#/webhooks',
     health: '#/health',
     changes: `#/changes?realm=${realm}`,
+    transfer: `#/transfer?realm=${realm}`,
     tryList: '#/try',
     tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
     nowhere: '#/nowhere',

@@ -31,6 +31,7 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   passwordProfile: 'any',
   clients: 'Signs every new token',
   changes: 'Live',
+  transfer: 'What an import here does',
   tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'Nothing was sent yet.',
   webhooks: 'No webhook yet',

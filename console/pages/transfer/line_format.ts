@@ -1,0 +1,106 @@
+import { type Key, RESOURCES, type Shown } from '../../api/records.ts';
+import type { Description, Field } from '../../description.ts';
+
+/** The lines of `authrealm export`, as far as the API shows and takes what stands in them. */
+
+/** Parents before children: the order in which records can be made. */
+export const ORDER: readonly Description[] = Object.values(RESOURCES);
+
+const BY_TYPE = new Map(ORDER.map((description) => [description.type, description]));
+
+/** Why a line is not taken, in words that hold no value of it. */
+export class LineProblem extends Error {}
+
+/** A line as it was understood. */
+export interface ReadLine {
+  readonly description: Description;
+  /** As the file names it. */
+  readonly id: string;
+  readonly above: Key;
+  /** What a request can say of it. */
+  readonly said: Readonly<Record<string, unknown>>;
+  readonly members: JsonObject;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/** Throws LineProblem. `bytes` are undefined for a line that is too long. */
+export function readLine(bytes: Uint8Array | undefined): ReadLine {
+  if (bytes === undefined) throw new LineProblem('is longer than a line may be');
+  const line = objectOf(parsed(decoded(bytes)), 'the line');
+  const description = BY_TYPE.get(String(line.type));
+  if (!description) throw new LineProblem(`type: must be one of ${[...BY_TYPE.keys()].join(', ')}`);
+  const members = flattened(line, description);
+  const said = description.fields.flatMap(({ name, saidBy }) =>
+    saidBy === 'nobody' || members[name] === undefined ? [] : [[name, members[name]] as const],
+  );
+  return {
+    description,
+    id: idOf(line, 'id'),
+    above: description.namesAbove.map((name) => idOf(line, name)),
+    said: Object.fromEntries(said),
+    members,
+  };
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    throw new LineProblem('is not UTF-8');
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new LineProblem('is not JSON');
+  }
+}
+
+function objectOf(value: unknown, name: string): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  throw new LineProblem(`${name}: must be a JSON object`);
+}
+
+function flattened(line: JsonObject, { fields }: Description): JsonObject {
+  const holderOf = (within: Field['within']): JsonObject => {
+    if (within === 'data') return line;
+    return line[within] === undefined || line[within] === null ? {} : objectOf(line[within], within);
+  };
+  return Object.fromEntries(fields.map(({ name, within }) => [name, holderOf(within)[name]]));
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+function idOf(line: JsonObject, name: string): string {
+  const raw = line[name];
+  if (raw === undefined) throw new LineProblem(`${name}: is missing`);
+  if (typeof raw === 'string' && UUID.test(raw)) return raw.toLowerCase();
+  throw new LineProblem(`${name}: must be the identifier of a record`);
+}
+
+/** The line of a record, with its newline: what an answer shows of it, and the records above. */
+export function lineOf({ type, namesAbove, fields }: Description, above: Key, record: Shown): string {
+  const of = (wanted: Field['within']) =>
+    fields.flatMap(({ name, within, isShown, isNullable }) => {
+      const isThere = record[name] !== null || isNullable;
+      return within === wanted && isShown && isThere ? [[name, record[name]] as const] : [];
+    });
+  const related = of('relationships');
+  const line = {
+    type,
+    ...Object.fromEntries(namesAbove.map((name, depth) => [name, above[depth]])),
+    id: record.id,
+    ...Object.fromEntries(of('data')),
+    ...(related.length > 0 ? { relationships: Object.fromEntries(related) } : {}),
+    meta: {
+      ...Object.fromEntries(of('meta')),
+      ...{ created_at: record.created_at, updated_at: record.updated_at },
+    },
+  };
+  return `${JSON.stringify(line)}\n`;
+}
