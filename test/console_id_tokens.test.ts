@@ -311,9 +311,12 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
   });
 
   test('it is asked again ten seconds later, and not before', async () => {
+    expect(await statusWith(await by())).toBe(200);
     publish({ issuer: 'https://other.example' });
     const before = acme.asked.get(DISCOVERY) ?? 0;
+    const told = outcomes().length;
     for (let count = 0; count < 3; count += 1) await statusWith(await by());
+    expect(outcomes().slice(told)).toEqual(['metadata_unusable']);
     expect(acme.asked.get(DISCOVERY) ?? 0).toBe(before + 1);
     publish();
     expect(await statusWith(await by())).toBe(200);
