@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import UPNG from 'upng-js';
 import { endBrowser } from '../test/console/browser.ts';
-import { placesOf } from '../test/console/places.ts';
+import { placesOf, settled } from '../test/console/places.ts';
 import { plantShop, type Shop } from '../test/console/shop.ts';
 import { signedIn, WRITING } from '../test/console/signed_in.ts';
 import { DESKTOP, VIEWS, type View, visit } from '../test/console/visit.ts';
@@ -57,7 +57,7 @@ async function makePages(shop: Shop, folder: string): Promise<void> {
 
 async function shoot(view: View, fragment: string): Promise<Buffer> {
   const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
-  await window.page.waitForLoadState('networkidle');
+  await settled(window);
   const shot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
   await window.close();
   return shot;

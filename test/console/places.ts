@@ -1,4 +1,5 @@
 import type { Shop } from './shop.ts';
+import type { Visit } from './visit.ts';
 
 /** A place of each page: what walks them all, and what makes pictures of them, begins here. */
 export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }: Shop) {
@@ -24,3 +25,9 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
 }
 
 export type PlaceName = keyof ReturnType<typeof placesOf>;
+
+/** Resolves once a page has what it asks for when it comes up; a stream of changes never ends. */
+export async function settled({ page }: Visit): Promise<void> {
+  if (page.url().includes('#/changes')) await page.getByText('Live', { exact: true }).waitFor();
+  else await page.waitForLoadState('networkidle');
+}

@@ -9,6 +9,7 @@ import {
 } from '../../src/domain/resources.ts';
 import { type Home, kindOf, make, PASSWORD } from '../family.ts';
 import { type Service, startService } from '../kit.ts';
+import { settled } from './places.ts';
 import { makePatiently } from './shop.ts';
 import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, WIDE } from './visit.ts';
@@ -62,6 +63,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
 
   const places: readonly [string, () => string][] = [
     ['realms', () => '#/realms'],
+    ['changes', () => `#/changes?realm=${home.realm}`],
     ['realm', () => `#/realms/${home.realm}`],
     ['users', () => `#/realms/${home.realm}/users`],
     ['user', () => `#/realms/${home.realm}/users/${home.user}`],
@@ -73,7 +75,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     const window = await signedIn(service, place(), { view, scope: `${WRITING} admin` });
     const [beginning = ''] = STRANGE[attempt];
     await window.page.locator('main bdi.said', { hasText: beginning }).first().waitFor();
-    await window.page.waitForLoadState('networkidle');
+    await settled(window);
     await expectSound(window);
     await window.close();
   });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { type Service, startService } from '../kit.ts';
-import { type PlaceName, placesOf } from './places.ts';
+import { type PlaceName, placesOf, settled } from './places.ts';
 import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, visit } from './visit.ts';
@@ -53,7 +53,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const fragment = placesOf(shop)[place as PlaceName];
     const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
     await window.page.getByText(sign).first().waitFor();
-    await window.page.waitForLoadState('networkidle');
+    await settled(window);
     await expectSound(window);
     expect(await window.page.title()).not.toBe('authrealm');
     await window.close();
