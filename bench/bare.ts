@@ -83,7 +83,10 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
       return [type, db.prepare<unknown, Value[]>(`insert into ${all} values (${places})`)];
     }),
   );
-  const change = db.prepare<unknown, Value[]>('insert into change values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const change = db.prepare<unknown, Value[]>(
+    'insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, at) ' +
+      'values (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  );
   let seq = lastSeq;
   return (text) => {
     const line = JSON.parse(text) as Line;
@@ -98,7 +101,7 @@ export function prepareBare(db: Database, lastSeq = 0): (line: string) => readon
       { statement, values: [...table.values(line), at, at, REVISION, slotOf(line.id as Uuid)] },
       {
         statement: change,
-        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, '', 'bare', null, at],
+        values: [line.realm_id ?? line.id, seq, event, owned, line.id, REVISION, '', 'bare', at],
       },
     ];
   };

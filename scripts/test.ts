@@ -94,6 +94,7 @@ const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
 
 /** What opens no database: it runs once, and a database that it asked for would be refused. */
 const WITHOUT = [
+  'test/bare_engine.test.ts',
   'test/children.test.ts',
   'test/config.test.ts',
   'test/console_entry.test.ts',

@@ -356,7 +356,7 @@ describe('verified tokens', () => {
     await show(1);
     expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
     expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
-  }, 20_000);
+  }, 60_000);
 
   test('verifiedTokensTurnMs: after it, and once more, one that nobody showed is forgotten', async () => {
     const verify = await counting();
