@@ -81,6 +81,13 @@ describe('there is enough to look at:', () => {
     expect(await changes.text()).toContain('user-authentication-info.created');
   });
 
+  test('requests and how long they take are counted', async () => {
+    const { access_token: token } = await signIn();
+    const answer = await fetch(`${url}/admin/v1/metrics`, { headers: { Authorization: `Bearer ${token}` } });
+    const { data } = (await answer.json()) as { data: { families: { name: string }[] } };
+    expect(data.families.map(({ name }) => name)).toContain('authrealm_request_seconds');
+  });
+
   test('who signed in stands in the log', async () => {
     const { access_token: token } = await signIn();
     const headers = { Authorization: `Bearer ${token}` };

@@ -36,7 +36,8 @@ export function addDemo(program: Command, desk: Desk): void {
 }
 
 async function show(path: string, port: string, isOnce: boolean): Promise<void> {
-  const settings = readSettings({ database: `sqlite:${path}`, port }, {});
+  // The console shows what is counted.
+  const settings = readSettings({ database: `sqlite:${path}`, port, metricsPort: '0' }, {});
   const vault = await openVault(settings, systemAmbient);
   const door = (url: string) => demoDoor(vault.engine.access, url);
   const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
