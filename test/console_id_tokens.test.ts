@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { createHmac } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { FAULTS } from '../src/domain/fault.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { compact, encode, type Json, openForge } from './forge.ts';
 import {
@@ -15,7 +16,7 @@ import {
   startBeliever,
   startIssuer,
 } from './issuers.ts';
-import type { Service } from './kit.ts';
+import { errorsOf, type Service } from './kit.ts';
 import { exchange, ownPage, type Told } from './signed_in.ts';
 
 /** What a provider can answer that is wrong: an ID token with each respect of it turned round, and every other trouble. */
@@ -100,6 +101,10 @@ async function statusWith(token: unknown, more: object = {}): Promise<number> {
   return (await exchange(service, { ...CODE, ...more })).status;
 }
 
+/** What the operator was told. */
+const outcomes = () =>
+  service.log.flatMap((record) => (record.event === 'console_provider' ? [record.outcome] : []));
+
 const RIGHT: [string, () => Promise<string>, string][] = [
   ['as it should be', () => by(), 'jane@example.com'],
   ['without typ', () => by({}, { typ: undefined }), 'jane@example.com'],
@@ -174,6 +179,39 @@ const WRONG: [string, () => unknown][] = [
 ];
 test.each(WRONG)('400 %s', async (_name, make) => {
   expect(await statusWith(await make())).toBe(400);
+});
+
+test('an ID token that does not hold is told to the operator, once', async () => {
+  expect(await statusWith(await by())).toBe(200);
+  const told = outcomes().length;
+  expect(await statusWith(await by({}, { alg: 'RS384' }))).toBe(400);
+  expect(await statusWith(await by({ aud: 'another' }))).toBe(400);
+  expect(await statusWith(await by())).toBe(200);
+  expect(outcomes().slice(told)).toEqual(['id_token_refused', 'answered']);
+});
+
+test('a code that the provider refuses is no trouble of the provider', async () => {
+  expect(await statusWith(await by())).toBe(200);
+  const told = outcomes().length;
+  answer({ error: 'invalid_grant' }, 400);
+  expect([(await exchange(service, CODE)).status, outcomes().length]).toEqual([400, told]);
+});
+
+test('a provider that keeps many waiting is asked by no more; who comes then is told to try again', async () => {
+  const waiting: ServerResponse[] = [];
+  const isFull = Promise.withResolvers<void>();
+  acme.answers.set('/token', (_request, response) => {
+    if (waiting.push(response) === LIMITS.providerCodesAtOnceMax) isFull.resolve();
+  });
+  const asking = Array.from({ length: LIMITS.providerCodesAtOnceMax }, () => exchange(service, CODE));
+  await isFull.promise;
+  const more = await exchange(service, CODE);
+  expect([more.status, (await errorsOf(more))[0]?.detail]).toEqual([503, FAULTS.overloaded.detail]);
+  const answer = JSON.stringify({ id_token: await by() });
+  for (const response of waiting) response.writeHead(200, { 'Content-Type': 'application/json' }).end(answer);
+  const statuses = (await Promise.all(asking)).map(({ status }) => status);
+  expect([waiting.length, new Set(statuses)]).toEqual([LIMITS.providerCodesAtOnceMax, new Set([200])]);
+  expect(await statusWith(await by())).toBe(200);
 });
 
 test('403 where two rights have no realm in common', async () => {
@@ -270,8 +308,6 @@ test('a wrong iss sends the code nowhere', async () => {
 });
 
 describe('503, which costs the page nothing, and is told to the operator:', () => {
-  const outcomes = () =>
-    service.log.flatMap((record) => (record.event === 'console_provider' ? [record.outcome] : []));
   const answers: [string, () => void, string][] = [
     [
       'a code that another client asks for',

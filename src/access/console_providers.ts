@@ -1,4 +1,5 @@
 import { jwtVerify } from 'jose';
+import { overloaded } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
@@ -56,7 +57,7 @@ export type Arrival = Person | 'refused' | 'unavailable';
 export interface ConsoleProvider {
   readonly name: string;
   depart(): Promise<Departure | undefined>;
-  /** Exchanges the code, and checks whom it is about. Never rejects. */
+  /** Exchanges the code, and checks whom it is about. Rejects with Fault `overloaded` and no other. */
   arrive(back: Return): Promise<Arrival>;
 }
 
@@ -71,7 +72,11 @@ interface Means {
   readonly note: (name: string, outcome: Outcome) => void;
 }
 
-export type ProviderTrouble = 'metadata_unusable' | 'token_endpoint_failed' | 'no_id_token';
+export type ProviderTrouble =
+  | 'metadata_unusable'
+  | 'token_endpoint_failed'
+  | 'no_id_token'
+  | 'id_token_refused';
 
 type Outcome = ProviderTrouble | 'answered';
 
@@ -91,6 +96,7 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
   const { redirectUri } = means;
   const metadata = openProviderMetadata(issuer.issuer, means);
   let last: Outcome = 'answered';
+  let underWay = 0;
 
   function note(outcome: Outcome): void {
     if (outcome !== last) means.note(issuer.name, outcome);
@@ -111,8 +117,13 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
       note(idToken);
       return 'unavailable';
     }
-    note('answered');
-    const claims = await verified(known, client, { token: idToken.token, nonce }, means.ambient.now());
+    return identify({ token: idToken.token, nonce });
+  }
+
+  /** Whom an ID token is about. */
+  async function identify(brought: { readonly token: string; readonly nonce: string }): Promise<Arrival> {
+    const claims = await holding(known, client, brought, means.ambient.now());
+    note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);
     return {
@@ -139,11 +150,13 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
       );
     },
     async arrive(back) {
+      // Who sends a code may be anybody, and each holds a connection for as long as the provider takes.
+      if (underWay >= LIMITS.providerCodesAtOnceMax) throw overloaded('PLACES_TAKEN');
+      underWay += 1;
       try {
         return await arrive(back);
-      } catch {
-        // jose says by what it throws why a token is none; nobody is told.
-        return 'refused';
+      } finally {
+        underWay -= 1;
       }
     },
   };
@@ -186,6 +199,15 @@ async function exchange(
 function basic(clientId: string, clientSecret: string): string {
   const encoded = (part: string) => new URLSearchParams({ '': part }).toString().slice(1);
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
+}
+
+/** The same as `verified`; jose says by what it throws why a token is none, and nobody is told. */
+async function holding(...asked: Parameters<typeof verified>): ReturnType<typeof verified> {
+  try {
+    return await verified(...asked);
+  } catch {
+    return 'refused';
+  }
 }
 
 /**

@@ -31,7 +31,10 @@ export interface Sessions {
   readonly providers: readonly string[];
   /** What a page needs to go to one; undefined where there is none of that name. */
   depart(name: string): Promise<Departure | 'unavailable' | undefined>;
-  /** Begins the session of whoever comes back from a provider; `rightless`: nothing gives them a right here. */
+  /**
+   * Begins the session of whoever comes back from a provider; `rightless`: nothing gives them a right here. Rejects with Fault
+   * `overloaded`.
+   */
   byProvider(
     name: string,
     back: Return,

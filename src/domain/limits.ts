@@ -95,6 +95,8 @@ export const LIMITS = Object.freeze({
   issuerWaitersMax: 64,
   /** The ID token of a provider by which somebody signs in to the console. */
   idTokenBytesMax: 65_536,
+  /** Codes of one provider that are exchanged at once. */
+  providerCodesAtOnceMax: 16,
   /** How often a process keeps which clients it has seen at work. */
   usesKeptEachMs: 60_000,
   /** Grants of tokens whose entries wait in memory because nothing can be written, and how often that is tried. */
