@@ -38,6 +38,14 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
+/** Characters of an ID that have to be typed. */
+const TYPED = 4;
+
+/** What has to be typed before something is done with a record: the verb, and how its ID ends. */
+export function confirmationWord(verb: string, id: string): string {
+  return `${verb} ${id.slice(-TYPED)}`;
+}
+
 interface ConfirmationProps {
   readonly title: string;
   /** What has to be typed, for what cannot be taken back. */

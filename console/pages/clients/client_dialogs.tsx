@@ -4,7 +4,7 @@ import { Told, useAct } from '../../form/acting.tsx';
 import { RotationDialog } from '../../form/rotation.tsx';
 import { go, href } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Confirmation, Dialog } from '../../parts/dialog.tsx';
+import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Said } from '../../parts/said.tsx';
 import { EditClient } from './edit_client.tsx';
 
@@ -87,9 +87,6 @@ function Named({
   );
 }
 
-/** Characters of the ID that have to be typed. */
-const TYPED = 4;
-
 function Deletion({ tagged, onClose }: ClientDialogProps) {
   const { client, etag } = tagged;
   const { isBusy, problem, run } = useAct(() => {
@@ -99,7 +96,7 @@ function Deletion({ tagged, onClose }: ClientDialogProps) {
   return (
     <Confirmation
       title="Delete this client?"
-      word={`delete ${client.id.slice(-TYPED)}`}
+      word={confirmationWord('delete', client.id)}
       verb="Delete"
       isBusy={isBusy}
       onConfirm={() => run(() => deleteClient(client.id, etag))}

@@ -2,14 +2,14 @@ import { useState } from 'preact/hooks';
 import { ADMIN } from '../../api/administration.ts';
 import { useAsked } from '../../api/answers.ts';
 import { createSigningKey, readSigningKeys, type SigningKey, withdrawSigningKey } from '../../api/clients.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { Told, useAct } from '../../form/acting.tsx';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Identifier } from '../../parts/copy.tsx';
-import { Confirmation, Dialog } from '../../parts/dialog.tsx';
+import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Instant } from '../../parts/instant.tsx';
-import { Answered, ProblemNote } from '../../parts/notices.tsx';
+import { Answered } from '../../parts/notices.tsx';
 import { may, session } from '../../session/session.ts';
 
 type State = SigningKey['state'];
@@ -66,6 +66,9 @@ export function KeysSection() {
   );
 }
 
+/** Keys are told apart by how their IDs end. */
+const SHOWN = 4;
+
 interface KeyRowProps {
   readonly signingKey: SigningKey;
   readonly onWithdraw: (() => void) | undefined;
@@ -87,7 +90,7 @@ function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
         <button
           type="button"
           class="text-button"
-          aria-label={`Withdraw key ${id.slice(-TYPED)}`}
+          aria-label={`Withdraw key ${id.slice(-SHOWN)}`}
           onClick={onWithdraw}
         >
           <Icon name="remove" /> Withdraw
@@ -102,28 +105,17 @@ interface KeyDialogProps {
   readonly onDone: () => void;
 }
 
-function useAct({ onClose, onDone }: KeyDialogProps) {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
-  const run = async (act: () => Promise<void>, words: string) => {
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      await act();
-      announce(words);
-      onDone();
-      onClose();
-    } catch (error) {
-      setProblem(problemOf(error));
-    } finally {
-      setBusy(false);
-    }
+/** Tells what was done, and closes the dialog. */
+function doneWith({ onClose, onDone }: KeyDialogProps, words: string): () => void {
+  return () => {
+    announce(words);
+    onDone();
+    onClose();
   };
-  return { isBusy, problem, run };
 }
 
 function Making(props: KeyDialogProps) {
-  const { isBusy, problem, run } = useAct(props);
+  const { isBusy, problem, run } = useAct(doneWith(props, 'The key is there.'));
   return (
     <Dialog title="New signing key" onClose={props.onClose}>
       <div class="stack">
@@ -131,13 +123,13 @@ function Making(props: KeyDialogProps) {
           It is published now, and signs once every cached key set has seen it. Tokens of the key before stay
           good until they end. Nobody is signed out.
         </p>
-        {problem && <ProblemNote problem={problem} />}
+        <Told problem={problem} />
         <div class="actions">
           <button
             type="button"
             class="button button-main"
             disabled={isBusy}
-            onClick={() => void run(createSigningKey, 'The key is there.')}
+            onClick={() => run(createSigningKey)}
           >
             Make a new key
           </button>
@@ -150,19 +142,16 @@ function Making(props: KeyDialogProps) {
   );
 }
 
-/** Characters of the ID that have to be typed. */
-const TYPED = 4;
-
 function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
-  const { isBusy, problem, run } = useAct(props);
+  const { isBusy, problem, run } = useAct(doneWith(props, 'The key is withdrawn.'));
   const { id, state } = signingKey;
   return (
     <Confirmation
       title="Withdraw this signing key?"
-      word={`withdraw ${id.slice(-TYPED)}`}
+      word={confirmationWord('withdraw', id)}
       verb="Withdraw"
       isBusy={isBusy}
-      onConfirm={() => void run(() => withdrawSigningKey(id), 'The key is withdrawn.')}
+      onConfirm={() => run(() => withdrawSigningKey(id))}
       onClose={props.onClose}
     >
       <p>
@@ -175,7 +164,7 @@ function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signin
           Another key signs at once.
         </p>
       )}
-      {problem && <ProblemNote problem={problem} />}
+      <Told problem={problem} />
     </Confirmation>
   );
 }

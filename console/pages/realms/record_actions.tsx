@@ -1,14 +1,13 @@
 import { useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../../api/problem.ts';
 import { type Key, removeRecord, type Tagged } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
+import { Told, useAct } from '../../form/acting.tsx';
 import { EditDialog } from '../../form/editing.tsx';
 import { go } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Confirmation } from '../../parts/dialog.tsx';
+import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { ProblemNote } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { may, session } from '../../session/session.ts';
@@ -58,31 +57,20 @@ export function RecordActions(props: RecordActionsProps) {
   );
 }
 
-/** Characters of the ID that have to be typed. */
-const TYPED = 4;
-
 function Deletion(props: RecordActionsProps & { readonly onClose: () => void }) {
   const { description, recordKey, tagged, consequence, after, onClose } = props;
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
   const { one } = nounOf(description.name);
-  const run = () => {
-    setBusy(true);
-    removeRecord(description, recordKey, tagged.etag)
-      .then(() => {
-        announce(`The ${one} is deleted.`);
-        go(after);
-      })
-      .catch((error: unknown) => setProblem(problemOf(error)))
-      .finally(() => setBusy(false));
-  };
+  const { run, isBusy, problem } = useAct(() => {
+    announce(`The ${one} is deleted.`);
+    go(after);
+  });
   return (
     <Confirmation
       title={`Delete this ${one}?`}
-      word={`delete ${tagged.record.id.slice(-TYPED)}`}
+      word={confirmationWord('delete', tagged.record.id)}
       verb="Delete"
       isBusy={isBusy}
-      onConfirm={run}
+      onConfirm={() => run(() => removeRecord(description, recordKey, tagged.etag))}
       onClose={onClose}
     >
       <p>
@@ -91,7 +79,7 @@ function Deletion(props: RecordActionsProps & { readonly onClose: () => void }) 
         </strong>{' '}
         goes for good. {consequence}
       </p>
-      {problem && <ProblemNote problem={problem} />}
+      <Told problem={problem} />
     </Confirmation>
   );
 }

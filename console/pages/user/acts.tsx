@@ -1,12 +1,10 @@
-import { useState } from 'preact/hooks';
 import { ask } from '../../api/caller.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
 import { RESOURCES, removeRecord } from '../../api/records.ts';
+import { Told, useAct } from '../../form/acting.tsx';
 import { EditDialog } from '../../form/editing.tsx';
 import { go, href } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Confirmation, Dialog } from '../../parts/dialog.tsx';
-import { ProblemNote } from '../../parts/notices.tsx';
+import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { AddLinkDialog } from './add_link.tsx';
@@ -77,8 +75,7 @@ interface RemoveLinkProps {
 function RemoveLink({ realm, user, link, onDone, onClose }: RemoveLinkProps) {
   const { description, record } = link;
   const { one } = nounOf(description.name);
-  const { run, isBusy, problem } = useRun(async () => {
-    await removeRecord(description, [realm, user, record.id], undefined);
+  const { run, isBusy, problem } = useAct(() => {
     announce(`The ${one} is removed.`);
     onDone();
   });
@@ -87,19 +84,16 @@ function RemoveLink({ realm, user, link, onDone, onClose }: RemoveLinkProps) {
       title={`Remove this ${one}?`}
       verb="Remove"
       isBusy={isBusy}
-      onConfirm={run}
+      onConfirm={() => run(() => removeRecord(description, [realm, user, record.id], undefined))}
       onClose={onClose}
     >
       <p>
         The user cannot sign in as <Said text={nameOf(link)} /> any more, from this moment on.
       </p>
-      {problem && <ProblemNote problem={problem} />}
+      <Told problem={problem} />
     </Confirmation>
   );
 }
-
-/** Characters of the ID that have to be typed. */
-const TYPED = 4;
 
 interface LeaveProps {
   readonly realm: string;
@@ -111,19 +105,23 @@ interface LeaveProps {
 /** Deletes a user, or erases all that was ever kept of the person. */
 function Leave({ realm, whole, isForGood, onClose }: LeaveProps) {
   const { record } = whole.user;
-  const { run, isBusy, problem } = useRun(async () => {
-    if (isForGood) await erase(realm, record.id);
-    else await removeRecord(RESOURCES.users, [realm, record.id], whole.user.etag);
+  const { run, isBusy, problem } = useAct(() => {
     announce(isForGood ? 'The user is erased.' : 'The user is deleted.');
     go(href('realms', realm, 'users'));
   });
   return (
     <Confirmation
       title={isForGood ? 'Erase this user for good?' : 'Delete this user?'}
-      word={`${isForGood ? 'erase' : 'delete'} ${record.id.slice(-TYPED)}`}
+      word={confirmationWord(isForGood ? 'erase' : 'delete', record.id)}
       verb={isForGood ? 'Erase for good' : 'Delete'}
       isBusy={isBusy}
-      onConfirm={run}
+      onConfirm={() =>
+        run(() =>
+          isForGood
+            ? erase(realm, record.id)
+            : removeRecord(RESOURCES.users, [realm, record.id], whole.user.etag),
+        )
+      }
       onClose={onClose}
     >
       <p>
@@ -135,7 +133,7 @@ function Leave({ realm, whole, isForGood, onClose }: LeaveProps) {
           ? 'So does everything that the log could tell of the person. Nobody can bring it back.'
           : 'The log keeps what was there: to remove that too, the user has to be erased.'}
       </p>
-      {problem && <ProblemNote problem={problem} />}
+      <Told problem={problem} />
     </Confirmation>
   );
 }
@@ -143,18 +141,4 @@ function Leave({ realm, whole, isForGood, onClose }: LeaveProps) {
 async function erase(realm: string, user: string): Promise<void> {
   const data = { realm_id: realm, user_id: user };
   await ask({ method: 'POST', path: 'admin/v1/erasures', body: { data }, scope: 'admin' });
-}
-
-/** Something that is done once at a time, and what hindered it. */
-function useRun(act: () => Promise<void>) {
-  const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<Problem>();
-  const run = () => {
-    setBusy(true);
-    setProblem(undefined);
-    act()
-      .catch((error: unknown) => setProblem(problemOf(error)))
-      .finally(() => setBusy(false));
-  };
-  return { run, isBusy, problem };
 }

@@ -4,7 +4,7 @@ import { Told, useAct } from '../../form/acting.tsx';
 import { RotationDialog } from '../../form/rotation.tsx';
 import { go, href } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Confirmation, Dialog } from '../../parts/dialog.tsx';
+import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
 import { Said } from '../../parts/said.tsx';
 import { EditWebhook } from './edit_webhook.tsx';
 
@@ -95,9 +95,6 @@ function Named({
   );
 }
 
-/** Characters of the ID that have to be typed. */
-const TYPED = 4;
-
 function Deletion({ tagged, onClose }: WebhookDialogProps) {
   const { webhook, etag } = tagged;
   const { isBusy, problem, run } = useAct(() => {
@@ -107,7 +104,7 @@ function Deletion({ tagged, onClose }: WebhookDialogProps) {
   return (
     <Confirmation
       title="Delete this webhook?"
-      word={`delete ${webhook.id.slice(-TYPED)}`}
+      word={confirmationWord('delete', webhook.id)}
       verb="Delete"
       isBusy={isBusy}
       onConfirm={() => run(() => deleteWebhook(webhook.id, etag))}
