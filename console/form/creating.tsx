@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { createRecord, type Key, type Shown, type Tagged } from '../api/records.ts';
 import type { Description } from '../description.ts';
 import { announce } from '../parts/announcer.tsx';
@@ -18,7 +18,7 @@ interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> 
 /** Makes a record. Sent twice, it is made once. */
 export function CreateDialog(props: CreateDialogProps) {
   const { description, above, begin = {}, onDone, onClose, ...rest } = props;
-  const [once] = useState(onceWord);
+  const words = useMemo(() => new Map<string, string>(), []);
   const { one } = nounOf(description.name);
   return (
     <Dialog title={`New ${one}`} onClose={onClose}>
@@ -31,7 +31,7 @@ export function CreateDialog(props: CreateDialogProps) {
         onCancel={onClose}
         save={async (fields, values) => {
           const said = saidToCreate(fields, values);
-          const made = await createRecord(description, above, said, `${once}-${digestOf(said)}`);
+          const made = await createRecord(description, above, said, wordFor(JSON.stringify(said), words));
           announce(`The ${one} is there.`);
           onDone(made);
         }}
@@ -40,17 +40,17 @@ export function CreateDialog(props: CreateDialogProps) {
   );
 }
 
+/** One word for one body: what was mended is another attempt, and no repetition of the one before. */
+function wordFor(said: string, words: Map<string, string>): string {
+  const word = words.get(said) ?? onceWord();
+  words.set(said, word);
+  return word;
+}
+
 const WORD_BYTES = 16;
 
 function onceWord(): string {
   return [...crypto.getRandomValues(new Uint8Array(WORD_BYTES))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');
-}
-
-/** Tells bodies apart, so that what was mended is another attempt, and no repetition of the one before. */
-function digestOf(said: object): string {
-  let digest = 0;
-  for (const character of JSON.stringify(said)) digest = (digest * 31 + (character.codePointAt(0) ?? 0)) | 0;
-  return (digest >>> 0).toString(16);
 }
