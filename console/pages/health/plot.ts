@@ -31,7 +31,7 @@ export function plot(into: HTMLElement, lines: readonly Line[], format: (value: 
       padding: [8, 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.15, Number.MIN_VALUE) || 1] } },
+      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.15 : 1] } },
       axes: [
         { ...axis, space: 70, size: 30, values: (_, splits) => splits.map(clock) },
         { ...axis, size: 62, values: (_, splits) => splits.map(format) },
