@@ -5,6 +5,7 @@ import { useObserved } from '../../observable.ts';
 import { Instant } from '../../parts/instant.tsx';
 import { Answered } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
+import { Said } from '../../parts/said.tsx';
 import { may, session } from '../../session/session.ts';
 
 /** A change as the feed tells it. */
@@ -74,7 +75,9 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
   return (
     <Answered asked={asked}>
       {(events) => {
-        const told = events.filter(({ data }) => record === undefined || data.record_id === record);
+        const told = events.filter((event) =>
+          record === undefined ? !isTouch(event) : event.data.record_id === record,
+        );
         if (told.length === 0) return <p class="faint">The feed has no change of this any more.</p>;
         return (
           <ol class="history">
@@ -87,7 +90,9 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
                     <span class="faint"> ({event.data.members.map(labelOf).join(', ')})</span>
                   )}
                 </span>
-                <code class="faint small">{event.data.client_id}</code>
+                <span class="faint small">
+                  <Said text={event.data.client_id} />
+                </span>
               </li>
             ))}
           </ol>
@@ -95,6 +100,11 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
       }}
     </Answered>
   );
+}
+
+/** A change of a link touches its user, of whom nothing else is new: the change of the link tells it. */
+function isTouch({ data: { members } }: Event): boolean {
+  return members.length === 1 && members[0] === 'updated_at';
 }
 
 /** `user-authentication-info.updated` is `user updated`. */
