@@ -23,7 +23,9 @@ export function Layout({ pages }: Pages) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [areKeysShown, setKeysShown] = useState(false);
   useKeys();
-  useShortcuts(useMemo(() => shortcutsOf(pages, () => setKeysShown(true)), [pages]));
+  const state = useObserved(session);
+  const offered = useMemo(() => pages.filter((page) => isOffered(page, state)), [pages, state]);
+  useShortcuts(useMemo(() => shortcutsOf(offered, () => setKeysShown(true)), [offered]));
   useEffect(() => setMenuOpen(false), [here]);
   return (
     <div class={isMenuOpen ? 'layout menu-open' : 'layout'}>
@@ -45,7 +47,7 @@ export function Layout({ pages }: Pages) {
           <Icon name={isMenuOpen ? 'close' : 'menu'} />
         </button>
         <div id="menu" class="menu">
-          <Navigation pages={pages} here={here} />
+          <Navigation pages={offered} here={here} />
           <div class="menu-foot">
             <SessionBox />
             <div class="menu-tools">
@@ -72,20 +74,17 @@ function skip(): void {
 }
 
 function Navigation({ pages, here }: Pages & { readonly here: Place }) {
-  const state = useObserved(session);
   return (
     <nav aria-label="Pages">
       <ul class="nav">
-        {pages
-          .filter((page) => isOffered(page, state))
-          .map(({ pattern, nav }) => (
-            <li key={pattern}>
-              <a href={href(...pattern.split('/').filter(Boolean))} aria-current={currentOf(pattern, here)}>
-                {nav && <Icon name={nav.icon} />}
-                {nav?.label}
-              </a>
-            </li>
-          ))}
+        {pages.map(({ pattern, nav }) => (
+          <li key={pattern}>
+            <a href={href(...pattern.split('/').filter(Boolean))} aria-current={currentOf(pattern, here)}>
+              {nav && <Icon name={nav.icon} />}
+              {nav?.label}
+            </a>
+          </li>
+        ))}
       </ul>
     </nav>
   );
