@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { plainText } from '../parts/characters.ts';
 import { Icon } from '../parts/icon.tsx';
 
 interface PageHeadProps {
@@ -16,7 +17,7 @@ interface PageHeadProps {
 export function PageHead({ title, heading, above = [], actions }: PageHeadProps) {
   const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${title} · authrealm`;
+    document.title = `${plainText(title)} · authrealm`;
   }, [title]);
   useEffect(() => {
     if (document.activeElement === document.body) element.current?.focus({ preventScroll: true });

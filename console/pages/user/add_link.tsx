@@ -3,6 +3,7 @@ import { pagesOf } from '../../api/pages.ts';
 import type { Shown } from '../../api/records.ts';
 import { CreateDialog } from '../../form/creating.tsx';
 import type { Values } from '../../form/values.ts';
+import { plainText } from '../../parts/characters.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Answered } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
@@ -28,7 +29,7 @@ export function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkPro
     );
   }
   const { items, next } = asked.answer;
-  const options = items.map(({ id, name }) => ({ id, label: String(name) }));
+  const options = items.map(({ id, name }) => ({ id, label: plainText(String(name)) }));
   const begin = { [by]: items.length === 1 ? items[0]?.id : undefined };
   return (
     <CreateDialog

@@ -1,4 +1,5 @@
 import { useObserved } from '../../observable.ts';
+import { plainText } from '../../parts/characters.ts';
 import { Copy } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { may, session } from '../../session/session.ts';
@@ -9,7 +10,7 @@ import { type Link, nameOf } from './reading.ts';
 export function LinkControls({ link, onAct }: { readonly link: Link; readonly onAct: (act: Act) => void }) {
   const state = useObserved(session);
   const isWriter = may(state, `${link.description.scope}:write`);
-  const name = nameOf(link);
+  const name = plainText(nameOf(link));
   const button = (
     kind: 'history' | 'editLink' | 'removeLink',
     icon: 'history' | 'edit' | 'remove',

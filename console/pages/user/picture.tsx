@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { RESOURCES, type Shown } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
+import { plainText } from '../../parts/characters.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Instant } from '../../parts/instant.tsx';
 import { nounOf } from '../../parts/nouns.ts';
@@ -75,7 +76,7 @@ function LinkTile({ link, controls }: { readonly link: Link; readonly controls: 
   const { description, record, profile } = link;
   const isAstray = profile.record?.issuer !== undefined && record.issuer !== profile.record.issuer;
   return (
-    <article class="tile" aria-label={`${nounOf(description.name).one} ${nameOf(link)}`}>
+    <article class="tile" aria-label={`${nounOf(description.name).one} ${plainText(nameOf(link))}`}>
       <Icon name="link" />
       <div class="tile-body">
         <p class="tile-kind">{nounOf(description.name).one}</p>
