@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 /**
  * What hashes passwords, which is done at the lowest priority and given up after two seconds, or measures how long
- * something takes, or looks through a browser.
+ * something takes.
  */
 const ALONE = [
   'test/api/**',
@@ -19,7 +19,6 @@ const ALONE = [
   'test/children.test.ts',
   'test/client*.test.ts',
   'test/console.test.ts',
-  'test/console/**',
   'test/concurrent_writes.test.ts',
   'test/copy.test.ts',
   'test/counted_beside.test.ts',
@@ -165,6 +164,9 @@ const WAITING = [
   'test/webhook_metrics.test.ts',
 ] as const;
 
+/** What looks through a browser, which has processes of its own. */
+const BROWSED = ['test/console/**'] as const;
+
 /** How much is to run. */
 type Part = 'prompt' | 'rest' | 'whole';
 
@@ -176,9 +178,15 @@ const isLong = isIn(LONG);
 const isPrompt = isIn(PROMPT);
 const isAlone = isIn(ALONE);
 const isWaiting = isIn(WAITING);
+const isBrowsed = isIn(BROWSED);
 
 /** How many of its files each group runs at once, as words of `bun test`. */
-const GROUPS = { waiting: ['--parallel=4'], beside: ['--parallel=3'], alone: [] } as const;
+const GROUPS = {
+  waiting: ['--parallel=4'],
+  beside: ['--parallel=3'],
+  browsed: ['--parallel=2'],
+  alone: [],
+} as const;
 
 interface Ran {
   readonly isGood: boolean;
@@ -210,12 +218,16 @@ async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
   return { isGood: (await child.exited) === 0, count: Number(COUNT.exec(said)?.[1] ?? 0) };
 }
 
+function groupOf(path: string): keyof typeof GROUPS {
+  if (isAlone(path)) return 'alone';
+  if (isWaiting(path)) return 'waiting';
+  return isBrowsed(path) ? 'browsed' : 'beside';
+}
+
 /** Those that wait first, then the others side by side, then one after the other. */
 async function runAll(engine: string, paths: readonly string[]): Promise<Ran> {
   const ran = [];
-  const groups = Object.groupBy(paths, (path) =>
-    isAlone(path) ? 'alone' : isWaiting(path) ? 'waiting' : 'beside',
-  );
+  const groups = Object.groupBy(paths, groupOf);
   for (const [group, words] of Object.entries(GROUPS)) {
     const chosen = groups[group as keyof typeof GROUPS] ?? [];
     if (chosen.length > 0) ran.push(await run(engine, ...words, ...chosen.map((path) => `./${path}`)));
