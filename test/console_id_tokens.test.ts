@@ -108,6 +108,11 @@ const outcomes = () =>
 const RIGHT: [string, () => Promise<string>, string][] = [
   ['as it should be', () => by(), 'jane@example.com'],
   ['without typ', () => by({}, { typ: undefined }), 'jane@example.com'],
+  [
+    'ended, by no more than clocks may differ',
+    () => by({ iat: now() - 300, exp: now() - 20 }),
+    'jane@example.com',
+  ],
   ['an audience in a list', () => by({ aud: [CLIENT.client_id] }), 'jane@example.com'],
   ['azp', () => by({ azp: CLIENT.client_id }), 'jane@example.com'],
   ['a claim that goes before', () => by({ nickname: 'Жанна 🙂' }), 'Жанна 🙂'],
@@ -190,6 +195,19 @@ test('an ID token that does not hold is told to the operator, once', async () =>
   expect(outcomes().slice(told)).toEqual(['id_token_refused', 'answered']);
 });
 
+test('a code may be as long as providers make them', async () => {
+  const code = 'c'.repeat(8_192);
+  expect(await statusWith(await by(), { code })).toBe(200);
+  expect(asked.form.get('code')).toBe(code);
+  expect(await statusWith(await by(), { code: `${code}c` })).toBe(400);
+});
+
+test('what time it is the service says', async () => {
+  service.ambient.advance(3_600_000);
+  publish();
+  expect(await statusWith(await by({ nbf: now() }))).toBe(200);
+});
+
 test('a code that the provider refuses is no trouble of the provider', async () => {
   expect(await statusWith(await by())).toBe(200);
   const told = outcomes().length;
@@ -256,8 +274,13 @@ test('nobody is sent to a provider that there is none of, or that does not answe
   expect(await depart('strangers')).toEqual([400, expect.stringContaining('is no provider of the console')]);
   // It has an entry, and no console in it.
   expect((await depart('other'))[0]).toBe(400);
+  expect(await statusWith(await by())).toBe(200);
+  const told = outcomes().length;
+  expect((await depart('acme'))[0]).toBe(200);
+  expect(outcomes().length).toBe(told);
   publish({ issuer: other.issuer });
   expect((await depart('acme'))[0]).toBe(503);
+  expect(outcomes().slice(told)).toEqual(['metadata_unusable']);
   publish();
   expect((await depart('acme'))[0]).toBe(200);
 });
@@ -317,6 +340,11 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
     ['a secret that is not right', () => answer({ error: 'invalid_client' }, 401), 'token_endpoint_failed'],
     ['a redirect', () => answer({}, 302), 'token_endpoint_failed'],
     ['trouble over there', () => answer({}, 500), 'token_endpoint_failed'],
+    [
+      'trouble that calls itself a refusal',
+      () => answer({ error: 'invalid_grant' }, 500),
+      'token_endpoint_failed',
+    ],
     [
       'nobody there',
       () => acme.answers.set('/token', (request) => request.destroy()),

@@ -223,6 +223,23 @@ test('what was built is read once', async () => {
   }
 });
 
+test('what could not be read is read when it is there again', async () => {
+  const built = join(freshFolder(), 'console');
+  mkdirSync(built);
+  writeFileSync(join(built, 'index.html'), INDEX);
+  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(built, url),
+  );
+  try {
+    rmSync(join(built, 'index.html'));
+    expect((await fetch(`${one.url}/console`)).status).toBe(500);
+    writeFileSync(join(built, 'index.html'), INDEX);
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+  } finally {
+    await one.stop();
+  }
+});
+
 test('with --no-console there is no such path', async () => {
   const [on, off] = await Promise.all([startService(), startService({ noConsole: 'true' })]);
   try {

@@ -1,10 +1,18 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { demoDoor } from '../src/cli/demo_door.ts';
+import { type ServerSettings, startServer } from '../src/http/server.ts';
+import { startService } from './kit.ts';
 import { AUTHREALM, type Running, start } from './processes.ts';
 import { exchange, type Told } from './signed_in.ts';
 
 /** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
 
 setDefaultTimeout(30_000);
+
+const LISTENING: ServerSettings = {
+  ...{ host: '127.0.0.1', port: 0, tls: undefined, isShared: false, trustedProxies: [] },
+  ...{ forwardedHeader: 'x-forwarded-for', requestLogging: 'off', corsOrigins: [] },
+};
 
 let running: Running;
 let url: string;
@@ -45,6 +53,17 @@ test.each(['evil.example', 'evil.example:80', '127.0.0.1', 'localhost', '127.0.0
     expect([answer.status, answer.headers.get('location')]).toEqual([421, null]);
   },
 );
+
+test('at port 80 a browser names no port', async () => {
+  const service = await startService();
+  const at80 = async () => [demoDoor(service.vault.engine.access, 'http://127.0.0.1:80')];
+  const { url: here, stop } = await startServer(LISTENING, { write: () => undefined }, at80);
+  const ask = (Host: string) => fetch(`${here}/demo`, { redirect: 'manual', headers: { Host } });
+  const statuses = await Promise.all(['127.0.0.1', 'localhost', 'evil.example'].map(ask));
+  expect(statuses.map(({ status }) => status)).toEqual([303, 303, 421]);
+  await stop();
+  await service.stop();
+});
 
 test('this machine may be called localhost', async () => {
   const { port } = new URL(url);

@@ -15,7 +15,9 @@ export const DEMO_DOOR = '/demo';
  */
 export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: string): Route {
   const { port } = new URL(url);
-  const hosts = new Set([`127.0.0.1:${port}`, `localhost:${port}`]);
+  // Nobody names port 80.
+  const behind = port === '' ? '' : `:${port}`;
+  const hosts = new Set(['127.0.0.1', 'localhost'].map((name) => name + behind));
   return {
     pattern: DEMO_DOOR,
     isOwn: true,

@@ -66,7 +66,11 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
 function lazily(folder: string, names: readonly string[]): () => Promise<Assets> {
   let reading: Promise<Assets> | undefined;
   return () => {
-    reading ??= readAssets(folder, names);
+    // What could not be read now may be there the next time.
+    reading ??= readAssets(folder, names).catch((error) => {
+      reading = undefined;
+      throw error;
+    });
     return reading;
   };
 }

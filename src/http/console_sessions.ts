@@ -40,7 +40,8 @@ export const exchangeSchema = z
     code: z
       .string()
       .min(1)
-      .max(2_048)
+      // How long one is, a provider alone decides (RFC 6749, 4.1.2).
+      .max(8_192)
       .meta({ description: 'Of a link what stands behind `#code=`; of a provider what it sent along.' }),
     name: providerName.optional(),
     code_verifier: z
