@@ -296,7 +296,7 @@ export async function serve(
   const readings = openReadings(settings, engine);
   const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
-  const once = openOnce({ store, keyring, ambient });
+  const working = { directory, once: openOnce({ store, keyring, ambient }), inspect: learner.inspect };
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
   const together = askTogether ?? metrics.snapshot;
   const searching = openSearch();
@@ -315,7 +315,7 @@ export async function serve(
     const grant = openGrants(tokens, ambient, granted);
     telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
     metrics.add(accessMeasure(access.ageMs), ...tellingMeasures(telling.measured));
-    const rooms = { store, access, tokens, grant, ...asking, limits, directory, once, ambient, ...telling };
+    const rooms = { store, access, tokens, grant, ...asking, limits, ...working, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
   };

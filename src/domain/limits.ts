@@ -174,6 +174,10 @@ export const LIMITS = Object.freeze({
   discoveriesAtOnceMax: 8,
   /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */
   discoveriesPerRealmMax: 2,
+  /** What is told of a discovery document: characters of a text, entries of a list, characters of each. */
+  providerTextCharactersMax: 2_048,
+  providerWordsMax: 100,
+  providerWordCharactersMax: 255,
   /** How often it is said outside of the database how far its logs are. */
   checkpointMs: 60_000,
   /** Logs that a line tells of: more lines take longer to sign, and longer ones are cut by programs that read logs. */

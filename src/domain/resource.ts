@@ -210,3 +210,15 @@ export function referenced(resource: Resource, member: string, all: readonly Res
   if (!found) throw new Error(`${resource.name}.${member} names no resource`);
   return found;
 }
+
+/** The member that is learned by asking another server, and the member that says where. */
+export interface Learning {
+  readonly member: string;
+  readonly url: string;
+}
+
+export function learningOf(resource: Resource): Learning | undefined {
+  const learned = membersOf(resource).find(({ placement }) => placement.learnedFrom !== undefined);
+  const url = learned?.placement.learnedFrom;
+  return learned && url !== undefined ? { member: learned.name, url } : undefined;
+}

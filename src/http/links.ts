@@ -1,4 +1,4 @@
-import { type Key, lineage, type Resource, type Scope } from '../domain/resource.ts';
+import { type Key, learningOf, lineage, type Resource, type Scope } from '../domain/resource.ts';
 
 /** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
 export function itemPattern(resource: Resource): string {
@@ -37,6 +37,11 @@ export function searchPattern(resource: Resource): string | undefined {
 /** Where the same is asked of all realms. */
 export function everywherePattern({ collection }: Resource): string {
   return `/v2/${collection}/search`;
+}
+
+/** Where is told what a provider says of itself, whose issuer records of the resource learn; undefined where they learn none. */
+export function discoveryPattern(resource: Resource): string | undefined {
+  return learningOf(resource) && `/v2${itemPattern(resource)}/discovery`;
 }
 
 function paramName(ancestor: Resource, resource: Resource): string {

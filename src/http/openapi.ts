@@ -3,6 +3,7 @@ import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG, adminPaths } from './openapi_admin.ts';
 import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
+import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
 import { feedPaths } from './openapi_feed.ts';
 import { resourcePaths, type Writing } from './openapi_operations.ts';
@@ -65,6 +66,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       },
       paths: {
         ...resourcePaths(writing),
+        ...discoveryPaths(writing),
         ...feedPaths(baseUrl, writing),
         ...servicePaths(baseUrl, faults),
         ...adminPaths(writing),

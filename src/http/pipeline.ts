@@ -99,7 +99,8 @@ function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
   return undefined;
 }
 
-function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
+/** The record of the key (404). */
+export function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
   const keep = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
     if (record === undefined) return NOT_FOUND;
     call.record = record;

@@ -1,10 +1,11 @@
-import type { Resource } from '../domain/resource.ts';
+import { learningOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import type { Answer } from './call.ts';
 import { type EverywhereRooms, searchEverywhere } from './everywhere.ts';
 import { find, search, searchList } from './finding.ts';
 import {
   collectionPattern,
+  discoveryPattern,
   everywherePattern,
   findingPattern,
   itemPatterns,
@@ -13,11 +14,12 @@ import {
 import { list } from './lists.ts';
 import { create, remove, update, type WritingRooms } from './operations.ts';
 import { lookup } from './pipeline.ts';
+import { type InspectingRooms, inspectProvider } from './provider_documents.ts';
 import { faultReply } from './reply.ts';
 import type { Route } from './router.ts';
 
 /** What every path of a resource is built from. */
-export type ResourceRooms = WritingRooms & EverywhereRooms;
+export type ResourceRooms = WritingRooms & EverywhereRooms & InspectingRooms;
 
 /** Every path of every resource: five verbs, the reverse lookup of those that have one, and searches. */
 export function resourceRoutes(rooms: ResourceRooms): readonly Route[] {
@@ -26,6 +28,7 @@ export function resourceRoutes(rooms: ResourceRooms): readonly Route[] {
     ...itemRoutes(resource, rooms),
     ...findingRoutes(resource, rooms),
     ...searchRoutes(resource, rooms),
+    ...discoveryRoutes(resource, rooms),
     ...unofferedRoutes(resource),
   ]);
 }
@@ -64,6 +67,12 @@ function searchRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[
         ]
       : []),
   ];
+}
+
+function discoveryRoutes(resource: Resource, rooms: ResourceRooms): readonly Route[] {
+  const [pattern, learning] = [discoveryPattern(resource), learningOf(resource)];
+  if (pattern === undefined || !learning) return [];
+  return [{ pattern, answers: { GET: inspectProvider(resource, learning, rooms) } }];
 }
 
 /** Where further links of a record lead: there is nothing yet, and the answer says so (contract 8, row 31). */

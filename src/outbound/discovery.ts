@@ -1,7 +1,9 @@
 import { overloaded } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { type ProviderAnswer, providerDocumentIn } from '../domain/provider_document.ts';
 import { issuerUrl } from '../domain/text.ts';
-import type { GuardedFetch } from './guarded_fetch.ts';
+import type { Fetched, GuardedFetch } from './guarded_fetch.ts';
 
 /** Where a provider keeps its document, after its issuer (OpenID Connect Discovery 1.0, 4). */
 const DISCOVERY_SUFFIX = '/.well-known/openid-configuration';
@@ -44,24 +46,52 @@ function issuerBefore(discoveryUrl: string): string | undefined {
   return ISSUER.safeParse(issuer).success ? issuer : undefined;
 }
 
-/**
- * Makes what asks the provider itself. It rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked,
- * or `discoveriesPerRealmMax` for the same asker.
- */
+/** Makes what asks the provider itself, in one of the places. */
 export function openDiscovery(fetchDocument: GuardedFetch, places: Places = openPlaces()): Discover {
+  const ask = openAsking(fetchDocument, places);
   return async (discoveryUrl, asker, headers) => {
     const expected = issuerBefore(discoveryUrl);
     // Whatever the document said, its issuer would be another: nobody is asked.
     if (expected === undefined) return { kind: 'issuer_differs' };
+    const fetched = await ask(discoveryUrl, asker, headers);
+    if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
+    return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
+  };
+}
+
+/** Tells what the document at a discovery URL says now; parameters and places as of Discover. */
+export type Inspect = (...asked: Parameters<Discover>) => Promise<ProviderAnswer>;
+
+/** Makes what tells the document of a provider, in the same places. */
+export function openInspection(
+  fetchDocument: GuardedFetch,
+  places: Places,
+  { monotonic }: Pick<Ambient, 'monotonic'>,
+): Inspect {
+  const ask = openAsking(fetchDocument, places);
+  return async (discoveryUrl, asker, headers) => {
+    if (issuerBefore(discoveryUrl) === undefined) return { kind: 'unasked' };
+    const began = monotonic();
+    const fetched = await ask(discoveryUrl, asker, headers);
+    if (fetched.kind !== 'document') return { kind: 'silent' };
+    const tookMs = Math.round(monotonic() - began);
+    return { kind: 'document', document: providerDocumentIn(fetched.document), tookMs };
+  };
+}
+
+/**
+ * Asks in a place. Rejects with Fault `overloaded` while `discoveriesAtOnceMax` others are asked, or
+ * `discoveriesPerRealmMax` for the same asker.
+ */
+function openAsking(fetchDocument: GuardedFetch, places: Places) {
+  return async (...[discoveryUrl, asker, headers]: Parameters<Discover>): Promise<Fetched> => {
     const leave = places.take(asker);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
       const hear = (resolving: Promise<unknown>) => {
         resolved = resolving;
       };
-      const fetched = await fetchDocument(discoveryUrl, hear, headers);
-      if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
-      return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
+      return await fetchDocument(discoveryUrl, hear, headers);
     } finally {
       // A slow name server holds its place for as long as it is asked, also after our answer.
       resolved.then(leave, leave);

@@ -1,6 +1,7 @@
 import type { Ambient, Uuid } from '../domain/id.ts';
+import type { ProviderAnswer } from '../domain/provider_document.ts';
 import { beginTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
-import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery, openPlaces } from './discovery.ts';
+import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery, openInspection, openPlaces } from './discovery.ts';
 import { openGuardedFetch } from './guarded_fetch.ts';
 
 interface LearnerSettings {
@@ -8,18 +9,22 @@ interface LearnerSettings {
   readonly allowLoopbackDiscovery: boolean;
 }
 
-/** Who is asked for the issuer of a new OIDC profile: the provider, or nobody but its URL. */
+const askNobody = async (): Promise<ProviderAnswer> => ({ kind: 'unasked' });
+
+/** Who is asked about the provider of an OIDC profile: the provider, or nobody but its URL. */
 export function openLearner({ offline, allowLoopbackDiscovery }: LearnerSettings, ambient: Ambient) {
   const places = openPlaces();
-  const discover = offline
-    ? deriveIssuer
-    : openDiscovery(openGuardedFetch({ allowLoopback: allowLoopbackDiscovery }), places);
+  const fetchDocument = openGuardedFetch({ allowLoopback: allowLoopbackDiscovery });
+  const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, places);
+  const inspect = offline ? askNobody : openInspection(fetchDocument, places, ambient);
   return {
     async learn(url: string, realm: Uuid, trace: TraceContext = beginTrace(ambient)) {
       const found = await discover(url, realm, traceHeaders(trace, ambient));
       if (found.kind === 'found') return found;
       return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
     },
+    inspect: (url: string, realm: Uuid, trace: TraceContext = beginTrace(ambient)) =>
+      inspect(url, realm, traceHeaders(trace, ambient)),
     discoveries: places.taken,
   };
 }

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import type { Uuid } from '../domain/id.ts';
+import { type ProviderAnswer, providerDocument } from '../domain/provider_document.ts';
+import type { AnyRecord, Key, Learning, Resource } from '../domain/resource.ts';
+import { readTraceContext, type TraceContext } from '../domain/trace_context.ts';
+import { authenticate } from './bearer.ts';
+import { type Answer, type Stage, walk } from './call.ts';
+import { selfLinks } from './links.ts';
+import { link } from './openapi_schemas.ts';
+import { locate, permit, type Rooms, read, unlessCrowded } from './pipeline.ts';
+import { JSON_TYPE, REQUEST_ID } from './reply.ts';
+
+/** What the path that asks a provider is built from. */
+export interface InspectingRooms extends Rooms {
+  /** Rejects with Fault `overloaded` where too many are asked at once, in all or for one realm. */
+  readonly inspect: (
+    discoveryUrl: string,
+    realm: Uuid,
+    trace: TraceContext | undefined,
+  ) => Promise<ProviderAnswer>;
+}
+
+/** What a provider says of itself now, or that it says nothing. */
+export const discoverySchema = z
+  .strictObject({
+    data: z.strictObject({
+      type: z.literal('provider_discovery'),
+      discovery_url: z.string().meta({ format: 'uri' }),
+      asked: z.boolean().meta({
+        description:
+          'False where the service runs with `--offline`, or no issuer leads to this URL: then nobody was asked.',
+      }),
+      answers: z.boolean().meta({
+        description: 'Whether a JSON object came by 200 in time. Why none came is not told.',
+      }),
+      took_ms: z
+        .int()
+        .min(0)
+        .nullable()
+        .meta({ description: 'Of an answer: milliseconds until all of it was there.' }),
+      issuer_agrees: z
+        .boolean()
+        .nullable()
+        .meta({ description: 'Whether it names the issuer that the record has, letter for letter.' }),
+      document: providerDocument.nullable(),
+    }),
+    links: z.strictObject({ self: link }),
+  })
+  .meta({ id: 'ProviderDiscovery' });
+
+/** The path of a look at a provider: as a lookup of the record (401, 403, 404), then the provider is asked (503). */
+export function inspectProvider(resource: Resource, learning: Learning, rooms: InspectingRooms): Answer {
+  const { store, tokens, limits, baseUrl, inspect } = rooms;
+  const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
+  const ask: Stage = async ({ key, record, request, requestId }) => {
+    const told = record as AnyRecord & Record<string, unknown>;
+    const url = String(told[learning.url]);
+    const answer = await inspect(url, (key as Key)[0], readTraceContext(request.headers));
+    const data = toldOf(url, answer, told[learning.member]);
+    const links = { self: `${recordLink(key as Key)}/discovery` };
+    return {
+      status: 200,
+      headers: { 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', [REQUEST_ID]: requestId },
+      body: JSON.stringify({ data, links }),
+    };
+  };
+  return walk([
+    ...unlessCrowded(store.crowds.get),
+    authenticate(tokens, limits),
+    permit(`${resource.scope}:read`),
+    locate(resource),
+    read(resource, store),
+    ask,
+  ]);
+}
+
+function toldOf(
+  discovery_url: string,
+  answer: ProviderAnswer,
+  issuer: unknown,
+): z.output<typeof discoverySchema>['data'] {
+  const found = answer.kind === 'document' ? answer : undefined;
+  return {
+    type: 'provider_discovery',
+    discovery_url,
+    asked: answer.kind !== 'unasked',
+    answers: found !== undefined,
+    took_ms: found?.tookMs ?? null,
+    issuer_agrees: found ? found.document.issuer === issuer : null,
+    document: found?.document ?? null,
+  };
+}
