@@ -19,8 +19,10 @@ const { values: words } = parseArgs({ options: { pages: { type: 'string' } } });
 const PICTURE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const PICTURE_BYTES_MAX = 300_000;
 const COLOURS = 200;
+/** Until charts have something to show. */
+const CHARTS_MS = 9_000;
 
-const service = await startService({ offline: 'true' });
+const service = await startService({ offline: 'true', metricsPort: '0' });
 try {
   const shop = await plantShop(service);
   if (words.pages === undefined) await makePicture(shop);
@@ -51,6 +53,9 @@ async function makePages(shop: Shop, folder: string): Promise<void> {
     await window.goto('');
     await window.page.locator('h1').waitFor();
     writeFileSync(join(folder, `sign-in-${kind}.png`), await window.page.screenshot({ fullPage: true }));
+    await window.page.goto(`${service.url}/docs`);
+    await settled(window);
+    writeFileSync(join(folder, `docs-${kind}.png`), await window.page.screenshot());
     await window.close();
   }
 }
@@ -58,6 +63,7 @@ async function makePages(shop: Shop, folder: string): Promise<void> {
 async function shoot(view: View, fragment: string): Promise<Buffer> {
   const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
   await settled(window);
+  if (fragment.startsWith('#/health')) await Bun.sleep(CHARTS_MS);
   const shot = await window.page.screenshot({ fullPage: view.viewport.width !== DESKTOP.width });
   await window.close();
   return shot;

@@ -2,7 +2,7 @@ import type { Shop } from './shop.ts';
 import type { Visit } from './visit.ts';
 
 /** A place of each page: what walks them all, and what makes pictures of them, begins here. */
-export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }: Shop) {
+export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
   return {
     find: '#/',
     found: '#/?clue=jane',
@@ -14,7 +14,9 @@ export function placesOf({ realm, user, strange, oidcProfile, passwordProfile }:
     oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
     passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
     clients: '#/clients',
+    client: `#/clients/${client}`,
     webhooks: '#/webhooks',
+    webhook: `#/webhooks/${webhook}`,
     health: '#/health',
     changes: `#/changes?realm=${realm}`,
     transfer: `#/transfer?realm=${realm}`,

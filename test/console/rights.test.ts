@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Page } from 'playwright-core';
 import { type Service, startService } from '../kit.ts';
-import { placesOf } from './places.ts';
+import { placesOf, settled } from './places.ts';
 import { plantShop, type Shop } from './shop.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, visit } from './visit.ts';
+import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
 
 /** Nobody is offered what they may not do; and could not do it. */
 
@@ -44,6 +44,50 @@ describe.each(Object.entries(OFFERED))('%s', (place, count) => {
     await window.close();
   });
 });
+
+/** What else begins a write, on pages about everything. */
+const OTHER_WRITES = /^(Import|Rotate|Disable|Enable|Withdraw|Send (POST|PUT|DELETE)|Resend|Send again)\b/;
+
+/** What a walk over all pages in one window may take. */
+const WALK_MS = 4 * BROWSER_TEST_MS;
+
+/** The pages on which a session of these scopes is offered a write. */
+async function placesToWrite(window: Visit): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const [place, fragment] of Object.entries(placesOf(shop))) {
+    await window.goto(fragment);
+    await window.page.reload();
+    await settled(window);
+    const offered = window.page.getByRole('button', { name: OTHER_WRITES }).or(writes(window.page));
+    if ((await offered.count()) > 0) found.push(place);
+  }
+  return found;
+}
+
+test(
+  'of all pages, these offer a write to who may do everything',
+  async () => {
+    const writer = await signedIn(service, '#/', { scope: `${WRITING} admin` });
+    expect(await placesToWrite(writer)).toEqual([
+      ...['realms', 'realm', 'users', 'user', 'strange', 'oidcProfile', 'passwordProfile'],
+      ...['clients', 'client', 'webhooks', 'webhook'],
+    ]);
+    await writer.close();
+  },
+  WALK_MS,
+);
+
+test(
+  'no page whatever offers a write to who may only read',
+  async () => {
+    const reader = await signedIn(service, '#/', { scope: READING });
+    expect(await placesToWrite(reader)).toEqual([]);
+    reader.expectTrouble(/status of 403/);
+    await expectSound(reader);
+    await reader.close();
+  },
+  WALK_MS,
+);
 
 test('the API refuses whoever may only read each of these writes', async () => {
   const token = await service.token(READING);

@@ -18,6 +18,9 @@ export interface Shop extends Home {
   readonly usernameLink: string;
   /** A user whose every text is an attempt at something. */
   readonly strange: string;
+  readonly client: string;
+  /** Disabled: nothing is sent to it. */
+  readonly webhook: string;
 }
 
 const NAMES = ['Ada Lovelace', 'Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
@@ -71,7 +74,21 @@ export async function plantShop(service: Service): Promise<Shop> {
     await write(oidcProfileInfo, theirs, at(`https://login.example.com/${index}`, subject, id));
   }
   await write(passwordProfileInfo, theirs, { username: STRANGE.image, password: PASSWORD });
-  return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange };
+  const client = await administer(service, 'clients', {
+    ...{ name: 'Checkout', scopes: ['users:read', 'profile-infos:read'], realms: [home.realm] },
+  });
+  const webhook = await administer(service, 'webhooks', {
+    ...{ name: 'Search index', url: 'https://hooks.example.com/authrealm', realms: '*', events: '*' },
+  });
+  await administer(service, `webhooks/${webhook}/disable`, {});
+  return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
+}
+
+/** Answers the ID of what is made. */
+async function administer(service: Service, path: string, data: object): Promise<string> {
+  const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return ((await response.json()) as { data: { id: string } }).data.id;
 }
 
 const ATTEMPTS = 5;

@@ -34,7 +34,9 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   transfer: 'What an import here does',
   tryList: '/admin/v1/clients/{client_id}/rotate',
   tryOne: 'Nothing was sent yet.',
-  webhooks: 'No webhook yet',
+  client: 'profile-infos:read',
+  webhooks: 'Search index',
+  webhook: 'https://hooks.example.com/authrealm',
   health: 'Newest figures',
   nowhere: 'Nothing has this address',
 };
