@@ -275,8 +275,10 @@ describe('a session', () => {
     const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
     const expiresAt = service.ambient.now() + 900_000;
     const act = actOf('session.ended', { detail: {} }, service.ambient);
-    const others = Array.from({ length: LIMITS.revokedTokensPerClientMax }, () => crypto.randomUUID());
-    await Promise.all(others.map((jti) => access.revokeToken({ jti, clientId, expiresAt }, act)));
+    const end = () => access.revokeToken({ jti: crypto.randomUUID(), clientId, expiresAt }, act);
+    // What waits too long for its turn is refused for that, so not all at once.
+    for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)
+      await Promise.all(Array.from({ length: 50 }, end));
     expect((await service.del(path, token, ownPage(service))).status).toBe(503);
   });
 
