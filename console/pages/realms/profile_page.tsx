@@ -8,6 +8,7 @@ import { RecordFacts } from '../../parts/facts.tsx';
 import { Answered } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
+import { ProviderCard } from './provider_card.tsx';
 import { RecordActions } from './record_actions.tsx';
 
 export function OidcProfilePage({ parameters }: PageProps) {
@@ -50,9 +51,18 @@ function ProfileView({
       />
       <Answered asked={asked}>
         {({ record }) => (
-          <section class="card" aria-label={`This ${one}`}>
-            <RecordFacts description={description} record={record} />
-          </section>
+          <>
+            <section class="card" aria-label={`This ${one}`}>
+              <RecordFacts description={description} record={record} />
+            </section>
+            {description.name === RESOURCES.oidcProfiles.name && (
+              <ProviderCard
+                recordKey={[realm, profile]}
+                issuer={String(record.issuer)}
+                discoveryUrl={String(record.discovery_url)}
+              />
+            )}
+          </>
         )}
       </Answered>
     </>
