@@ -77,6 +77,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/wire_at_once.test.ts',
     'test/writer.test.ts',
   ],
+  'serves a SQLite database that it makes itself': ['test/demo.test.ts'],
   'pastes the documents, which begin with a SQLite database': ['test/docs.test.ts', 'test/guides.test.ts'],
 };
 
@@ -97,7 +98,6 @@ const WITHOUT = [
   'test/children.test.ts',
   'test/config.test.ts',
   'test/console_entry.test.ts',
-  'test/demo.test.ts',
   'test/console/characters.test.ts',
   'test/console/paged_rows.test.ts',
   'test/deploy.test.ts',

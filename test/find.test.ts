@@ -328,6 +328,13 @@ describe('the question in the body', () => {
     const batch = (await (await ask(passwordsOf(planted.realm), { filter: ids, page: {} })).json()) as Found;
     expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
+    const { realm } = planted;
+    const several = [planted, await plant(service.vault, { realm })].map(({ passwordLink }) => passwordLink);
+    const first = await ask(passwordsOf(realm), { filter: `in(id,${several.join()})`, page: { limit: 1 } });
+    expect(await first.json()).toMatchObject({
+      meta: { results: { total: 2 } },
+      links: { current: null, first: null, last: null, next: null, prev: null },
+    });
     const past = await ask(passwordsOf(planted.realm), { filter: ids, page: { offset: 1 } });
     expect(await past.json()).toMatchObject({ data: [], meta: { results: { total: 1 } } });
     const behind = await ask(oidcOf(planted.realm), { filter, page: { offset: 1 } });

@@ -87,6 +87,12 @@ describe('every collection', () => {
       ]);
     });
 
+    test(`${name}: a client limited to the realm is shown what is there`, async () => {
+      const limited = await service.token(READ, new Set([planted.realm]));
+      const page = await bodyOf(pathOf(planted), limited);
+      expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(planted)], 1]);
+    });
+
     test(`${name}: HEAD answers without the body`, async () => {
       const headers = { Authorization: `Bearer ${token}` };
       const answer = await fetch(`${service.url}${pathOf(planted)}`, { method: 'HEAD', headers });
