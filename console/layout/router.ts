@@ -44,6 +44,12 @@ export function href(...steps: readonly string[]): string {
   return `#/${steps.map(encodeURIComponent).join('/')}`;
 }
 
+/** Puts a place into the address, instead of all that brought somebody here: no step of history leads back to that. */
+export function arriveAt(fragment: string): void {
+  history.replaceState(null, '', location.pathname + fragment);
+  place.set(readPlace());
+}
+
 export function go(fragment: string): void {
   location.hash = fragment;
 }

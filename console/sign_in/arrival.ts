@@ -1,4 +1,4 @@
-import { currentFragment } from '../layout/router.ts';
+import { arriveAt, currentFragment } from '../layout/router.ts';
 import { takeVisit } from '../session/keeping.ts';
 
 /** What an address brings that a session can be opened with. */
@@ -24,7 +24,7 @@ export function readArrival(): Arrival | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const code = fragment.get('code');
   if (code !== null) {
-    replaceAddress(currentFragment());
+    arriveAt(currentFragment());
     return { way: 'link', code };
   }
   const query = new URLSearchParams(location.search);
@@ -34,7 +34,7 @@ export function readArrival(): Arrival | undefined {
 
 function readProvider(query: URLSearchParams): Arrival {
   const visit = takeVisit();
-  replaceAddress(visit?.fragment ?? '#/');
+  arriveAt(visit?.fragment ?? '#/');
   if (!visit || query.get('state') !== visit.state) {
     return { way: 'refused', why: 'This answer of a provider was not asked for by this tab. Sign in again.' };
   }
@@ -53,8 +53,4 @@ function readProvider(query: URLSearchParams): Arrival {
 /** An error code as RFC 6749 has them; what is none is not repeated. */
 function wordOf(error: string | null): string {
   return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason was given';
-}
-
-function replaceAddress(fragment: string): void {
-  history.replaceState(null, '', location.pathname + fragment);
 }
