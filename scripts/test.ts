@@ -183,7 +183,7 @@ const isBrowsed = isIn(BROWSED);
 /** How many of its files each group runs at once, as words of `bun test`. */
 const GROUPS = {
   waiting: ['--parallel=4'],
-  beside: ['--parallel=3'],
+  beside: ['--parallel=2'],
   browsed: ['--parallel=2'],
   alone: [],
 } as const;
