@@ -200,12 +200,15 @@ function isIn(patterns: readonly string[]): (path: string) => boolean {
   return (path) => globs.some((glob) => glob.match(path));
 }
 
+/** A test ends so late where the machine has much else to do, which says nothing about what it tries. */
+const TEST_MS_MAX = 20_000;
+
 /** Bun's own closing line. */
 const COUNT = /^Ran (\d+) tests? across/m;
 
 /** Runs these words of `bun test`, on this engine where they ask for one. What is written is passed on. */
 async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
-  const child = Bun.spawn([process.execPath, 'test', ...words], {
+  const child = Bun.spawn([process.execPath, 'test', `--timeout=${TEST_MS_MAX}`, ...words], {
     cwd: ROOT,
     env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
     stdio: ['ignore', 'inherit', 'pipe'],
