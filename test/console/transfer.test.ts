@@ -123,7 +123,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await choose(window, file);
     await page.getByText(`${types.length} lines`).waitFor();
     await page.getByText('2 OIDC profiles without').waitFor();
-    await page.getByLabel('Into').selectOption(shop.realm);
+    await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
     await expectSound(window);
     await run(window);
     // The profiles are used; links that are there already and passwords that are nowhere are refused.

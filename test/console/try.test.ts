@@ -32,7 +32,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('an operation is found, filled in, sent and answered', async () => {
     const window = await signedIn(service, '#/try', { view });
     const { page } = window;
-    await page.getByRole('link', { name: /POST .*oidc-profiles/ }).waitFor();
+    await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles/ }).waitFor();
     await expectSound(window);
     await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
     expect(
