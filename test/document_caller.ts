@@ -228,7 +228,7 @@ export function openCaller(document: JsonObject): Caller {
     head: (operation, sent = {}) => ask('HEAD', operation, sent),
     async stray(method, path, component) {
       const received = await request(method, { path, body: undefined }, {});
-      return hold(`${method} ${path}`, answerNamed(document, component), received);
+      return hold(`${method} ${path}`, answerNamed(document, component), received, method === 'HEAD');
     },
   };
 }

@@ -11,17 +11,25 @@ const operations = operationsOf(document);
 const caller = openCaller(document);
 afterAll(() => service.stop());
 
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
+
 describe('what is no operation', () => {
   test.each([...new Set(operations.map(({ path }) => path))])(
     '%s: 405 for any other method',
     async (path) => {
       const own = operations.filter((each) => each.path === path);
       const spelled = path.replace(/\{\w+\}/g, crypto.randomUUID());
-      const { status, headers } = await caller.stray('PATCH', spelled, 'method_unknown');
       const methods = own.flatMap(({ method }) =>
         method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
       );
-      expect([status, headers.get('allow')?.split(', ').sort()]).toEqual([405, methods.sort()]);
+      for (const other of METHODS.filter((method) => !methods.includes(method))) {
+        const { status, headers } = await caller.stray(other, spelled, 'method_unknown');
+        expect([other, status, headers.get('allow')?.split(', ').sort()]).toEqual([
+          other,
+          405,
+          methods.toSorted(),
+        ]);
+      }
     },
   );
 

@@ -25,6 +25,20 @@ export function allowedMethods(route: Route): string {
     .join(', ');
 }
 
+/**
+ * The methods that a path lacks and that another one would take as its own, because it has a name where this one is
+ * spelled out: a runtime that chooses by method first would answer `GET …/search` as a record of that ID.
+ */
+export function coveredMethods(route: Route, routes: readonly Route[]): readonly Method[] {
+  const own = route.pattern.split('/');
+  const covering = routes.filter(({ pattern }) => {
+    const parts = pattern.split('/');
+    return parts.length === own.length && parts.every((part, at) => part.startsWith(':') || part === own[at]);
+  });
+  const methods = covering.flatMap(({ answers }) => Object.keys(answers) as Method[]);
+  return [...new Set(methods)].filter((method) => !(method in route.answers));
+}
+
 /** The path of a request target: absolute, or origin-form where an HTTP/1.0 request named no host. */
 export function pathOf(url: string): string {
   const start = url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('//') + 2);

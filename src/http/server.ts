@@ -10,7 +10,7 @@ import type { Listener } from './listener.ts';
 import { type Notes, type Operation, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
-import { allowedMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
+import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 
 export interface ServerSettings {
   readonly host: string;
@@ -211,11 +211,10 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
     const methods: Record<string, NativeHandler> = {};
     for (const [method, answer] of Object.entries(route.answers)) {
       const operation = operationOf(route, method, answer);
-      const native: NativeHandler = (request) => handle(request, request.params ?? {}, operation);
-      methods[method] = native;
-      if (method === 'GET') methods.HEAD = native;
+      methods[method] = (request) => handle(request, request.params ?? {}, operation);
     }
-    routes[route.pattern] = methods;
+    for (const method of coveredMethods(route, table)) methods[method] = fetch;
+    routes[route.pattern] = methods.GET ? { ...methods, HEAD: methods.GET } : methods;
   }
   return { routes, fetch };
 }
