@@ -94,7 +94,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const address = page.url();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
-    expect(page.url()).not.toContain('entry=');
+    await page.waitForURL((at) => !at.hash.includes('entry='));
 
     // The address of an entry opens it for whoever has it.
     await page.goto(address);

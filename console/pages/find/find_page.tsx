@@ -1,4 +1,4 @@
-import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useAsked } from '../../api/answers.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { useShortcuts } from '../../layout/keys.tsx';
@@ -24,7 +24,8 @@ export function FindPage() {
   const asked = useAsked((signal) => seek(sought, state, signal), [sought]);
   useShortcuts(useMemo(() => [{ keys: '/', words: 'Type a clue', act: () => box.current?.focus() }], []));
   useEffect(() => keepQuery({ clue: sought }), [sought]);
-  useEffect(() => box.current?.focus(), []);
+  // Before anything is shown: who goes here by keys types on at once.
+  useLayoutEffect(() => box.current?.focus(), []);
   return (
     <>
       <PageHead title="Find" />
