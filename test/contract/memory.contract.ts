@@ -19,6 +19,7 @@ import {
 } from './ground.ts';
 
 const REMEMBERED = { kind: 'remembered' } as const;
+const KEPT_AT_ONCE = 200;
 
 /** What a Store promises of answers it remembers, in the sentences of its port. */
 export function memoryContract(name: string, open: () => Promise<OpenStore>): void {
@@ -48,6 +49,11 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       ...more,
     });
     const keep = (kept: Memory) => store.commit([], [], kept);
+    /** So many at once that none waits until it is given up, however slow the machine and the way to the server are. */
+    const keepAll = async (all: readonly Memory[]) => {
+      for (let from = 0; from < all.length; from += KEPT_AT_ONCE)
+        await Promise.all(all.slice(from, from + KEPT_AT_ONCE).map(keep));
+    };
 
     test('what is remembered comes back as it was, until it has expired', async () => {
       for (const kept of [memory({ user: at.user }), memory({ recordId: undefined, status: 422 })]) {
@@ -143,7 +149,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         memory({ clientId, at: now - 1_000, expiresAt }),
       );
       await store.forgetExpired(now);
-      await Promise.all(all.map(keep));
+      await keepAll(all);
       const kept = memory({ clientId, expiresAt: now + 1 });
       await keep({ ...kept, at: now - 2_000 });
       const counts: number[] = [];
@@ -166,8 +172,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const [clientId, others] = ['busy', memory({ clientId: 'idle' })];
       await keep(others);
       const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => memory({ clientId }));
-      for (let from = 0; from < all.length; from += LIMITS.writesGroupedMax)
-        await Promise.all(all.slice(from, from + LIMITS.writesGroupedMax).map(keep));
+      await keepAll(all);
       const isKept = async (each: Memory | undefined) =>
         (await store.recall(each as Memory, now)) !== undefined;
       expect([await isKept(all[0]), await isKept(all[1])]).toEqual([true, true]);
@@ -232,7 +237,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
           memory({ realm: here.realm, user: here.user, clientId: `many-${kind.name}` }),
         );
-        await Promise.all(all.map(keep));
+        await keepAll(all);
         const removal = removing(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
         expect(await store.remove(removal)).toEqual({ kind: 'crowded' });
         expect(await store.recall(all[0] as Memory, now)).toBeDefined();
@@ -247,7 +252,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const all = Array.from({ length: LIMITS.cascadeRecordsMax }, () =>
         memory({ realm: here.realm, user: here.user, clientId: 'just enough' }),
       );
-      await Promise.all(all.map(keep));
+      await keepAll(all);
       expect(await store.remove(removing(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
       for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
     });
@@ -291,7 +296,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
         memory({ realm: here.realm, clientId: 'many' }),
       );
-      await Promise.all(all.map(keep));
+      await keepAll(all);
       const step = () => store.purge(removing(realm, [here.realm]));
       expect(await step()).toEqual({ kind: 'purged', records: 3, isDone: false });
       expect(await step()).toEqual({ kind: 'purged', records: 1, isDone: true });
