@@ -40,7 +40,7 @@ async function contend(words: string) {
   await press(second.page, 'Save');
   const dialog = second.page.getByRole('dialog', { name: 'Somebody else was faster' });
   await dialog.waitFor();
-  second.expectTrouble(/status of 412/);
+  await second.expectTrouble(/status of 412/);
   return { first, second, dialog };
 }
 
@@ -75,7 +75,7 @@ describe('who saves second', () => {
     await service.put(userPath(), token, body);
     await press(second.page, 'Save yours over it');
     await dialog.getByText('a third').waitFor();
-    second.expectTrouble(/status of 412/);
+    await second.expectTrouble(/status of 412/);
     await press(second.page, 'Save yours over it');
     await facts(second.page).getByText('mine three').waitFor();
     await expectSound(second);
@@ -98,7 +98,7 @@ test('a link that goes while it is edited is told to be gone, and so it is on th
   expect((await service.del(`${collection}/${gone?.id}`, token)).status).toBe(204);
   await press(page, 'Save');
   await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
-  window.expectTrouble(/status of 404/);
+  await window.expectTrouble(/status of 404/);
   await press(page, 'Cancel');
   await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
   await expectSound(window);
@@ -114,7 +114,7 @@ test('where the database takes no writes, what was typed stays, and is saved lat
   await press(page, 'Save');
   await page.getByText('The service is busy.').waitFor();
   expect(await page.getByLabel('Family name').inputValue()).toBe('Roe');
-  window.expectTrouble(/status of 503/);
+  await window.expectTrouble(/status of 503/);
   await release();
   await press(page, 'Save');
   await facts(page).getByText('Roe').waitFor();

@@ -191,7 +191,7 @@ describe('a stream that ends', () => {
     await live(window);
     await rows(window).filter({ hasText: 'Came meanwhile' }).waitFor();
     expect(await rows(window).filter({ hasText: 'Came meanwhile' }).count()).toBe(1);
-    window.expectTrouble(/ERR_/);
+    await window.expectTrouble(/ERR_/);
     await expectSound(window);
     await window.close();
     proxy.stop();
@@ -214,7 +214,7 @@ describe('a stream that ends', () => {
     await page.getByText('The list begins anew.').waitFor();
     await rows(window).filter({ hasText: 'Still kept' }).waitFor();
     expect(await rows(window).count()).toBe(1);
-    window.expectTrouble(/ERR_|410/);
+    await window.expectTrouble(/ERR_|410/);
     await expectSound(window);
     await window.close();
     proxy.stop();
@@ -233,7 +233,7 @@ describe('a stream that ends', () => {
     await page.getByText('What is shown stays as it was.').waitFor();
     expect(await rows(window).count()).toBeGreaterThan(0);
     expect(await page.getByRole('navigation').getByRole('link', { name: 'Changes' }).count()).toBe(0);
-    window.expectTrouble(/403/);
+    await window.expectTrouble(/403/);
     await expectSound(window);
     await window.close();
   });
@@ -247,7 +247,7 @@ describe('a stream that ends', () => {
     const off = { disabledAt: service.ambient.now() };
     await changeClient(service.vault.engine.access, clientId, off, service.ambient);
     await window.page.getByText('Your session has ended').waitFor();
-    window.expectTrouble(/401/);
+    await window.expectTrouble(/401/);
     await expectSound(window);
     await window.close();
   });
@@ -265,7 +265,7 @@ describe('a stream that ends', () => {
     await rows(window).first().waitFor();
     leaving.abort();
     await live(window);
-    window.expectTrouble(/503/);
+    await window.expectTrouble(/503/);
     await expectSound(window);
     await window.close();
   });
@@ -274,7 +274,7 @@ describe('a stream that ends', () => {
 test('a realm that is not there is said to be so', async () => {
   const window = await signedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
   await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
-  window.expectTrouble(/404/);
+  await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
 });

@@ -186,7 +186,7 @@ test('a client is limited to some realms', async () => {
   await page.getByLabel('admin').check();
   await page.getByRole('button', { name: 'Create' }).click();
   await page.getByText('cannot be limited to some realms').waitFor();
-  window.expectTrouble(/422/);
+  await window.expectTrouble(/422/);
   await page.getByLabel('admin').uncheck();
   await page.getByRole('button', { name: 'Create' }).click();
   await takeSecret(window);
@@ -204,7 +204,7 @@ test('who was slower sees what the other one saved, and decides', async () => {
   await service.put(`/admin/v1/clients/${id}`, admin, { data: { name: 'Theirs' } });
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('heading', { name: 'Somebody else was faster' }).waitFor();
-  window.expectTrouble(/412/);
+  await window.expectTrouble(/412/);
   const shown = page.getByRole('region', { name: 'Name' });
   for (const word of ['Contested', 'Theirs', 'Mine']) await shown.getByText(word, { exact: true }).waitFor();
   await expectSound(window);
@@ -217,7 +217,7 @@ test('who was slower sees what the other one saved, and decides', async () => {
 test('a client that is gone is told in words', async () => {
   const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
   await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
-  window.expectTrouble(/404/);
+  await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
 });
@@ -225,7 +225,7 @@ test('a client that is gone is told in words', async () => {
 test('without admin there is no such page, no control in it, and no answer to it', async () => {
   const window = await signedIn(service, '#/clients', { scope: READING, view: WIDE });
   await window.page.getByText('does not have the right').first().waitFor();
-  window.expectTrouble(/403/);
+  await window.expectTrouble(/403/);
   expect(await window.page.getByRole('link', { name: 'Clients and keys' }).count()).toBe(0);
   expect(await window.page.getByRole('button', { name: /New client|New key|Withdraw/ }).count()).toBe(0);
   await expectSound(window);

@@ -181,7 +181,7 @@ test('a service that is started anew under an open page is a gap, in words', asy
   await page.getByText('The service began anew while this page was open').waitFor();
   await row(window, 'All requests').getByText('/s').waitFor();
   expect(await page.getByText('The service cannot be reached.').count()).toBe(0);
-  window.expectTrouble(/ERR_|503/);
+  await window.expectTrouble(/ERR_|503/);
   await expectSound(window);
   await window.close();
   await other.stop();
@@ -207,7 +207,7 @@ test('who does not hold admin is told so, and the page asks no more', async () =
   });
   await Bun.sleep(3_000);
   expect(asked).toBe(0);
-  window.expectTrouble(/403/);
+  await window.expectTrouble(/403/);
   await expectSound(window);
   await window.close();
 });

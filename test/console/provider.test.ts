@@ -136,7 +136,7 @@ test('who is refused because too many ask is told so, and the answer comes by it
   while (held.length < 2) await Bun.sleep(5);
   const third = await opened(url, `${root}/busy`);
   await card(third).getByText('The service is busy.').waitFor();
-  third.expectTrouble(/status of 503/);
+  await third.expectTrouble(/status of 503/);
   answers.set('/busy', (_, response) => void json(response));
   for (const release of held) release();
   await card(third).getByText('Its issuer is that of this profile.').waitFor();

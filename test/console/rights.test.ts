@@ -82,7 +82,7 @@ test(
   async () => {
     const reader = await signedIn(service, '#/', { scope: READING });
     expect(await placesToWrite(reader)).toEqual([]);
-    reader.expectTrouble(/status of 403/);
+    await reader.expectTrouble(/status of 403/);
     await expectSound(reader);
     await reader.close();
   },
@@ -144,7 +144,7 @@ test('who loses a right in the middle of it is told so, and is offered it no mor
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('This session does not have the right to do that.').waitFor();
   expect(await page.getByLabel('Given name').inputValue()).toBe('Janet');
-  window.expectTrouble(/status of 403/);
+  await window.expectTrouble(/status of 403/);
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();
   await page.getByRole('button', { name: 'Edit', exact: true }).waitFor({ state: 'detached' });
   await expectSound(window);

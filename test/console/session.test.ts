@@ -63,7 +63,7 @@ test('a token that was taken back ends the session in words, and the next one go
   service.ambient.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await expectEnded(window);
-  window.expectTrouble(/status of 401/);
+  await window.expectTrouble(/status of 401/);
   await expectSound(window);
   const { code } = await linkOf(service, { scope: READING });
   const address = await page.evaluate('location.hash');
@@ -81,7 +81,7 @@ test('where the service cannot be reached, that is told, and it is asked again b
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await page.getByText(/The service cannot be reached/).waitFor();
   await page.getByText(/Trying again in \d s/).waitFor();
-  window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+  await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
   await page.context().setOffline(false);
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectSound(window);
@@ -98,7 +98,7 @@ test('a caller with a rate is told how long to wait, and what was asked comes by
   await page.getByText('The service is busy.').waitFor();
   await page.getByText(/Trying again in \d s/).waitFor();
   await page.getByText(/^Request [\w-]+$/).waitFor();
-  window.expectTrouble(/status of 429/);
+  await window.expectTrouble(/status of 429/);
   expect(await window.hindrances()).toEqual([]);
   await page.getByText('Buyer Organization').waitFor();
   expect(await page.getByText('The service is busy.').count()).toBe(0);

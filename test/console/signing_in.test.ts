@@ -71,7 +71,7 @@ describe('a link', () => {
     await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
     await expectSignIn(window, /used before, or is older than a minute/);
     expect(await address(window)).toBe(`${service.url}/console#/`);
-    window.expectTrouble(/status of 400/);
+    await window.expectTrouble(/status of 400/);
     await expectSound(window);
     await window.close();
   });
@@ -130,7 +130,7 @@ describe('the credentials of a client', () => {
     await fill(window, clientId, 'no secret of anybody');
     await window.page.getByText('Client ID or secret is not right.').waitFor();
     expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
-    window.expectTrouble(/status of 401/);
+    await window.expectTrouble(/status of 401/);
     await expectSound(window);
     await window.close();
   });

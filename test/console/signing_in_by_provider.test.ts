@@ -107,7 +107,7 @@ async function expectSignIn(window: Visit, words: RegExp): Promise<void> {
 
 /** Whoever was at the provider was elsewhere: nothing but its pages. */
 async function expectSoundBut(window: Visit): Promise<void> {
-  window.expectTrouble(new RegExp(`elsewhere: (${issuer}|https://fonts.googleapis.com)$`));
+  await window.expectTrouble(new RegExp(`elsewhere: (${issuer}|https://fonts.googleapis.com)$`));
   await expectSound(window);
 }
 
@@ -142,7 +142,7 @@ test('a session that has ended is told in words, and the provider leads back to 
   service.ambient.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await expectSignIn(window, /Your session has ended: it expired, or it was taken back/);
-  window.expectTrouble(/status of 401/);
+  await window.expectTrouble(/status of 401/);
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   // The provider knows them still.
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
@@ -165,7 +165,7 @@ test('whom nothing gives a right is told so', async () => {
   await leave(window);
   await signInThere(window, 'carl');
   await expectSignIn(window, /The provider knows you, and nothing here gives you a right/);
-  window.expectTrouble(/status of 403/);
+  await window.expectTrouble(/status of 403/);
   await expectSoundBut(window);
   await window.close();
 });
@@ -220,7 +220,7 @@ describe('an answer of the provider is believed by nobody', () => {
     await window.goto(`?${back}`);
     await expectSignIn(window, /What the provider said does not hold any more/);
     expect(await page.textContent('body')).not.toContain('nonsense-of-nobody');
-    window.expectTrouble(/status of 400/);
+    await window.expectTrouble(/status of 400/);
     await expectSoundBut(window);
     await window.close();
   });

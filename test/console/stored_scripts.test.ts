@@ -98,7 +98,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     const text = encodeURIComponent(STRANGE[attempt]);
     const window = await signedIn(service, `#/realms/${text}/users/${text}?clue=${text}`);
     await window.page.getByText('Nothing is there, or nothing that this session may see.').first().waitFor();
-    window.expectTrouble(/status of 404/);
+    await window.expectTrouble(/status of 404/);
     await expectSound(window);
     await window.close();
   });

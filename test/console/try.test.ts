@@ -127,7 +127,7 @@ test('what is no JSON is told, and sent as it is', async () => {
   await window.page.getByText('This is not JSON').waitFor();
   await window.page.getByRole('button', { name: 'Send POST' }).click();
   await answerOf(window).getByText('400 Bad Request').waitFor();
-  window.expectTrouble(/400/);
+  await window.expectTrouble(/400/);
   await expectSound(window);
   await window.close();
 });
@@ -181,7 +181,7 @@ test('a session that ended, and a service that is gone, are told in words', asyn
   await other.stop();
   await send.click();
   await window.page.getByText('No answer came.').waitFor();
-  window.expectTrouble(/ERR_CONNECTION_REFUSED/);
+  await window.expectTrouble(/ERR_CONNECTION_REFUSED/);
   await expectSound(window);
   await window.close();
 
@@ -191,7 +191,7 @@ test('a session that ended, and a service that is gone, are told in words', asyn
   });
   await ended.page.getByRole('button', { name: 'Send GET' }).click();
   await answerOf(ended).getByText('401 Unauthorized').waitFor();
-  ended.expectTrouble(/401/);
+  await ended.expectTrouble(/401/);
   await ended.page.getByRole('button', { name: 'Sign in again' }).click();
   await ended.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   await expectSound(ended);

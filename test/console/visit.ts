@@ -24,8 +24,8 @@ export interface Visit {
   readonly page: Page;
   /** Errors of the page, of its policy, and requests that went elsewhere; empty where all is well. */
   readonly troubles: readonly string[];
-  /** Takes out troubles that the test has brought about itself. Throws where there are none of them. */
-  expectTrouble(pattern: RegExp): void;
+  /** Takes out troubles that the test has brought about itself, once there are any. Throws where none of them come. */
+  expectTrouble(pattern: RegExp): Promise<void>;
   /** What hinders readers, as axe sees the page now. */
   hindrances(): Promise<readonly string[]>;
   goto(fragment: string): Promise<void>;
@@ -57,8 +57,12 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
   return {
     page,
     troubles,
-    expectTrouble(pattern) {
-      const kept = troubles.filter((trouble) => !pattern.test(trouble));
+    async expectTrouble(pattern) {
+      const isIt = (trouble: string) => pattern.test(trouble);
+      const end = performance.now() + WAIT_MS;
+      // The browser tells of a failed request when it comes to it: the page may have shown it before.
+      while (!troubles.some(isIt) && performance.now() < end) await Bun.sleep(LOOK_MS);
+      const kept = troubles.filter((trouble) => !isIt(trouble));
       if (kept.length === troubles.length) throw new Error(`no trouble like ${pattern}: ${troubles}`);
       troubles.splice(0, troubles.length, ...kept);
     },
@@ -71,6 +75,7 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
 /** What a test with a browser may take; one that is late takes the browser along, so a wait is shorter. */
 export const BROWSER_TEST_MS = 60_000;
 const WAIT_MS = 15_000;
+const LOOK_MS = 20;
 
 function watch(page: Page, origin: string): string[] {
   const troubles: string[] = [];

@@ -94,7 +94,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
     await page.getByRole('button', { name: 'Create' }).click();
     await page.locator('.complaint').filter({ hasText: 'http' }).waitFor();
-    window.expectTrouble(/400|422/);
+    await window.expectTrouble(/400|422/);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByLabel('Only some').check();
     await page.getByLabel('user created').check();
@@ -198,7 +198,7 @@ test('somebody else was faster: both are shown before anything is saved', async 
   await page.getByRole('button', { name: 'Save yours over it' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await targetNamed('Mine')).toMatchObject({ events_max: 7 });
-  window.expectTrouble(/412/);
+  await window.expectTrouble(/412/);
   await expectSound(window);
   await window.close();
 });
@@ -226,7 +226,7 @@ test('a target that vanishes while it is edited is said to be gone', async () =>
   await page.getByLabel('Name').fill('Too late');
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
-  window.expectTrouble(/404/);
+  await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
 });
@@ -243,7 +243,7 @@ test('who does not hold admin has no such page in the menu, no control on it, an
   for (const act of ['rotate', 'disable', 'enable', 'redeliver'])
     expect((await service.post(`/admin/v1/webhooks/${id}/${act}`, token, { data: {} })).status).toBe(403);
   expect((await service.del(`/admin/v1/webhooks/${id}`, token)).status).toBe(403);
-  window.expectTrouble(/403/);
+  await window.expectTrouble(/403/);
   await expectSound(window);
   await window.close();
 });
@@ -257,7 +257,7 @@ test('where there is none it says what one is for', async () => {
   await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');
   await window.page.getByRole('button', { name: 'Create' }).click();
   await window.page.locator('.complaint').waitFor();
-  window.expectTrouble(/422/);
+  await window.expectTrouble(/422/);
   await expectSound(window);
   await window.close();
   await fresh.stop();

@@ -48,7 +48,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'Create');
       await page.getByText(/must be an e-mail address/).waitFor();
       expect(await window.hindrances()).toEqual([]);
-      window.expectTrouble(/status of 400/);
+      await window.expectTrouble(/status of 400/);
       await page.getByLabel('Email').fill('mary@example.com');
       await press(page, 'Create');
       await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
@@ -117,7 +117,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         .getByText(/must be unique in the realm/)
         .first()
         .waitFor();
-      window.expectTrouble(/status of 422/);
+      await window.expectTrouble(/status of 422/);
       await page.getByLabel('Issuer').fill('https://partners.example.org');
       await page.getByLabel('Subject').fill('new-subject');
       await press(page, 'Create');
@@ -143,7 +143,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Password', { exact: true }).fill('short');
       await press(page, 'Create');
       await page.getByText(/at least 8 characters/).waitFor();
-      window.expectTrouble(/status of 4\d\d/);
+      await window.expectTrouble(/status of 4\d\d/);
       await page.getByLabel('Password', { exact: true }).fill('correct horse battery');
       await press(page, 'Create');
       await link(window, 'password link jane.second').waitFor();
@@ -169,7 +169,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\nftp://nowhere');
       await press(page, 'Create');
       await page.getByText(/must be an absolute https URL/).waitFor();
-      window.expectTrouble(/status of 422/);
+      await window.expectTrouble(/status of 422/);
       await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\n');
       await page.getByLabel('Duplicate email policy').selectOption('api_only');
       await press(page, 'Create');

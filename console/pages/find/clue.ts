@@ -21,11 +21,12 @@ export function questionsFor(clue: string): readonly Question[] {
   const ids = [...text.matchAll(UUID)].map(([id]) => id.toLowerCase());
   const last = ids.at(-1);
   if (last !== undefined && (/^https?:|^#|\//.test(text) || text.length === last.length)) return byId(ids);
-  const exact: Question[] = [
-    { description: passwordProfileInfos, filter: eq('username', text) },
-    { description: oidcProfileInfos, filter: subjectFilter(text) },
-  ];
-  if (visible(text).length < BEGINNING_MIN) return exact;
+  const subject = { description: oidcProfileInfos, filter: subjectFilter(text) };
+  const seen = visible(text);
+  // A username has something that can be seen; a subject is what its issuer says.
+  if (seen === '') return [subject];
+  const exact = [{ description: passwordProfileInfos, filter: eq('username', text) }, subject];
+  if (seen.length < BEGINNING_MIN) return exact;
   return [
     { description: users, filter: beginning('email', text) },
     { description: users, filter: beginning('name', text) },
