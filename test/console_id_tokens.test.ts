@@ -78,7 +78,8 @@ beforeAll(async () => {
   ];
   const console = { ...CLIENT, person: ['nickname', 'email'] };
   service = await startBeliever(
-    entryOf(acme, { rights, console, algorithms: ['RS256', 'RS512'] }),
+    // Its keys are where the file says: whoever asks for the discovery document then asks for how to sign in.
+    entryOf(acme, { rights, console, algorithms: ['RS256', 'RS512'], jwks_uri: `${acme.issuer}/keys` }),
     entryOf(other, { name: 'other' }),
   );
 });
