@@ -72,7 +72,7 @@ describe('no acknowledgement leaves before the sync of its commit', () => {
     expect(await startImport(disk, path).exited).toBe(3);
     expect(disk.journal().match(/^line \d+: /gm)).toHaveLength(3);
     expect(earlyAcknowledgements(disk.journal(), IMPORTS)).toEqual([]);
-  }, 20_000);
+  }, 60_000);
 
   test.each(SYNCHRONOUS)(
     'and with synchronous = %s this is seen not to hold',
@@ -89,7 +89,7 @@ describe('no acknowledgement leaves before the sync of its commit', () => {
       await startImport(other, join(freshFolder(), 'force.db'), weakened(to)).exited;
       expect(earlyAcknowledgements(other.journal(), IMPORTS).length).toBeGreaterThan(0);
     },
-    20_000,
+    60_000,
   );
 
   test('the reading of the lines itself tells early from late', () => {
@@ -127,7 +127,7 @@ describe('a sync that fails acknowledges nothing', () => {
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
       isSound(path, idsAfter('kept', disk.journal()));
     },
-    20_000,
+    60_000,
   );
 
   test('of single records, where the process ends by force before syncs succeed again', async () => {

@@ -184,7 +184,7 @@ describe('what retention removes', () => {
         }
         expect((await vault.engine.log.entries(id, 0, 100)).map(({ seq }) => seq)).toEqual([WRITES]);
       }),
-    30_000,
+    60_000,
   );
 
   test('is believed after it was told to keep more, and after it was told to keep less', () =>

@@ -205,7 +205,7 @@ test(`${LIMITS.streamsPerClientMax} of a client and ${LIMITS.streamsMax} of a pr
     while (last < 11) last = Number(JSON.parse((await next())?.data ?? '{}').sequence);
     leave();
   }
-}, 30_000);
+}, 60_000);
 
 /** A stream over a plain socket. */
 async function rawStream(realm: string, token: string) {
@@ -302,7 +302,7 @@ test('a record that cannot be told ends the streams that are to be told it, and 
   expect(faults).toMatchObject([{ route: 'changes', code: 'internal' }]);
   await other.server.stop();
   await other.vault.engine.close();
-}, 30_000);
+}, 60_000);
 
 test('ends where the changes to go on from are gone, and at shutdown, which it does not hold up', async () => {
   const other = await startService({ offline: 'true' });
@@ -332,4 +332,4 @@ test('ends where the changes to go on from are gone, and at shutdown, which it d
   await other.stop();
   expect(performance.now() - begun).toBeLessThan(LIMITS.drainMsMax / 2);
   expect(reasonOf((await last.rest()).at(-1))).toEqual(['end', 'shutdown']);
-}, 30_000);
+}, 60_000);

@@ -95,7 +95,7 @@ test.each([
     expect(eavesdropper.seen).toEqual([]);
     await eavesdropper.stop();
   },
-  20_000,
+  60_000,
 );
 
 test('the commands of docs/client.md run as they are written', async () => {
@@ -109,7 +109,7 @@ test('the commands of docs/client.md run as they are written', async () => {
   expect(stdout).toMatch(/^username +jane$/m);
   expect(stdout).toMatch(/^given_name +Jane$/m);
   expect(stdout).not.toContain('correct horse');
-}, 30_000);
+}, 120_000);
 
 describe('in TypeScript', () => {
   const HEAD = `import { AuthrealmError, connect, eq, type Entry } from 'authrealm/client';
@@ -194,6 +194,6 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
       expect(await wrongLines(right, module)).toEqual([]);
       expect(await wrongLines(wrong, module)).toEqual(wrong);
     },
-    30_000,
+    60_000,
   );
 });

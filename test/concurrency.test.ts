@@ -30,7 +30,7 @@ test('four processes insert the same link 64 times at once: one succeeds, the ot
   expect(kinds.filter((kind) => kind === 'landed')).toHaveLength(1);
   expect(kinds.filter((kind) => kind === 'taken')).toHaveLength(63);
   await vault.engine.close();
-}, 30_000);
+}, 60_000);
 
 test('twenty first starts at once all serve, with the same signing key', async () => {
   const { words } = await freshDatabase();
@@ -138,4 +138,4 @@ test('a process that dies is replaced, and the others go on', async () => {
   const after = await statusesOfAll(`${url}/readyz`, '', 2);
   expect([...after.keys()].filter((each) => !before.has(each))).toHaveLength(1);
   expect(await service.stop()).toBe(0);
-}, 30_000);
+}, 60_000);

@@ -27,11 +27,11 @@ beforeAll(async () => {
   service = await startServed({ database, scope: FULL_SCOPE, flags });
   token = await service.token();
   home = await settle(service, token);
-}, 30_000);
+}, 60_000);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
   expect(await database.disagreements()).toEqual([]);
-}, 30_000);
+}, 60_000);
 
 const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
 
@@ -78,7 +78,7 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
   expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
   expect(processesOf(answers).size).toBe(PROCESSES);
   expect(await countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
-}, 30_000);
+}, 60_000);
 
 test('one request sent 50 times at once with one key makes one record', async () => {
   const data = identities.fresh(home);
@@ -94,7 +94,7 @@ test('one request sent 50 times at once with one key makes one record', async ()
   expect(new Set(ids).size).toBe(1);
   expect(new Set(made.map(({ headers }) => headers.get('etag'))).size).toBe(1);
   expect(await countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
-}, 30_000);
+}, 60_000);
 
 const STEPS_MIN = 6;
 
@@ -127,7 +127,7 @@ test('100 writers with If-Match: every success saw the version before it', async
   expect(count).toBeGreaterThanOrEqual(STEPS_MIN);
   expect(last.headers.get('etag')).toBe(current);
   expect(((await last.json()) as Body).data.name).toBe(name);
-}, 30_000);
+}, 60_000);
 
 describe('a parent that is deleted under 50 creates at once leaves no orphan', () => {
   const CHILDREN = 50;
@@ -180,7 +180,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
-  }, 30_000);
+  }, 60_000);
 
   test('a profile and links that refer to it', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -189,7 +189,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[422] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
-  }, 30_000);
+  }, 60_000);
 
   test('a realm and users', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -198,5 +198,5 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(where.realm)]).toEqual([CHILDREN, 0]);
     }
-  }, 30_000);
+  }, 60_000);
 });

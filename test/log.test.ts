@@ -58,7 +58,7 @@ beforeAll(async () => {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-}, 30_000);
+}, 60_000);
 
 async function address(): Promise<string> {
   for (let tries = 0; tries < 500; tries += 1) {

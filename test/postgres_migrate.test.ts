@@ -184,7 +184,7 @@ describe('many processes', () => {
     await going;
     expect(await versions(url)).toEqual(NEXT);
     await engine.close();
-  }, 20_000);
+  }, 60_000);
 });
 
 /** Ends the session that has made so many changes of the schema, at once. */
@@ -265,7 +265,7 @@ describe('a migration that is killed', () => {
       // The engine hears of it when it has ended what it was told: the next one waits for that.
       await migrateTo(url, [...known, next]);
       expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
-    }, 20_000);
+    }, 60_000);
   }
 });
 

@@ -205,7 +205,7 @@ beforeAll(async () => {
   await (await openAt(url)).close();
   sql = new SQL(url, { max: 1 });
   await explaining(sql);
-}, 30_000);
+}, 60_000);
 afterAll(() => sql.close());
 
 async function logged(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {

@@ -282,7 +282,7 @@ describe('the database in place', () => {
       expect(recordsIn(database)).toEqual(before);
       await restoring({ database, backup });
     },
-    30_000,
+    60_000,
   );
 
   test.each(['-wal', '-shm', '-journal'])('is not made beside the %s of another one', async (ending) => {

@@ -252,7 +252,7 @@ test('a rotation has both secrets sign for a day, or for as long as it says', as
   verify(newest, one);
   for (const each of [secret, next]) expect(() => verify(each, one)).toThrow();
   secrets.push(next, newest);
-}, 30_000);
+}, 60_000);
 
 test('a disabled target is told nothing, and once it is enabled what it missed', async () => {
   const { id, path } = await listen({ events_max: 100 });
@@ -359,4 +359,4 @@ test('a secret stands in the answer that made it, and nowhere else', async () =>
   }
   expect(JSON.stringify(office.service.log)).not.toContain('whsec_');
   expect(await office.service.database.stored(secrets)).toEqual([]);
-}, 30_000);
+}, 60_000);
