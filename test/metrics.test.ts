@@ -57,6 +57,17 @@ describe('one process', () => {
   }, 60_000);
   afterAll(() => watched.served.running.stop());
 
+  test('counts the files of the console under one path, whatever they are called in this release', async () => {
+    const { served, scrape } = watched;
+    const page = await (await served.get('/console', '')).text();
+    const names = [...page.matchAll(/(?:src|href)="(console\/[\w.-]+)"/g)].map(([, name]) => `/${name}`);
+    expect(names.length).toBeGreaterThan(1);
+    for (const name of names) expect((await served.get(name, '')).status).toBe(200);
+    const families = await scrape();
+    const counted = { method: 'GET', route: '/console/:name', status: '2xx' };
+    expect(sumOf(families, 'authrealm_requests_total', counted)).toBe(names.length);
+  });
+
   test('counts every request by its operation, its status and its fault', async () => {
     const { served, planted, token, scrape } = watched;
     const before = await scrape();
