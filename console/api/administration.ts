@@ -23,8 +23,3 @@ export function adminPages<T>(collection: string): ReadPage<T> {
     return { items: body.data, next: cursorIn(body.links.next) };
   };
 }
-
-/** A change lands on what was read. */
-export function condition(etag: string | undefined): Readonly<Record<string, string>> {
-  return etag === undefined ? {} : { 'If-Match': etag };
-}

@@ -22,6 +22,11 @@ export interface Answer<T> {
   readonly etag: string | undefined;
 }
 
+/** Has a write land on what was read, and on nothing newer. */
+export function ifMatch(etag: string | undefined): Readonly<Record<string, string>> {
+  return etag === undefined ? {} : { 'If-Match': etag };
+}
+
 /** Where the service is: what stands before `console` in the address of the page. */
 export const BASE = new URL('.', location.href).pathname;
 

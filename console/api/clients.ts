@@ -1,35 +1,23 @@
-import { ADMIN, adminPages, condition } from './administration.ts';
-import { type Answer, ask } from './caller.ts';
+import { type Administered, administeredPath, collectionOf } from './administered.ts';
+import { ADMIN, adminPages } from './administration.ts';
+import { ask } from './caller.ts';
 import type { ReadPage } from './pages.ts';
+import type { Tagged } from './records.ts';
 
 /** Clients and signing keys, over the paths of administration. */
 
-export interface Client {
-  readonly id: string;
+/** What is said about a client. */
+export interface Grant {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly realms: '*' | readonly string[];
-  readonly is_disabled: boolean;
-  readonly previous_secret_expires_at: string | null;
-  readonly meta: { readonly created_at: string; readonly updated_at: string };
 }
+
+export type Client = Administered & Grant;
 
 export interface ListedClient extends Client {
   readonly last_used_at: string | null;
 }
-
-/** Who may ask for tokens as this client: known to the answer that made it, and to nobody afterwards. */
-export interface IssuedClient extends Client {
-  readonly client_secret: string;
-}
-
-export interface TaggedClient {
-  readonly client: Client;
-  readonly etag: string | undefined;
-}
-
-/** What is said about one. */
-export type Grant = Pick<Client, 'name' | 'scopes' | 'realms'>;
 
 export interface SigningKey {
   readonly id: string;
@@ -39,8 +27,12 @@ export interface SigningKey {
   readonly meta: { readonly created_at: string };
 }
 
+const COLLECTION = 'clients';
+
+export const clients = collectionOf<Grant>(COLLECTION, 'client_secret');
+
 export function clientPages(): ReadPage<ListedClient> {
-  return adminPages('clients');
+  return adminPages(COLLECTION);
 }
 
 /** All of them: an installation has a few. */
@@ -55,78 +47,21 @@ export async function readSigningKeys(signal: AbortSignal): Promise<readonly Sig
   return keys;
 }
 
-function pathOf(id: string, act = ''): string {
-  return `admin/v1/clients/${encodeURIComponent(id)}${act === '' ? '' : `/${act}`}`;
-}
-
-function tagged({ body, etag }: Answer<{ data: Client }>): TaggedClient {
-  return { client: body.data, etag };
-}
-
 /** A client, and when it was last used. */
-export async function readClient(id: string, signal: AbortSignal): Promise<TaggedClient & Used> {
+export async function readUsedClient(id: string, signal: AbortSignal): Promise<Tagged<Client> & Used> {
   const [one, use] = await Promise.all([
-    ask<{ data: Client }>({ path: pathOf(id), signal, scope: ADMIN }),
-    ask<{ data: Used }>({ path: pathOf(id, 'use'), signal, scope: ADMIN }),
+    clients.read(id, signal),
+    ask<{ data: Used }>({ path: administeredPath(COLLECTION, id, 'use'), signal, scope: ADMIN }),
   ]);
-  return { ...tagged(one), last_used_at: use.body.data.last_used_at };
+  return { ...one, last_used_at: use.body.data.last_used_at };
 }
 
 type Used = Pick<ListedClient, 'last_used_at'>;
-
-export async function readClientAlone(id: string): Promise<TaggedClient> {
-  return tagged(await ask({ path: pathOf(id), scope: ADMIN }));
-}
-
-/** `Idempotency-Key` is not read here: a remembered answer would hold the secret. */
-export async function createClient(grant: Grant): Promise<IssuedClient> {
-  const { body } = await ask<{ data: IssuedClient }>({
-    method: 'POST',
-    path: 'admin/v1/clients',
-    body: { data: grant },
-    scope: ADMIN,
-  });
-  return body.data;
-}
-
-/** Changes what is said, on the client that the ETag names. Throws Problem `stale` where it is another one by now. */
-export async function updateClient(
-  id: string,
-  said: Partial<Grant>,
-  etag: string | undefined,
-): Promise<void> {
-  await ask({
-    method: 'PUT',
-    path: pathOf(id),
-    headers: condition(etag),
-    body: { data: said },
-    scope: ADMIN,
-  });
-}
-
-export async function deleteClient(id: string, etag: string | undefined): Promise<void> {
-  await ask({ method: 'DELETE', path: pathOf(id), headers: condition(etag), scope: ADMIN });
-}
-
-export async function turnClient(id: string, act: 'disable' | 'enable'): Promise<void> {
-  await ask({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
-}
-
-export async function rotateClient(id: string, overlapSeconds: number): Promise<IssuedClient> {
-  const { body } = await ask<{ data: IssuedClient }>({
-    method: 'POST',
-    path: pathOf(id, 'rotate'),
-    body: { data: { overlap_seconds: overlapSeconds } },
-    scope: ADMIN,
-  });
-  return body.data;
-}
 
 export async function createSigningKey(): Promise<void> {
   await ask({ method: 'POST', path: 'admin/v1/signing-keys', scope: ADMIN });
 }
 
 export async function withdrawSigningKey(id: string): Promise<void> {
-  const path = `admin/v1/signing-keys/${encodeURIComponent(id)}/withdraw`;
-  await ask({ method: 'POST', path, scope: ADMIN });
+  await ask({ method: 'POST', path: administeredPath('signing-keys', id, 'withdraw'), scope: ADMIN });
 }

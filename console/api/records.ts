@@ -1,6 +1,6 @@
 import { DESCRIBED } from 'authrealm:described';
 import type { Description, Field } from '../description.ts';
-import { type Answer, ask } from './caller.ts';
+import { type Answer, ask, ifMatch } from './caller.ts';
 
 /** A record as the page holds it: flat, under the names of its description. */
 export interface Shown {
@@ -11,8 +11,8 @@ export interface Shown {
 }
 
 /** A record that was asked for by itself. */
-export interface Tagged {
-  readonly record: Shown;
+export interface Tagged<T = Shown> {
+  readonly record: T;
   readonly etag: string | undefined;
 }
 
@@ -71,7 +71,7 @@ export async function updateRecord(
     await ask({
       method: 'PUT',
       path: pathOf(description, key),
-      headers: condition(etag),
+      headers: ifMatch(etag),
       body: bodyOf(description, said),
       scope: `${description.scope}:write`,
     }),
@@ -86,13 +86,9 @@ export async function removeRecord(
   await ask({
     method: 'DELETE',
     path: pathOf(description, key),
-    headers: condition(etag),
+    headers: ifMatch(etag),
     scope: `${description.scope}:write`,
   });
-}
-
-function condition(etag: string | undefined): Readonly<Record<string, string>> {
-  return etag === undefined ? {} : { 'If-Match': etag };
 }
 
 function bodyOf({ type, fields }: Description, said: Wire): object {

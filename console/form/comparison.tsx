@@ -1,16 +1,17 @@
 import { useState } from 'preact/hooks';
 import { type Problem, problemOf } from '../api/problem.ts';
-import type { Tagged } from '../api/records.ts';
 import type { Field } from '../description.ts';
 import { ProblemNote } from '../parts/notices.tsx';
 import { Said } from '../parts/said.tsx';
-import { type Value, type Values, valuesOf } from './values.ts';
+import type { Value, Values } from './values.ts';
+
+type Compared = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
 
 interface ComparisonProps {
-  readonly fields: readonly Field[];
+  readonly fields: readonly Compared[];
   readonly before: Values;
   readonly mine: Values;
-  readonly theirs: Tagged;
+  readonly theirs: Values;
   readonly overwrite: () => Promise<void>;
   /** Somebody was faster once more. */
   readonly onStale: () => Promise<void>;
@@ -29,8 +30,7 @@ export function Comparison({
 }: ComparisonProps) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  const now = valuesOf(fields, theirs.record);
-  const isTold = ({ name }: Field) => before[name] !== now[name] || before[name] !== mine[name];
+  const isTold = ({ name }: Compared) => before[name] !== theirs[name] || before[name] !== mine[name];
   const save = async () => {
     setBusy(true);
     setProblem(undefined);
@@ -52,7 +52,7 @@ export function Comparison({
           <h3>{field.label}</h3>
           <dl class="facts">
             <Side label="When you began" value={before[field.name]} />
-            <Side label="Theirs, now" value={now[field.name]} />
+            <Side label="Theirs, now" value={theirs[field.name]} />
             <Side label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
           </dl>
         </section>

@@ -9,7 +9,7 @@ import { Answered } from '../parts/notices.tsx';
 import { nounOf } from '../parts/nouns.ts';
 import { Comparison } from './comparison.tsx';
 import { RecordForm, type RecordFormProps } from './record_form.tsx';
-import { saidToUpdate, type Values } from './values.ts';
+import { saidToUpdate, type Values, valuesOf } from './values.ts';
 
 interface EditDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
   readonly description: Description;
@@ -53,6 +53,7 @@ export function EditDialog(props: EditDialogProps) {
       {conflict ? (
         <Comparison
           {...conflict}
+          theirs={valuesOf(conflict.fields, conflict.theirs.record)}
           overwrite={() =>
             send(saidToUpdate(conflict.fields, conflict.mine, conflict.before), conflict.theirs.etag)
           }

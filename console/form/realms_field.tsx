@@ -1,7 +1,7 @@
-import { useId, useState } from 'preact/hooks';
 import { useAsked } from '../api/answers.ts';
 import { type NamedRealm as Named, readRealmNames } from '../api/realm_names.ts';
 import { Said } from '../parts/said.tsx';
+import { AllOrSome } from './all_or_some.tsx';
 
 type Realms = '*' | readonly string[];
 
@@ -13,33 +13,18 @@ interface RealmsFieldProps {
 
 /** All realms, or some of them: chosen by name where they fit into one page, else typed by ID. */
 export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
-  const group = useId();
-  const [some, setSome] = useState<readonly string[]>(realms === '*' ? [] : realms);
   const { answer: known } = useAsked(readRealmNames, []);
-  const isAll = realms === '*';
-  const choose = (chosen: readonly string[]) => {
-    setSome(chosen);
-    onRealms(chosen);
-  };
   return (
-    <fieldset class="choices" aria-describedby={complaint === '' ? undefined : `${group}-complaint`}>
-      <legend>Realms</legend>
-      <label class="check">
-        <input type="radio" name={group} checked={isAll} onChange={() => onRealms('*')} />
-        All, also those that are made later
-      </label>
-      <label class="check">
-        <input
-          type="radio"
-          name={group}
-          checked={!isAll}
-          aria-invalid={complaint !== ''}
-          onChange={() => onRealms(some)}
-        />
-        Some
-      </label>
-      {!isAll &&
-        (known ? (
+    <AllOrSome
+      legend="Realms"
+      all="All, also those that are made later"
+      some="Some"
+      value={realms}
+      complaint={complaint}
+      onValue={onRealms}
+    >
+      {(some, choose) =>
+        known ? (
           <RealmChecks known={withUnknown(known, some)} some={some} onChoose={choose} />
         ) : (
           <textarea
@@ -48,13 +33,9 @@ export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
             spellcheck={false}
             onInput={({ currentTarget }) => choose(currentTarget.value.split(/\s+/).filter(Boolean))}
           />
-        ))}
-      {complaint !== '' && (
-        <p class="complaint" id={`${group}-complaint`}>
-          {complaint}
-        </p>
-      )}
-    </fieldset>
+        )
+      }
+    </AllOrSome>
   );
 }
 

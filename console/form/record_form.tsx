@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type Complaint, type Problem, problemOf } from '../api/problem.ts';
 import type { Shown } from '../api/records.ts';
 import type { Description, Field } from '../description.ts';
+import { FormActions } from '../parts/form_actions.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
 import { Control, type Option } from './control.tsx';
 import { fieldsOf, missingOf, type Values, type Verb, valuesOf } from './values.ts';
@@ -78,14 +79,7 @@ export function RecordForm(props: RecordFormProps) {
         />
       ))}
       {problem && <ProblemNote problem={problem} />}
-      <div class="actions">
-        <button type="submit" class="button button-main" disabled={isBusy}>
-          {submit}
-        </button>
-        <button type="button" class="button" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
+      <FormActions submit={submit} isOff={isBusy} onCancel={onCancel} />
     </form>
   );
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { FormActions } from './form_actions.tsx';
 import { Icon } from './icon.tsx';
 
 interface DialogProps {
@@ -49,16 +50,19 @@ export function confirmationWord(verb: string, id: string): string {
 interface ConfirmationProps {
   readonly title: string;
   /** What has to be typed, for what cannot be taken back. */
-  readonly word?: string;
+  readonly word?: string | undefined;
   readonly verb: string;
+  /** What is done takes something away. */
+  readonly isDanger?: boolean;
   readonly isBusy: boolean;
   readonly onConfirm: () => void;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
-/** Asks before something goes. With a word, nobody does it by a slip. */
-export function Confirmation({ title, word, verb, isBusy, onConfirm, onClose, children }: ConfirmationProps) {
+/** Asks before something is done. With a word, nobody does it by a slip. */
+export function Confirmation(props: ConfirmationProps) {
+  const { title, word, verb, isDanger = true, isBusy, onConfirm, onClose, children } = props;
   const [typed, setTyped] = useState('');
   const field = useId();
   const isSure = word === undefined || typed === word;
@@ -84,14 +88,7 @@ export function Confirmation({ title, word, verb, isBusy, onConfirm, onClose, ch
             />
           </div>
         )}
-        <div class="actions">
-          <button type="submit" class="button button-danger" disabled={!isSure || isBusy}>
-            {verb}
-          </button>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormActions submit={verb} isOff={!isSure || isBusy} isDanger={isDanger} onCancel={onClose} />
       </form>
     </Dialog>
   );

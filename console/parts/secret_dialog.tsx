@@ -1,17 +1,10 @@
+import type { Issued } from '../api/administered.ts';
 import { Copy } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
 import { Fact } from './facts.tsx';
 import { Icon } from './icon.tsx';
 import { Instant } from './instant.tsx';
 import { Said } from './said.tsx';
-
-/** What was given a secret. */
-export interface Issued {
-  readonly id: string;
-  readonly name: string;
-  readonly secret: string;
-  readonly previous_secret_expires_at: string | null;
-}
 
 interface SecretDialogProps {
   /** What that is: `client`. */

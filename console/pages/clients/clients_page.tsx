@@ -1,40 +1,25 @@
 import { useMemo, useState } from 'preact/hooks';
-import { ADMIN } from '../../api/administration.ts';
-import { clientPages, createClient, type IssuedClient, type ListedClient } from '../../api/clients.ts';
+import { clientPages, type ListedClient } from '../../api/clients.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
-import { Dialog } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Instant } from '../../parts/instant.tsx';
 import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
 import { Said } from '../../parts/said.tsx';
-import { SecretDialog } from '../../parts/secret_dialog.tsx';
-import { may, session } from '../../session/session.ts';
-import { GrantForm } from './grant_form.tsx';
+import { NewButton } from '../administered/controls.tsx';
+import { CLIENT } from './client_kind.ts';
 import { KeysSection } from './keys_section.tsx';
-
-const NEW = { name: '', scopes: [], realms: '*' } as const;
 
 /** Who may ask for tokens, and the keys that sign them. */
 export function ClientsPage() {
-  const state = useObserved(session);
   const [round, setRound] = useState(0);
-  const [isMaking, setMaking] = useState(false);
-  const [issued, setIssued] = useState<IssuedClient>();
   const read = useMemo(() => clientPages(), [round]);
   return (
     <>
       <PageHead
         title="Clients and keys"
-        actions={
-          may(state, ADMIN) && (
-            <button type="button" class="button button-main" onClick={() => setMaking(true)}>
-              <Icon name="add" /> New client
-            </button>
-          )
-        }
+        actions={<NewButton kind={CLIENT} onMade={() => setRound(round + 1)} />}
       />
       <section aria-label="Clients">
         <div class="card-head">
@@ -53,27 +38,6 @@ export function ClientsPage() {
         />
       </section>
       <KeysSection />
-      {isMaking && (
-        <Dialog title="New client" onClose={() => setMaking(false)}>
-          <GrantForm
-            begin={NEW}
-            submit="Create"
-            onCancel={() => setMaking(false)}
-            save={async (grant) => {
-              setIssued(await createClient(grant));
-              setMaking(false);
-              setRound(round + 1);
-            }}
-          />
-        </Dialog>
-      )}
-      {issued && (
-        <SecretDialog
-          what="client"
-          issued={{ ...issued, secret: issued.client_secret }}
-          onClose={() => setIssued(undefined)}
-        />
-      )}
     </>
   );
 }

@@ -4,17 +4,12 @@ import type { Grant } from '../../api/clients.ts';
 import { RealmsField } from '../../form/realms_field.tsx';
 import { type Missing, useSaying } from '../../form/saying.ts';
 import { TextField } from '../../form/text_field.tsx';
+import { FormActions } from '../../parts/form_actions.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-
-interface GrantFormProps {
-  readonly begin: Grant;
-  readonly submit: string;
-  readonly save: (grant: Grant) => Promise<void>;
-  readonly onCancel: () => void;
-}
+import type { FormProps } from '../administered/kind.ts';
 
 /** What a client is called, what it may do, and where. */
-export function GrantForm({ begin, submit, save, onCancel }: GrantFormProps) {
+export function GrantForm({ begin, verb, save, onCancel }: FormProps<Grant>) {
   const { said: grant, change, about, problem, isBusy, send, form } = useSaying({ begin, missingOf, save });
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
@@ -36,14 +31,7 @@ export function GrantForm({ begin, submit, save, onCancel }: GrantFormProps) {
         onRealms={(realms) => change({ realms })}
       />
       {problem && <ProblemNote problem={problem} />}
-      <div class="actions">
-        <button type="submit" class="button button-main" disabled={isBusy}>
-          {submit}
-        </button>
-        <button type="button" class="button" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
+      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isOff={isBusy} onCancel={onCancel} />
     </form>
   );
 }

@@ -6,7 +6,7 @@ import { Told, useAct } from '../../form/acting.tsx';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Identifier } from '../../parts/copy.tsx';
-import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
+import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Instant } from '../../parts/instant.tsx';
 import { Answered } from '../../parts/notices.tsx';
@@ -117,28 +117,20 @@ function doneWith({ onClose, onDone }: KeyDialogProps, words: string): () => voi
 function Making(props: KeyDialogProps) {
   const { isBusy, problem, run } = useAct(doneWith(props, 'The key is there.'));
   return (
-    <Dialog title="New signing key" onClose={props.onClose}>
-      <div class="stack">
-        <p>
-          It is published now, and signs once every cached key set has seen it. Tokens of the key before stay
-          good until they end. Nobody is signed out.
-        </p>
-        <Told problem={problem} />
-        <div class="actions">
-          <button
-            type="button"
-            class="button button-main"
-            disabled={isBusy}
-            onClick={() => run(createSigningKey)}
-          >
-            Make a new key
-          </button>
-          <button type="button" class="button" onClick={props.onClose}>
-            Cancel
-          </button>
-        </div>
-      </div>
-    </Dialog>
+    <Confirmation
+      title="New signing key"
+      verb="Make a new key"
+      isDanger={false}
+      isBusy={isBusy}
+      onConfirm={() => run(createSigningKey)}
+      onClose={props.onClose}
+    >
+      <p>
+        It is published now, and signs once every cached key set has seen it. Tokens of the key before stay
+        good until they end. Nobody is signed out.
+      </p>
+      <Told problem={problem} />
+    </Confirmation>
   );
 }
 

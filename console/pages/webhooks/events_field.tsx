@@ -1,6 +1,6 @@
 import { DESCRIBED } from 'authrealm:described';
-import { useId, useState } from 'preact/hooks';
 import type { Wish } from '../../api/webhooks.ts';
+import { AllOrSome } from '../../form/all_or_some.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 
 type Events = Wish['events'];
@@ -13,31 +13,16 @@ interface EventsFieldProps {
 
 /** Every event, or some of them. */
 export function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
-  const group = useId();
-  const [some, setSome] = useState<readonly string[]>(events === '*' ? [] : events);
-  const isAll = events === '*';
-  const choose = (chosen: readonly string[]) => {
-    setSome(chosen);
-    onEvents(chosen);
-  };
   return (
-    <fieldset class="choices" aria-describedby={complaint === '' ? undefined : `${group}-complaint`}>
-      <legend>Events</legend>
-      <label class="check">
-        <input type="radio" name={group} checked={isAll} onChange={() => onEvents('*')} />
-        Every event, also those of later releases
-      </label>
-      <label class="check">
-        <input
-          type="radio"
-          name={group}
-          checked={!isAll}
-          aria-invalid={complaint !== ''}
-          onChange={() => onEvents(some)}
-        />
-        Only some
-      </label>
-      {!isAll && (
+    <AllOrSome
+      legend="Events"
+      all="Every event, also those of later releases"
+      some="Only some"
+      value={events}
+      complaint={complaint}
+      onValue={onEvents}
+    >
+      {(some, choose) => (
         <>
           <div class="choices-list">
             {DESCRIBED.events.map((event) => (
@@ -60,12 +45,7 @@ export function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
           <p class="hint">That a user was erased is told to every target.</p>
         </>
       )}
-      {complaint !== '' && (
-        <p class="complaint" id={`${group}-complaint`}>
-          {complaint}
-        </p>
-      )}
-    </fieldset>
+    </AllOrSome>
   );
 }
 

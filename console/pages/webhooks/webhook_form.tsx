@@ -1,28 +1,21 @@
 import { DESCRIBED } from 'authrealm:described';
 import { useId, useState } from 'preact/hooks';
-import type { Wish } from '../../api/webhooks.ts';
+import type { FirstWish, Wish } from '../../api/webhooks.ts';
 import { RealmsField } from '../../form/realms_field.tsx';
 import { type Missing, useSaying } from '../../form/saying.ts';
 import { TextField } from '../../form/text_field.tsx';
+import { FormActions } from '../../parts/form_actions.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
+import type { FormProps } from '../administered/kind.ts';
 import { EventsField } from './events_field.tsx';
 
-type From = 'present' | 'oldest';
-
-interface WebhookFormProps {
-  readonly begin: Wish;
-  readonly verb: 'create' | 'update';
-  readonly save: (wish: Wish, from: From) => Promise<void>;
-  readonly onCancel: () => void;
-}
-
 /** Where a target is, what it is told, and how. */
-export function WebhookForm({ begin, verb, save, onCancel }: WebhookFormProps) {
-  const [from, setFrom] = useState<From>('present');
+export function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>) {
+  const [from, setFrom] = useState<FirstWish['from']>('present');
   const { said, change, about, problem, isBusy, send, form } = useSaying({
     begin,
     missingOf,
-    save: (wish) => save(wish, from),
+    save: (wish) => save({ ...wish, from }),
   });
   const id = useId();
   return (
@@ -94,14 +87,7 @@ export function WebhookForm({ begin, verb, save, onCancel }: WebhookFormProps) {
         </div>
       )}
       {problem && <ProblemNote problem={problem} />}
-      <div class="actions">
-        <button type="submit" class="button button-main" disabled={isBusy}>
-          {verb === 'create' ? 'Create' : 'Save'}
-        </button>
-        <button type="button" class="button" onClick={onCancel}>
-          Cancel
-        </button>
-      </div>
+      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isOff={isBusy} onCancel={onCancel} />
     </form>
   );
 }

@@ -1,49 +1,21 @@
 import { useMemo, useState } from 'preact/hooks';
-import { ADMIN } from '../../api/administration.ts';
-import {
-  createWebhook,
-  type IssuedWebhook,
-  type Webhook,
-  type Wish,
-  webhookPages,
-} from '../../api/webhooks.ts';
+import { type Webhook, webhookPages } from '../../api/webhooks.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
-import { Dialog } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
 import { Said } from '../../parts/said.tsx';
-import { SecretDialog } from '../../parts/secret_dialog.tsx';
-import { may, session } from '../../session/session.ts';
-import { WebhookForm } from './webhook_form.tsx';
-
-const NEW: Wish = {
-  name: '',
-  url: '',
-  events: '*',
-  realms: '*',
-  with_data: false,
-  events_max: 1,
-  skipped_client: null,
-};
+import { NewButton } from '../administered/controls.tsx';
+import { WEBHOOK } from './webhook_kind.ts';
 
 /** Who is told what changes. */
 export function WebhooksPage() {
-  const state = useObserved(session);
   const [round, setRound] = useState(0);
-  const [isMaking, setMaking] = useState(false);
-  const [issued, setIssued] = useState<IssuedWebhook>();
   const read = useMemo(() => webhookPages(), [round]);
-  const button = may(state, ADMIN) && (
-    <button type="button" class="button button-main" onClick={() => setMaking(true)}>
-      <Icon name="add" /> New webhook
-    </button>
-  );
   return (
     <>
-      <PageHead title="Webhooks" actions={button} />
+      <PageHead title="Webhooks" actions={<NewButton kind={WEBHOOK} onMade={() => setRound(round + 1)} />} />
       <p class="page-lead">
         Servers that are told what changes, each message signed and sent again until it is received.
       </p>
@@ -57,21 +29,6 @@ export function WebhooksPage() {
           </Empty>
         }
       />
-      {isMaking && (
-        <Dialog title="New webhook" onClose={() => setMaking(false)}>
-          <WebhookForm
-            begin={NEW}
-            verb="create"
-            onCancel={() => setMaking(false)}
-            save={async (wish, from) => {
-              setIssued(await createWebhook({ ...wish, from }));
-              setMaking(false);
-              setRound(round + 1);
-            }}
-          />
-        </Dialog>
-      )}
-      {issued && <SecretDialog what="webhook" issued={issued} onClose={() => setIssued(undefined)} />}
     </>
   );
 }

@@ -1,9 +1,11 @@
 import { DESCRIBED } from 'authrealm:described';
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import { Dialog } from '../parts/dialog.tsx';
-import { type Issued, SecretDialog } from '../parts/secret_dialog.tsx';
-import { Told, useAct } from './acting.tsx';
+import type { Issued } from '../../api/administered.ts';
+import { Told, useAct } from '../../form/acting.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
+import { FormActions } from '../../parts/form_actions.tsx';
+import { SecretDialog } from '../../parts/secret_dialog.tsx';
 
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
@@ -58,14 +60,7 @@ export function RotationDialog({ what, named, rotate, onDone, onClose }: Rotatio
           </select>
         </div>
         <Told problem={problem} />
-        <div class="actions">
-          <button type="submit" class="button button-main" disabled={isBusy}>
-            Make a new secret
-          </button>
-          <button type="button" class="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
+        <FormActions submit="Make a new secret" isOff={isBusy} onCancel={onClose} />
       </form>
     </Dialog>
   );
