@@ -1,19 +1,18 @@
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { useAsked } from '../api/answers.ts';
-import { Brand } from '../layout/brand.tsx';
 import { PageHead } from '../layout/head.tsx';
-import { KeysDialog, useKeys, useShortcuts } from '../layout/keys.tsx';
 import { href, place } from '../layout/router.ts';
-import { ThemeSwitch } from '../layout/theme_switch.tsx';
+import { Shell } from '../layout/shell.tsx';
 import { useObserved } from '../observable.ts';
 import type { Api, Operation } from '../openapi/document.ts';
 import { OperationList, OperationSearch } from '../openapi/operation_list.tsx';
 import { readApi } from '../openapi/reading.ts';
-import { Announcer } from '../parts/announcer.tsx';
-import { Icon } from '../parts/icon.tsx';
 import { Answered, Empty } from '../parts/notices.tsx';
 import { OperationPage } from './operation_page.tsx';
 import { Overview } from './overview.tsx';
+
+const seek = () => document.querySelector<HTMLInputElement>('.docs-contents input')?.focus();
+const SHORTCUTS = [{ keys: '/', words: 'Find an operation', act: seek }];
 
 const hrefOf = ({ id }: Operation) => href(id);
 
@@ -21,54 +20,22 @@ const hrefOf = ({ id }: Operation) => href(id);
 export function DocsPage() {
   const asked = useAsked(readApi, []);
   const { steps } = useObserved(place);
-  const [isMenuOpen, setMenuOpen] = useState(false);
-  const [areKeysShown, setKeysShown] = useState(false);
-  const main = useRef<HTMLElement>(null);
   const current = steps[0];
-  useKeys();
-  useShortcuts(useMemo(() => shortcuts(() => setKeysShown(true)), []));
-  useEffect(() => {
-    setMenuOpen(false);
-    scrollTo(0, 0);
-  }, [current]);
+  useEffect(() => scrollTo(0, 0), [current]);
   return (
-    <div class={isMenuOpen ? 'layout docs menu-open' : 'layout docs'}>
-      <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
-      </button>
-      <header class="bar">
-        <a class="brand" href="#/">
-          <Brand /> authrealm API
+    <Shell
+      name="authrealm API"
+      look="docs"
+      shortcuts={SHORTCUTS}
+      navigation={<Contents api={asked.answer} current={current} />}
+      lastTool={
+        <a class="text-button" href="console">
+          Console
         </a>
-        <button
-          type="button"
-          class="icon-button menu-button"
-          aria-expanded={isMenuOpen}
-          aria-controls="menu"
-          aria-label="Menu"
-          onClick={() => setMenuOpen(!isMenuOpen)}
-        >
-          <Icon name={isMenuOpen ? 'close' : 'menu'} />
-        </button>
-        <div id="menu" class="menu">
-          <Contents api={asked.answer} current={current} />
-          <div class="menu-tools">
-            <ThemeSwitch />
-            <button type="button" class="text-button" onClick={() => setKeysShown(true)}>
-              <Icon name="keys" /> Keys
-            </button>
-            <a class="text-button" href="console">
-              Console
-            </a>
-          </div>
-        </div>
-      </header>
-      <main ref={main} id="main" class="main" tabIndex={-1}>
-        <Answered asked={asked}>{(api) => <Shown api={api} current={current} />}</Answered>
-      </main>
-      <Announcer />
-      {areKeysShown && <KeysDialog onClose={() => setKeysShown(false)} />}
-    </div>
+      }
+    >
+      <Answered asked={asked}>{(api) => <Shown api={api} current={current} />}</Answered>
+    </Shell>
   );
 }
 
@@ -105,12 +72,4 @@ function Shown({ api, current }: { readonly api: Api; readonly current: string |
       </Empty>
     </>
   );
-}
-
-function shortcuts(showKeys: () => void) {
-  const seek = () => document.querySelector<HTMLInputElement>('.docs-contents input')?.focus();
-  return [
-    { keys: '?', words: 'Show this list', act: showKeys },
-    { keys: '/', words: 'Find an operation', act: seek },
-  ];
 }

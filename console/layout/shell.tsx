@@ -1,0 +1,77 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useObserved } from '../observable.ts';
+import { Announcer } from '../parts/announcer.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { Brand } from './brand.tsx';
+import { KeysDialog, type Shortcut, useKeys, useShortcuts } from './keys.tsx';
+import { place } from './router.ts';
+import { ThemeSwitch } from './theme_switch.tsx';
+
+interface ShellProps {
+  /** Beside the mark. */
+  readonly name: string;
+  readonly look?: 'docs';
+  /** Besides the one that lists them. */
+  readonly shortcuts: readonly Shortcut[];
+  /** Where one can go, in the menu. */
+  readonly navigation: ComponentChildren;
+  /** At the foot of the menu: above its tools, and as the last of them. */
+  readonly foot?: ComponentChildren;
+  readonly lastTool: ComponentChildren;
+  readonly children: ComponentChildren;
+}
+
+/** What stands around every page: the way past the menu, the menu, and the keys. */
+export function Shell({ name, look, shortcuts, navigation, foot, lastTool, children }: ShellProps) {
+  const here = useObserved(place);
+  const main = useRef<HTMLElement>(null);
+  const [isMenuOpen, setMenuOpen] = useState(false);
+  const [areKeysShown, setKeysShown] = useState(false);
+  const showKeys = () => setKeysShown(true);
+  useKeys();
+  useShortcuts(
+    useMemo(() => [{ keys: '?', words: 'Show this list', act: showKeys }, ...shortcuts], [shortcuts]),
+  );
+  useEffect(() => setMenuOpen(false), [here]);
+  return (
+    <div class={['layout', look, isMenuOpen && 'menu-open'].filter(Boolean).join(' ')}>
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the page
+      </button>
+      <header class="bar">
+        <a class="brand" href="#/">
+          <Brand /> {name}
+        </a>
+        <button
+          type="button"
+          class="icon-button menu-button"
+          aria-expanded={isMenuOpen}
+          aria-controls="menu"
+          aria-label="Menu"
+          onClick={() => setMenuOpen(!isMenuOpen)}
+        >
+          <Icon name={isMenuOpen ? 'close' : 'menu'} />
+        </button>
+        <div id="menu" class="menu">
+          {navigation}
+          <div class="menu-foot">
+            {foot}
+            <div class="menu-tools">
+              <ThemeSwitch />
+              <button type="button" class="text-button" onClick={showKeys}>
+                <Icon name="keys" /> Keys
+              </button>
+              {lastTool}
+            </div>
+          </div>
+        </div>
+      </header>
+      <main ref={main} id="main" class="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Announcer />
+      {areKeysShown && <KeysDialog onClose={() => setKeysShown(false)} />}
+    </div>
+  );
+}
