@@ -1,23 +1,12 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { type Service, startService } from '../kit.ts';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS } from './visit.ts';
 
 /** Two who work on the same record, and records that go while somebody has them before them. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 const userPath = () => `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;

@@ -1,22 +1,11 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../kit.ts';
+import { expect, test } from 'bun:test';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS } from './visit.ts';
 
 /** What was done with a user and each link of theirs, from the change feed. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 test('a link has its history, a removed one too, and others have no part in it', async () => {
   const window = await signedIn(service, placesOf(shop).user);

@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../kit.ts';
+import { describe, expect, test } from 'bun:test';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, READING, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, PHONE, VIEWS } from './visit.ts';
+import { PHONE, VIEWS } from './visit.ts';
 
 /** Everything without a mouse; and the look that a reader chooses. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 test('keys lead to pages, and are listed', async () => {
   const window = await signedIn(service, '#/nowhere', { scope: READING });

@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { type Service, startService } from '../kit.ts';
+import { openShop } from './open_shop.ts';
 import { placesOf, settled } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
 
 /** Nobody is offered what they may not do; and could not do it. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true', consoleClientCredentials: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
 
 /** Buttons that write, or begin to. */
 const WRITES = /^(New|Edit|Add|Remove|Delete|Erase|Create|Save)\b/;

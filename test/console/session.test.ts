@@ -1,23 +1,14 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../kit.ts';
+import { describe, expect, test } from 'bun:test';
+import { startService } from '../kit.ts';
 import { linkOf } from '../signed_in.ts';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { enter, expectSound, READING, signedIn } from './signed_in.ts';
-import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
+import { type Visit, visit } from './visit.ts';
 
 /** How a session goes on, and ends. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 const HOUR_MS = 3_600_000;
 const left = async ({ page }: Visit) => Number(await page.locator('[data-left]').getAttribute('data-left'));

@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../kit.ts';
+import { describe, expect, test } from 'bun:test';
 import { linkOf } from '../signed_in.ts';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { enter, expectSound, READING } from './signed_in.ts';
-import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
+import { type Visit, visit } from './visit.ts';
 
 /** The ways in that need nobody else: a link, and the credentials of a client. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true', consoleClientCredentials: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
 
 const storage = ({ page }: Visit) =>
   page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;

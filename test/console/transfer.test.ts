@@ -1,28 +1,20 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { exportRecords } from '../../src/directory/exporting.ts';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { DESCRIPTIONS } from '../../src/domain/resources.ts';
 import { freshFolder, type Service, startService } from '../kit.ts';
-import { plantShop, type Shop } from './shop.ts';
+import { openShop } from './open_shop.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, VIEWS, type Visit } from './visit.ts';
 
 /** Realms into files and files into realms, over the API. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
 const PLACE = '#/transfer';
 const FILE = 'File, as authrealm export writes it';
 
-let service: Service;
-let shop: Shop;
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-}, BROWSER_TEST_MS);
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 type Line = Readonly<Record<string, unknown>> & { readonly id: string; readonly type: string };
 

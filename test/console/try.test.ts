@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { errorsOf, type Service, startService } from '../kit.ts';
+import { describe, expect, test } from 'bun:test';
+import { errorsOf, startService } from '../kit.ts';
 import { runCommand } from '../processes.ts';
-import { plantShop, type Shop } from './shop.ts';
+import { openShop } from './open_shop.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visit.ts';
+import { VIEWS, type Visit } from './visit.ts';
 
 /** Any operation of the API, from the browser. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-}, BROWSER_TEST_MS);
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 const USERS = () => `path.realm_id=${shop.realm}`;
 

@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Service, startService } from '../kit.ts';
+import { describe, expect, test } from 'bun:test';
+import { openShop } from './open_shop.ts';
 import { type PlaceName, placesOf, settled } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, visit } from './visit.ts';
+import { VIEWS, visit } from './visit.ts';
 
 /** Every page, for phones and for desks, light and dark: nothing goes wrong, and nobody is hindered. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 /** What is there once a page has come. */
 const SIGNS: Readonly<Record<PlaceName, string>> = {

@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
-import { type Service, startService } from '../kit.ts';
+import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { plantShop, type Shop } from './shop.ts';
 import { expectSound, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, VIEWS, type Visit } from './visit.ts';
+import { VIEWS, type Visit } from './visit.ts';
 
 /** Every write of the pages about users, realms and profiles, as whoever may write does it. */
 
-setDefaultTimeout(BROWSER_TEST_MS);
-
-let service: Service;
-let shop: Shop;
-
-beforeAll(async () => {
-  service = await startService({ offline: 'true' });
-  shop = await plantShop(service);
-});
-afterAll(() => service.stop());
+const { service, shop } = await openShop();
 
 const saved = (page: Page, words: string) => page.getByRole('status').filter({ hasText: words }).waitFor();
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
