@@ -191,6 +191,8 @@ test('a client is limited to some realms', async () => {
   await page.getByRole('button', { name: 'Create' }).click();
   await takeSecret(window);
   expect(await clientNamed('Limited')).toMatchObject({ scopes: ['users:read'], realms: [realm] });
+  await page.getByRole('link', { name: 'Limited' }).click();
+  await page.getByRole('link', { name: 'Only here' }).waitFor();
   await expectSound(window);
   await window.close();
 });

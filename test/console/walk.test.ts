@@ -51,3 +51,14 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 });
+
+test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
+  'above %s its realm is named',
+  async (place) => {
+    const window = await signedIn(service, placesOf(shop)[place]);
+    const above = window.page.getByRole('navigation', { name: 'Above this page' });
+    await above.getByRole('link', { name: 'Buyer Organization' }).click();
+    await window.page.getByRole('heading', { name: 'Buyer Organization', level: 1 }).waitFor();
+    await window.close();
+  },
+);

@@ -106,6 +106,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
     await page.getByRole('link', { name }).click();
     await section(window, 'Deliveries').getByText('Nothing was sent yet').waitFor();
+    await section(window, 'Dead letters').getByText('None: everything').waitFor();
+    expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0);
     const before = receiver.accepted.length;
     await change(name);
     await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)));

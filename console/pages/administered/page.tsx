@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { Administered } from '../../api/administered.ts';
-import type { Asked } from '../../api/answers.ts';
+import { type Asked, useAsked } from '../../api/answers.ts';
+import { readRealmNames } from '../../api/realm_names.ts';
 import type { Tagged } from '../../api/records.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { href } from '../../layout/router.ts';
@@ -83,21 +84,22 @@ function Facts<Said, Created>({ kind: { what, words }, record, children }: Facts
 
 /** In which realms something holds. */
 export function RealmsFact({ realms }: { readonly realms: '*' | readonly string[] }) {
+  return <Fact label="Realms">{realms === '*' ? 'all' : <RealmLinks ids={realms} />}</Fact>;
+}
+
+/** By name where it is known, else by ID. */
+function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
+  const { answer: known } = useAsked(readRealmNames, []);
   return (
-    <Fact label="Realms">
-      {realms === '*' ? (
-        'all'
-      ) : (
-        <ul>
-          {realms.map((id) => (
-            <li key={id}>
-              <a href={href('realms', id)}>
-                <code>{id}</code>
-              </a>
-            </li>
-          ))}
-        </ul>
-      )}
-    </Fact>
+    <ul>
+      {ids.map((id) => {
+        const realm = known?.find((each) => each.id === id);
+        return (
+          <li key={id}>
+            <a href={href('realms', id)}>{realm ? <Said text={realm.name} /> : <code>{id}</code>}</a>
+          </li>
+        );
+      })}
+    </ul>
   );
 }

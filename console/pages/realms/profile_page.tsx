@@ -8,6 +8,7 @@ import { RecordFacts } from '../../parts/facts.tsx';
 import { Answered } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
+import { aboveIn } from './above.tsx';
 import { ProviderCard } from './provider_card.tsx';
 import { RecordActions } from './record_actions.tsx';
 
@@ -32,10 +33,7 @@ function ProfileView({
       <PageHead
         title={name}
         heading={asked.answer ? <Said text={name} /> : undefined}
-        above={[
-          { label: 'Realms', href: href('realms') },
-          { label: 'Realm', href: href('realms', realm) },
-        ]}
+        above={aboveIn(realm)}
         actions={
           asked.answer && (
             <RecordActions

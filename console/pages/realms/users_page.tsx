@@ -3,6 +3,7 @@ import { PageHead } from '../../layout/head.tsx';
 import type { PageProps } from '../../layout/page.ts';
 import { go, href } from '../../layout/router.ts';
 import { Empty } from '../../parts/notices.tsx';
+import { aboveIn } from './above.tsx';
 import { CreateButton } from './create_button.tsx';
 import { RecordList } from './record_list.tsx';
 
@@ -13,10 +14,7 @@ export function UsersPage({ parameters: { realm = '' } }: PageProps) {
     <>
       <PageHead
         title="Users"
-        above={[
-          { label: 'Realms', href: href('realms') },
-          { label: 'Realm', href: href('realms', realm) },
-        ]}
+        above={aboveIn(realm)}
         actions={
           <CreateButton
             description={users}

@@ -11,6 +11,7 @@ import { Answered, Empty } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { may, session } from '../../session/session.ts';
+import { aboveIn } from '../realms/above.tsx';
 import { type Act, Acts } from './acts.tsx';
 import { History } from './history.tsx';
 import { LinkControls } from './link_controls.tsx';
@@ -29,11 +30,7 @@ export function UserPage({ parameters }: PageProps) {
       <PageHead
         title={name}
         heading={asked.answer ? <Said text={name} /> : undefined}
-        above={[
-          { label: 'Realms', href: href('realms') },
-          { label: 'Realm', href: href('realms', realm) },
-          { label: 'Users', href: href('realms', realm, 'users') },
-        ]}
+        above={[...aboveIn(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
         actions={asked.answer && <UserActions onAct={setAct} />}
       />
       <Answered asked={asked}>{(whole) => <UserView realm={realm} whole={whole} onAct={setAct} />}</Answered>

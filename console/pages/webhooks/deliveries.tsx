@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ADMIN } from '../../api/administration.ts';
+import type { ReadPage } from '../../api/pages.ts';
 import {
   type DeadLetter,
   type Delivery,
@@ -40,7 +41,15 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
       announce(SENT[Math.min(count, 2)]?.replace('#', count.toLocaleString()) ?? '');
     });
   const deliveries = useMemo(() => deliveryPages(webhook.id), [webhook.id, round]);
-  const letters = useMemo(() => deadLetterPages(webhook.id), [webhook.id, round]);
+  const [hasLetters, setHasLetters] = useState(false);
+  const letters = useMemo((): ReadPage<DeadLetter> => {
+    const read = deadLetterPages(webhook.id);
+    return async (cursor, signal) => {
+      const page = await read(cursor, signal);
+      setHasLetters(cursor !== '' || page.items.length > 0);
+      return page;
+    };
+  }, [webhook.id, round]);
   return (
     <>
       <section class="section" aria-label="Deliveries">
@@ -64,7 +73,7 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
       <section class="section" aria-label="Dead letters">
         <div class="card-head">
           <h2>Dead letters</h2>
-          {may(state, ADMIN) && (
+          {hasLetters && may(state, ADMIN) && (
             <button type="button" class="button" disabled={isBusy} onClick={() => send('*')}>
               <Icon name="history" /> Send all again
             </button>
