@@ -7,11 +7,11 @@ import { arrearsTexts } from '../src/store/arrears.ts';
 import { CASCADES } from '../src/store/cascade.ts';
 import { deliveryTexts } from '../src/store/deliveries.ts';
 import { ERASING_TEXTS } from '../src/store/erasing.ts';
-import { FEED_TEXTS } from '../src/store/feed.ts';
+import { feedTexts } from '../src/store/feed.ts';
 import { LEASE_TEXTS } from '../src/store/leases.ts';
 import { listTable, type Plan, planOf, presenceText, type Reading } from '../src/store/list_plans.ts';
 import { logTexts } from '../src/store/log.ts';
-import { LOG_READING_TEXTS } from '../src/store/log_reading.ts';
+import { logReadingTexts } from '../src/store/log_reading.ts';
 import { memoryTexts } from '../src/store/memories.ts';
 import { CLAIM_TEXTS } from '../src/store/postgres/claims.ts';
 import { POSTGRES, statementsOf } from '../src/store/postgres/dialect.ts';
@@ -45,9 +45,9 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
     ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
     ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
     ...memoryTexts(POSTGRES),
-    ...[...logTexts(POSTGRES), ...LOG_READING_TEXTS, ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
+    ...[...logTexts(POSTGRES), ...logReadingTexts(POSTGRES), ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
     ...[
-      ...FEED_TEXTS,
+      ...feedTexts(POSTGRES),
       ...WEBHOOK_TEXTS,
       ...deliveryTexts(POSTGRES),
       ...standingTexts(POSTGRES),

@@ -65,10 +65,10 @@ function engineOver(address: PostgresAddress, indexes: Indexes, primary: Primary
     records,
     access: openAccess({ ...transactions, read: openReading(pools.access, session.perform) }),
     sealed: openSealed(transactions, POSTGRES),
-    log: openLogStore(transactions, log),
+    log: openLogStore(transactions, log, POSTGRES),
     leases: openLeases(transactions),
     scrub: () => scrub(address),
-    feed: openFeedStore(transactions),
+    feed: openFeedStore(transactions, POSTGRES),
     webhooks: openWebhookStore(transactions, POSTGRES),
     embedded: undefined,
     close: async (): Promise<void> => {

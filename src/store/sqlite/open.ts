@@ -115,13 +115,13 @@ function engineOver(db: Database): EmbeddedEngine {
       },
     },
     sealed: openSealed(transactions, SQLITE),
-    log: openLogStore(transactions, log),
+    log: openLogStore(transactions, log, SQLITE),
     leases: openLeases(transactions),
     scrub: (texts, how) =>
       scrub(db, snapshot, texts, how).catch((error) => {
         throw asFault(error);
       }),
-    feed: openFeedStore(transactions),
+    feed: openFeedStore(transactions, SQLITE),
     webhooks: openWebhookStore(transactions, SQLITE),
     embedded: {
       listBeside: openSqliteLists(db, snapshot).beside,
