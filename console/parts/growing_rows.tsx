@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { AROUND, keepFocus, ROW_PX } from './drawn_rows.ts';
 
 interface GrowingRowsProps<T> {
   readonly label: string;
@@ -11,10 +12,6 @@ interface GrowingRowsProps<T> {
   readonly onEnd: () => void;
 }
 
-/** The same for every row: see `.long-list li` in lists.css. */
-const ROW_PX = 52;
-/** Rows drawn above and below what is seen. */
-const AROUND = 12;
 const HEIGHT_PX = 800;
 
 /** A list that grows at its top while it is read: what is seen stays where it is, and only that is drawn. */
@@ -29,7 +26,9 @@ export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsP
   }, [isAtEnd, items.length, onEnd]);
   const follow = () => {
     const list = element.current;
-    if (list) setView({ top: list.scrollTop, height: list.clientHeight });
+    if (!list) return;
+    keepFocus(list);
+    setView({ top: list.scrollTop, height: list.clientHeight });
   };
   const newest = useRef<string | number | undefined>(undefined);
   useLayoutEffect(() => {
@@ -42,7 +41,7 @@ export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsP
     follow();
   }, [items]);
   return (
-    <div ref={element} class="long-list" onScroll={follow}>
+    <div ref={element} class="long-list" tabIndex={-1} onScroll={follow}>
       <ul aria-label={label} style={{ height: `${items.length * ROW_PX}px` }}>
         {items.slice(first, last).map((item, index) => (
           <li

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { useAgain } from '../api/answers.ts';
 import type { ReadPage } from '../api/pages.ts';
 import { type Problem, problemOf } from '../api/problem.ts';
+import { AROUND, keepFocus, ROW_PX } from './drawn_rows.ts';
 import { ProblemNote, Waiting } from './notices.tsx';
 import { type PagedRows, pagedRows } from './paged_rows.ts';
 
@@ -16,10 +17,6 @@ interface LongListProps<T> {
   readonly isStop?: boolean;
 }
 
-/** The same for every row: see `.long-list li` in lists.css. */
-const ROW_PX = 52;
-/** Rows drawn above and below what is seen. */
-const AROUND = 12;
 /** Browsers draw no element that is higher than some millions of pixels: of a longer list a stretch stands in it. */
 const STRETCH_ROWS = 100_000;
 /** How far the stretch goes on where its end is near. */
@@ -58,11 +55,15 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
   if (rows.isOver && rows.known === 0) return <>{empty}</>;
   const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
   const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
-  const follow = () => element.current && setView((before) => followed(element.current, before, rows));
+  const follow = () => {
+    if (!element.current) return;
+    keepFocus(element.current);
+    setView((before) => followed(element.current, before, rows));
+  };
   return (
     <>
       {rows.known === 0 && !problem && <Waiting />}
-      <div ref={element} class="long-list" onScroll={follow}>
+      <div ref={element} class="long-list" tabIndex={-1} onScroll={follow}>
         <ul aria-label={label} style={{ height: `${shown * ROW_PX}px` }}>
           {indexes.map((index) => {
             const item = rows.at(index);

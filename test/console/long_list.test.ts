@@ -64,3 +64,22 @@ test('is scrolled from the newest to the oldest and back, and holds few rows at 
   expect(window.troubles).toEqual([]);
   await window.close();
 });
+
+test('is gone through by keys alone, from a row that is long gone by then', async () => {
+  const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
+  const { page } = window;
+  const rows = page.locator('.long-list .row');
+  await rows.filter({ hasText: `User ${USERS - 1}j` }).focus();
+  // Each press leads to the end of what was read, and the next page is read there.
+  let reached = 0;
+  for (let press = 0; press < 200 && reached < 1_200; press += 1) {
+    await page.keyboard.press('End');
+    await page.waitForTimeout(30);
+    reached = Number(await page.locator('.long-list li').last().getAttribute('aria-posinset'));
+  }
+  expect(reached).toBeGreaterThanOrEqual(1_200);
+  await page.keyboard.press('Home');
+  await rows.filter({ hasText: `User ${USERS - 1}j` }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
