@@ -42,8 +42,9 @@ for (const [name, { script, title, rest }] of Object.entries(PAGES)) {
   const page = template
     .replace('{{title}}', title)
     .replace('{{rest}}', rest)
-    .replace('{{script}}', `console/${entry(script, '.js')}`)
-    .replace('{{style}}', `console/${entry('console', '.css')}`);
+    .replace('{{style}}', `console/${entry('console', '.css').name}`)
+    .replace('{{script}}', `console/${entry(script, '.js').name}`)
+    .replace('{{chunks}}', chunksOf(entry(script, '.js')).map(preload).join('\n    '));
   keep(name, new TextEncoder().encode(page));
 }
 
@@ -94,13 +95,24 @@ function described(): BunPlugin {
   };
 }
 
-/** The name of an asset that a page begins with. */
-function entry(stem: string, ending: string): string {
+/** An asset that a page begins with. */
+function entry(stem: string, ending: string): Asset {
   const found = assets.find(
     ({ name, isEntry }) => isEntry && name.startsWith(`${stem}-`) && name.endsWith(ending),
   );
   if (!found) throw new Error(`the build made no ${stem}${ending}`);
-  return found.name;
+  return found;
+}
+
+/** The names of what a script cannot begin without. */
+function chunksOf({ bytes }: Asset): readonly string[] {
+  const imports = new Bun.Transpiler({ loader: 'js' }).scanImports(bytes);
+  return imports.filter(({ kind }) => kind === 'import-statement').map(({ path }) => basename(path));
+}
+
+/** So that it is asked for together with the script, and not when that has come. */
+function preload(name: string): string {
+  return `<link rel="modulepreload" href="console/${name}" />`;
 }
 
 /** Writes a file, and beside it the same gzipped; answers the size of that. */

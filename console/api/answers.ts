@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemOf } from './problem.ts';
 
 /** What has come of a question, so far. An older answer stays while it is asked again. */
@@ -27,7 +27,8 @@ export function useAsked<T>(
   asking.current = question;
   const again = useCallback(() => setRound((before) => before + 1), []);
   const topic = useRef('');
-  useEffect(() => {
+  // The page is drawn while the answer is on its way, and not before it is asked for.
+  useLayoutEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
     const isSame = topic.current === JSON.stringify(about);

@@ -1,5 +1,13 @@
-const HERE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const ZONE = new Intl.DateTimeFormat(undefined, { timeZoneName: 'long' });
+let format: Intl.DateTimeFormat | undefined;
+
+/** Of the language and the zone of the reader. The first one takes a browser as long as all else that a page begins with. */
+function formatHere(): Intl.DateTimeFormat {
+  format ??= new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+  return format;
+}
+
+// Made while the first answers are on their way.
+setTimeout(formatHere);
 
 /** A moment in the zone of the reader; in UTC for who points at it. `at` is ISO 8601. */
 export function Instant({ at }: { readonly at: string }) {
@@ -8,12 +16,7 @@ export function Instant({ at }: { readonly at: string }) {
   const utc = `${date.toISOString().replace('T', ' ').replace('Z', '')} UTC`;
   return (
     <time dateTime={date.toISOString()} title={utc}>
-      {HERE.format(date)}
+      {formatHere().format(date)}
     </time>
   );
-}
-
-/** What the zone of the reader is called. */
-export function zoneName(): string {
-  return ZONE.formatToParts(new Date()).find(({ type }) => type === 'timeZoneName')?.value ?? 'local time';
 }
