@@ -38,6 +38,7 @@ const CHECKS: readonly Check[] = [
   { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
   { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
   { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
+  { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
   { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
   { name: 'watched', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
   { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
