@@ -22,8 +22,6 @@ const FOREVER = 'public, max-age=31536000, immutable';
 /** The pages, by their paths; all other files that were built are assets. */
 const PAGES: Readonly<Record<string, string>> = { '/console': 'index.html', '/docs': 'docs.html' };
 
-const IS_PAGE: ReadonlySet<string> = new Set(Object.values(PAGES));
-
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
@@ -53,10 +51,15 @@ type Assets = ReadonlyMap<string, Asset>;
 export function consoleRoutes(folder: string, baseUrl: string): readonly Route[] {
   const names = namesIn(folder);
   const replies = lazily(folder, names);
+  const isPage = new Set(Object.values(PAGES));
+  const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
   const routes: Route[] = [
     ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, replies) } })),
-    // One path for all: names that change with each release are no label of a metric.
-    { pattern: '/console/:name', answers: { GET: asset(replies) } },
+    ...assets.map((name) => ({
+      pattern: `/console/${name}`,
+      label: '/console/:name',
+      answers: { GET: asset(name, replies) },
+    })),
   ];
   const prefix = prefixOf(baseUrl);
   return [...new Set(['', prefix])].flatMap((before) =>
@@ -96,12 +99,8 @@ function moved(call: Call, slashes: number): Reply {
   };
 }
 
-function asset(assets: () => Promise<Assets>): Answer {
-  return async (call) => {
-    const name = call.params.name ?? '';
-    const found = IS_PAGE.has(name) ? undefined : (await assets()).get(name);
-    return found ? chosen(call, found) : faultReply('route_unknown');
-  };
+function asset(name: string, assets: () => Promise<Assets>): Answer {
+  return async (call) => chosen(call, (await assets()).get(name) as Asset);
 }
 
 function chosen({ request }: Call, { plain, packed }: Asset): Reply {
@@ -157,7 +156,7 @@ function namesIn(folder: string): readonly string[] {
 }
 
 function replyFor(name: string, body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>): Reply {
-  const isPage = IS_PAGE.has(name);
+  const isPage = Object.values(PAGES).includes(name);
   const headers = {
     'Content-Type': MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
     ...encoding,

@@ -44,7 +44,7 @@ export function openNotes(
     meter?.trouble(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
     else {
-      const record = { request_id: requestId, route: route.pattern, code: fault.code, ...trace };
+      const record = { request_id: requestId, route: route.label ?? route.pattern, code: fault.code, ...trace };
       log.write({ event: 'fault', ...record, ...traceIdOf(request) });
     }
   }
@@ -60,7 +60,7 @@ export function openNotes(
       event: 'request',
       request_id: requestId,
       method: request.method,
-      route: route.pattern,
+      route: route.label ?? route.pattern,
       status,
       ms: Math.round(milliseconds * 1000) / 1000,
       ...(principal ? { client_id: principal.clientId } : {}),
@@ -72,7 +72,7 @@ export function openNotes(
     operationOf: (route, method = OTHER_METHOD, answer) => ({
       route,
       answer,
-      meter: meter?.operation(method, route.pattern),
+      meter: meter?.operation(method, route.label ?? route.pattern),
     }),
     isTimed: requestLogging !== 'off' || meter !== undefined,
     failed(error, call, operation) {

@@ -7,6 +7,8 @@ export interface Route {
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly pattern: string;
   readonly answers: Readonly<Partial<Record<Method, Answer>>>;
+  /** What it is counted and logged as, where that is not its pattern: paths that are of one kind, or new in each release. */
+  readonly label?: string;
   /** Whoever watches over the service is not counted. */
   readonly isUncounted?: true;
   /** Pages of this service alone read it: whatever origins are listed for CORS. */
