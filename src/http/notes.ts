@@ -44,7 +44,12 @@ export function openNotes(
     meter?.trouble(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
     else {
-      const record = { request_id: requestId, route: route.label ?? route.pattern, code: fault.code, ...trace };
+      const record = {
+        request_id: requestId,
+        route: route.label ?? route.pattern,
+        code: fault.code,
+        ...trace,
+      };
       log.write({ event: 'fault', ...record, ...traceIdOf(request) });
     }
   }
