@@ -1,11 +1,11 @@
-import type { MaybePromise, Placed, Store } from '../directory/store.ts';
+import type { Placed, Store } from '../directory/store.ts';
 import type { Ambient, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import { realm as realms } from '../domain/resources.ts';
 
 /** Asks one realm for at most so many records. */
-export type Seek = (realm: Uuid) => MaybePromise<readonly Placed[]>;
+export type Seek = (realm: Uuid) => Promise<readonly Placed[]>;
 
 /** Realms that are asked together, where each has to be waited for. */
 const TOGETHER = 8;
@@ -19,8 +19,7 @@ export async function* realmsOf(
   store: Pick<Store, 'list'>,
 ): AsyncGenerator<readonly Uuid[]> {
   if (principal.realms !== '*') {
-    const listed = [...principal.realms].sort().filter((each) => after === undefined || each > after);
-    if (listed.length > 0) yield listed;
+    yield [...principal.realms].sort().filter((each) => each > (after ?? ''));
     return;
   }
   let last = after;
@@ -35,9 +34,9 @@ export async function* realmsOf(
       },
     });
     const ids = listed?.items.map(({ record }) => record.id) ?? [];
-    if (ids.length > 0) yield ids;
+    yield ids;
+    if (!listed?.hasMore) return;
     last = ids.at(-1);
-    if (!listed?.hasMore || last === undefined) return;
   }
 }
 
@@ -72,10 +71,7 @@ export async function inTurn(
     return true;
   }
 
-  const isEnough = () =>
-    items.length >= limit ||
-    searched >= LIMITS.searchRealmsMax ||
-    monotonic() - startedAt >= LIMITS.searchMsMax;
+  const isEnough = () => searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
 
   for await (const asked of inGroups(order)) {
     if (searched > 0 && isEnough()) return { items, searched, next: last };

@@ -90,24 +90,22 @@ function readAsked(body: string): Asked {
 /** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `query_invalid`. */
 function readFilter(text: string, { filterables, by }: Finding): Filter {
   const filter = parseFilter(text, filterables);
-  const asked = filter.map(([first, ...others]) => (first && others.length === 0 ? first : undefined));
-  if (asked.every((condition) => condition && isNarrow(condition)) && by.some((set) => isOf(set, filter))) {
-    return filter;
-  }
+  const members = filter.flat().map(({ member }) => member);
+  const isNarrowed = filter.every((group) => group.length === 1 && group.every(isNarrow));
+  if (isNarrowed && by.some((set) => areSame(set, members))) return filter;
   throw new Fault('query_invalid', [
     { field: 'filter', rule: `must be one of: ${everywhereWords({ filterables, by })}` },
   ]);
 }
 
-/** An index finds what it lets through. */
+/** Whether an index finds it: of `eq` and `like` that is a value, or a beginning. */
 function isNarrow(condition: Condition): boolean {
-  if (condition.kind === 'one_of') return condition.values.length === 1;
-  return condition.kind === 'pattern' && condition.part === 'prefix' && condition.text.length >= 2;
+  return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 
-function isOf(members: readonly string[], filter: Filter): boolean {
-  const asked = filter.flatMap((group) => group.map(({ member }) => member));
-  return asked.length === members.length && members.every((member) => asked.includes(member));
+/** Whether two sets have the same members. */
+function areSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((member) => other.includes(member));
 }
 
 /** The filters that such a search takes, as they are written. */
@@ -126,49 +124,36 @@ function seeking(resource: Resource, filter: Filter, limit: number, store: Every
       .flat()
       .map((condition) => [condition.member, condition.kind === 'one_of' ? condition.values[0] : undefined]),
   );
-  const id = values.get('id');
+  const asked = [...values.keys()];
+  const set = setOf(resource, asked);
   const sole = (found: Placed | undefined) => (found ? [found] : []);
-  const placed = (realm: Uuid) => {
-    const key: Key = [realm, id as Uuid];
-    const found = store.get(resource, key);
-    const of = (record: Awaited<typeof found>) => sole(record && { key, record });
-    return found instanceof Promise ? found.then(of) : of(found);
-  };
-  const set = soleSet(resource, [...values.keys()]);
-  if (id !== undefined && resource.finding === undefined) return placed;
-  if (set) {
+  if (set && isSole(resource, set)) {
     const sought = { members: set, values: set.map((member) => values.get(member) as string) };
-    return (realm) => {
-      const found = store.find(resource, realm, sought);
-      return found instanceof Promise ? found.then(sole) : sole(found);
+    return async (realm) => sole(await store.find(resource, realm, sought));
+  }
+  const id = values.get('id');
+  if (id !== undefined) {
+    return async (realm) => {
+      const key: Key = [realm, id as Uuid];
+      const record = await store.get(resource, key);
+      return sole(record && { key, record });
     };
   }
-  const missing = missingOf(resource, [...values.keys()]);
-  if (missing) return (realm) => byEach(realm, { resource, missing, values }, store);
+  // An index begins with the other member of the two that are unique.
+  const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, asked)) ?? [];
+  if (missing && !set) return (realm) => byEach(realm, { resource, missing, values }, store);
   const listing: Listing = { filter, sort: NEWEST_FIRST, page: { kind: 'after', after: undefined, limit } };
-  return (realm) => {
-    const listed = store.list(resource, [realm], listing);
-    return listed instanceof Promise ? listed.then((later) => later?.items ?? []) : (listed?.items ?? []);
-  };
+  return async (realm) => (await store.list(resource, [realm], listing))?.items ?? [];
 }
 
-/** The set of the description that these members are, if at most one record of a realm says the same of it. */
-function soleSet({ finding, unique }: Resource, asked: readonly string[]): readonly string[] | undefined {
-  const isSame = (set: readonly string[]) =>
-    set.length === asked.length && set.every((each) => asked.includes(each));
-  const isSole = (set: readonly string[]) =>
-    set.join() === 'id' || unique.some((each) => isSame(each) && isSame(set));
-  return finding?.by.find((set) => isSame(set) && isSole(set));
+/** The set of the description that these members are, in its order. */
+function setOf({ finding }: Resource, members: readonly string[]): readonly string[] | undefined {
+  return finding?.by.find((set) => areSame(set, members));
 }
 
-/** The first member of a unique set whose other members are asked for: an index begins with it. */
-function missingOf({ unique, finding }: Resource, asked: readonly string[]): string | undefined {
-  if (finding?.by.some((set) => set.length === asked.length && set.every((each) => asked.includes(each))))
-    return undefined;
-  const set = unique.find(
-    ([, ...rest]) => rest.length === asked.length && rest.every((each) => asked.includes(each)),
-  );
-  return set?.[0];
+/** Whether at most one record of a realm says the same of these members. */
+function isSole({ unique }: Resource, members: readonly string[]): boolean {
+  return [['id'], ...unique].some((set) => areSame(set, members));
 }
 
 interface Incomplete {
@@ -183,7 +168,7 @@ async function byEach(
   { resource, missing, values }: Incomplete,
   store: EverywhereRooms['store'],
 ): Promise<readonly Placed[]> {
-  const members = soleSet(resource, [missing, ...values.keys()]) ?? [];
+  const members = setOf(resource, [missing, ...values.keys()]) ?? [];
   const found: Placed[] = [];
   for (const value of await store.leading(resource, realm, missing, LIMITS.searchIssuersMax)) {
     const sought = {
