@@ -322,6 +322,10 @@ test('a body that asks for something else is told what to mend', async () => {
     [{ grant: 'password', code: 'x' }, 'data.grant: '],
     [{ grant: 'link' }, 'data.code: is missing'],
     [{ grant: 'link', code: 7 }, 'data.code: '],
+    [{ grant: 'link', code: '' }, 'data.code: '],
+    [{ grant: 'provider', code: 'x', code_verifier: 'v'.repeat(42) }, 'data.code_verifier: must be 43 '],
+    [{ grant: 'provider', code: 'x', code_verifier: ' '.repeat(43) }, 'data.code_verifier: must be 43 '],
+    [{ grant: 'provider', code: 'x', nonce: 'n'.repeat(21) }, 'data.nonce: must be 22 '],
   ];
   for (const [data, rule] of wrong) {
     const answer = await exchange(service, data);
@@ -344,5 +348,6 @@ test('codes that came too late go, where nobody makes another one, when a servic
 
 test('what is told of a session is what the token says', async () => {
   const told: Told = await signIn(service, { scope: 'users:read users:write' });
+  expect(told.realms).toBe('*');
   expect(decodeJwt(told.access_token)).toMatchObject({ scope: told.scope, realms: ['*'] });
 });

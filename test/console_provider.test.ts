@@ -150,6 +150,16 @@ test('the console is told which provider there is', async () => {
   });
 });
 
+test('no page of another origin is told where one signs in', async () => {
+  const ask = async (headers: Record<string, string>) => {
+    const body = JSON.stringify({ data: { name: 'staff' } });
+    const answer = await fetch(`${service.url}/console/provider`, { method: 'POST', headers, body });
+    return answer.status;
+  };
+  expect(await ask({ Origin: 'https://evil.example' })).toBe(403);
+  expect(await ask(ownPage(service))).toBe(200);
+});
+
 test('whoever signs in has the rights of their claims, under a name that is nobody else’s', async () => {
   const answer = await arrive(await depart('anna'));
   expect(answer.status).toBe(200);

@@ -14,6 +14,7 @@ import {
   startIssuer,
 } from './issuers.ts';
 import { LOOKUPS, type Planted, plant, type Service } from './kit.ts';
+import { ownPage } from './signed_in.ts';
 
 /** Tokens of external issuers: which are believed, and every trick that is not. */
 
@@ -253,6 +254,12 @@ function respelled(token: string): string {
   const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
 }
+
+test('ends no session of the console: it is none', async () => {
+  const token = await by();
+  expect((await service.del('/console/token', token, ownPage(service))).status).toBe(403);
+  expect(await statusOf(token)).toBe(200);
+});
 
 describe('who it is', () => {
   const record = () => ({ name: 'Shop', type: 'authentication-realm' });

@@ -7,6 +7,7 @@ import { authenticate, bearerToken } from './bearer.ts';
 import { readBody } from './body.ts';
 import { type Answer, type Call, type Stage, walk } from './call.ts';
 import { NO_STORE } from './oauth_form.ts';
+import { noteAddress } from './operations.ts';
 import { fromOwnPage } from './own_origin.ts';
 import type { RateLimits } from './rate_limits.ts';
 import { documentReply, faultReply, type Reply } from './reply.ts';
@@ -27,11 +28,7 @@ export interface ConsoleRooms {
   readonly console: ConsoleDesk | undefined;
 }
 
-const providerName = z
-  .string()
-  .min(1)
-  .max(32)
-  .meta({ description: 'One of those that `/console/ways` names.' });
+const providerName = z.string().meta({ description: 'One of those that `/console/ways` names.' });
 
 /** What is exchanged for a session. */
 export const exchangeSchema = z
@@ -53,12 +50,7 @@ export const exchangeSchema = z
       .regex(/^[\w-]{22,255}$/, 'must be 22 to 255 characters of base64url')
       .optional()
       .meta({ description: 'That of the request to the provider.' }),
-    iss: z
-      .string()
-      .min(1)
-      .max(1_024)
-      .optional()
-      .meta({ description: 'As the provider sent it along (RFC 9207).' }),
+    iss: z.string().optional().meta({ description: 'As the provider sent it along (RFC 9207).' }),
   })
   .superRefine((said, context) => {
     if (said.grant !== 'provider') return;
@@ -168,11 +160,7 @@ function ending(
       ? SIGNED_OUT
       : NO_RIGHT;
   };
-  const known: Stage = (call) => {
-    call.address();
-    return undefined;
-  };
-  return walk([own, known, authenticate(tokens, limits), end]);
+  return walk([own, noteAddress, authenticate(tokens, limits), end]);
 }
 
 function granted({ token, expiresIn, scopes, realms, actor, label }: Session): Reply {
