@@ -26,6 +26,12 @@ afterAll(() => service.stop());
 const statusOf = async (code: string, headers?: Record<string, string>) =>
   (await exchange(service, { grant: 'link', code }, headers)).status;
 
+/** The clock of another machine. */
+const apart = (milliseconds: number) => ({
+  ...service.ambient,
+  now: () => service.ambient.now() + milliseconds,
+});
+
 async function acts() {
   const entries = await service.vault.engine.log.entries(NIL_UUID, 0, 1_000);
   return entries.map(({ columns }) => columns);
@@ -63,6 +69,23 @@ describe('a link', () => {
     service.ambient.advance(6_000);
     expect(await statusOf(late.code)).toBe(400);
   });
+
+  test.each([
+    ['an hour ahead', 3_600_000],
+    ['an hour behind', -3_600_000],
+    ['further ahead than clocks may be apart', LIMITS.clockLeewayMs + 5_000],
+  ])('that was made by a clock %s is none', async (_, apartMs) => {
+    const { code } = await linkOf({ vault: service.vault, ambient: apart(apartMs) });
+    expect(await statusOf(code)).toBe(400);
+  });
+
+  test.each([LIMITS.clockLeewayMs - 5_000, -LIMITS.clockLeewayMs])(
+    'that was made by a clock %p ms ahead, as far as clocks may be apart, is good',
+    async (apartMs) => {
+      const { code } = await linkOf({ vault: service.vault, ambient: apart(apartMs) });
+      expect(await statusOf(code)).toBe(200);
+    },
+  );
 
   test.each(['', 'x', 'k3Yb0Q6nqv8l1uW9sDZbXA', `${'A'.repeat(22)}`, 'A'.repeat(255), 'ä'.repeat(22)])(
     'that nobody made is none: %p',

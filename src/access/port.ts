@@ -101,7 +101,7 @@ export interface AccessStore {
   hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
   /**
    * What a code is worth now, once: of all who take it, in however many processes, one gets it, and that is the act. Undefined
-   * where it is none, was taken, or came too late.
+   * where it is none, was taken, came too late, or ends further ahead than any link that is made now.
    */
   takeConsoleLink(
     digest: string,

@@ -40,7 +40,7 @@ export interface Sessions {
     back: Return,
     from: Whence,
   ): Promise<Session | 'refused' | 'unavailable' | 'rightless'>;
-  /** Exchanges the one-time code of a link; undefined where it is none, was used, or came too late. */
+  /** Exchanges the one-time code of a link; undefined where it is none, was used, or it is not its minute. */
   byLink(code: string, from: Whence): Promise<Session | undefined>;
   /** Ends the session of a token; false where the token is that of a client. Rejects with Fault `overloaded`. */
   end(token: OwnToken, from: Whence): Promise<boolean>;

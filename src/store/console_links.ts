@@ -1,5 +1,6 @@
 import type { ConsoleLink } from '../access/port.ts';
 import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { all, first, type Long, run, type Work } from './work.ts';
 
 const FORGET_LATE = 'delete from console_link where expires_at <= ?';
@@ -7,6 +8,9 @@ const INSERT = 'insert into console_link (digest, label, scopes, realms, expires
 const SELECT = 'select label, scopes, realms, expires_at from console_link where digest = ?';
 const TAKE = 'delete from console_link where digest = ?';
 const ANY_LATE = 'select 1 from console_link where expires_at <= ? limit 1';
+
+/** A link that ends further ahead was made by a clock that is ahead: its minute would begin later. */
+const AHEAD_MS_MAX = LIMITS.consoleLinkMsMax + LIMITS.clockLeewayMs;
 
 interface LinkRow {
   readonly label: string;
@@ -25,7 +29,9 @@ export function* keepLink(digest: string, link: ConsoleLink, now: number): Work<
 /** What a code is worth now; it stays what it is. */
 export function* findLink(digest: string, now: number): Work<ConsoleLink | undefined> {
   const row = yield* first<LinkRow>(SELECT, digest);
-  return row && Number(row.expires_at) > now ? linkOf(row) : undefined;
+  if (!row) return undefined;
+  const leftMs = Number(row.expires_at) - now;
+  return leftMs > 0 && leftMs <= AHEAD_MS_MAX ? linkOf(row) : undefined;
 }
 
 /** The same, and nobody finds it again: of all who take it at once one gets it. */
