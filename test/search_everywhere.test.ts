@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../src/domain/id.ts';
-import { oidcProfileInfo, user } from '../src/domain/resources.ts';
+import { LIMITS } from '../src/domain/limits.ts';
+import { oidcProfileInfo, realm, user } from '../src/domain/resources.ts';
 import {
   errorsOf,
   ISSUER,
   type Planted,
   plant,
   put,
+  realmMembers,
   type Service,
   startService,
   userMembers,
@@ -20,7 +22,11 @@ interface Found {
   readonly data: readonly { readonly id: string; readonly links: { readonly self: string } }[];
   readonly meta: {
     readonly page: object;
-    readonly realms: { readonly searched: number; readonly next: string | null };
+    readonly realms: {
+      readonly searched: number;
+      readonly next: string | null;
+      readonly cut: string | null;
+    };
   };
   readonly links: Readonly<Record<string, string | null>>;
 }
@@ -65,7 +71,7 @@ describe('in all realms', () => {
         const found = await search(collection, { filter: `eq(id,${said})` });
         expect([collection, ids(found)]).toEqual([collection, [id]]);
         expect(found.data[0]?.links.self).toContain(`/authentication-realms/${two.realm}/`);
-        expect(found.meta.realms).toEqual({ searched: 2, next: null });
+        expect(found.meta.realms).toEqual({ searched: 2, next: null, cut: null });
         expect(Object.values(found.links)).toEqual([null, null, null, null, null]);
         const at = new URL(found.data[0]?.links.self ?? '').pathname;
         expect((await service.get(at, token)).status).toBe(200);
@@ -117,7 +123,7 @@ describe('in all realms', () => {
     const limited = await service.token(SCOPES, new Set([one.realm]));
     for (const [collection, id] of byId()) {
       const found = await search(collection, { filter: `eq(id,${id})` }, limited);
-      expect([found.data.length, found.meta.realms]).toEqual([0, { searched: 1, next: null }]);
+      expect([found.data.length, found.meta.realms]).toEqual([0, { searched: 1, next: null, cut: null }]);
     }
     expect(ids(await search(OIDC, { filter: 'eq(subject,auth0|Everywhere)' }, limited))).toEqual([
       one.oidcLink,
@@ -134,11 +140,14 @@ describe('in all realms', () => {
       const found = await search(OIDC, { filter, page }, both);
       return [found.data.map(({ id }) => id), found.meta.realms];
     };
-    expect(await ask({ limit: 1 })).toEqual([[first.oidcLink], { searched: 1, next: first.realm }]);
+    expect(await ask({ limit: 1 })).toEqual([
+      [first.oidcLink],
+      { searched: 1, next: first.realm, cut: null },
+    ]);
     for (const after_realm of [first.realm, first.realm.toUpperCase()]) {
-      expect(await ask({ after_realm })).toEqual([[last.oidcLink], { searched: 1, next: null }]);
+      expect(await ask({ after_realm })).toEqual([[last.oidcLink], { searched: 1, next: null, cut: null }]);
     }
-    expect(await ask({ after_realm: last.realm })).toEqual([[], { searched: 0, next: null }]);
+    expect(await ask({ after_realm: last.realm })).toEqual([[], { searched: 0, next: null, cut: null }]);
   });
 
   test('the scope of each kind is asked for', async () => {
@@ -189,6 +198,78 @@ describe('in all realms', () => {
   ])('%j is told what to mend', async (body, pointer) => {
     const answer = await service.post(`/v2/${USERS}/search`, token, body);
     expect([answer.status, (await errorsOf(answer))[0]?.source]).toEqual([400, { pointer } as never]);
+  });
+});
+
+describe('of a realm that has more than there is room for', () => {
+  const LIMIT = 5;
+  /** Asks with users of one e-mail address: as many in each of three realms, in their order. */
+  async function asked(counts: readonly number[], limit = LIMIT) {
+    const realms = counts.map(() => service.ambient.mintId()).sort();
+    const email = `${crypto.randomUUID()}@cut.example`;
+    for (const [place, id] of realms.entries()) {
+      await put(service.vault, realm, [id], realmMembers);
+      for (let made = 0; made < (counts[place] ?? 0); made += 1)
+        await put(service.vault, user, [id, service.ambient.mintId()], { ...userMembers, email });
+    }
+    const by = await service.token(SCOPES, new Set(realms));
+    const ask = async (after?: string) => {
+      const page = { limit, ...(after === undefined ? {} : { after_realm: after }) };
+      const { data, meta } = await search(USERS, { filter: `eq(email,${email})`, page }, by);
+      return { count: data.length, ...meta.realms };
+    };
+    return { realms, ask };
+  }
+
+  test.each<[string, readonly number[], number]>([
+    ['the only one', [6], 0],
+    ['the last one', [0, 0, 40], 2],
+    ['the last one, behind others that have some', [2, 1, 3], 2],
+  ])('%s, it is named, and there is none behind it', async (_, counts, place) => {
+    const { realms, ask } = await asked(counts);
+    const cut = realms[place] as string;
+    expect(await ask()).toEqual({ count: LIMIT, searched: counts.length, next: null, cut });
+  });
+
+  test('in the middle, it is named, and one goes on behind it', async () => {
+    const { realms, ask } = await asked([2, 7, 3]);
+    const middle = realms[1] as string;
+    expect(await ask()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: middle });
+    expect(await ask(middle)).toEqual({ count: 3, searched: 1, next: null, cut: null });
+  });
+
+  test('and where there is just room for all, none is named', async () => {
+    const { realms, ask } = await asked([2, 3, 4]);
+    const middle = realms[1] as string;
+    expect(await ask()).toEqual({ count: LIMIT, searched: 2, next: middle, cut: null });
+    expect(await ask(middle)).toEqual({ count: 4, searched: 1, next: null, cut: null });
+    const { ask: only } = await asked([LIMIT]);
+    expect(await only()).toEqual({ count: LIMIT, searched: 1, next: null, cut: null });
+  });
+
+  test('of the longest page too', async () => {
+    const longest = LIMITS.pageRecordsMax;
+    const { realms, ask } = await asked([longest + 1], longest);
+    const cut = realms[0] as string;
+    expect(await ask()).toEqual({ count: longest, searched: 1, next: null, cut });
+  });
+
+  test('by a subject at several issuers', async () => {
+    const planted = await plant(service.vault);
+    const subject = 'cut';
+    for (const issuer of ['https://a.example', 'https://b.example', 'https://c.example']) {
+      const members = { subject, issuer, oidc_profile_id: planted.oidcProfile };
+      const key = [planted.realm, planted.user, service.ambient.mintId()] as const;
+      await put(service.vault, oidcProfileInfo, key, members);
+    }
+    const by = await service.token(SCOPES, new Set([planted.realm]));
+    for (const [limit, cut] of [
+      [2, planted.realm],
+      [3, null],
+    ] as const) {
+      const found = await search(OIDC, { filter: `eq(subject,${subject})`, page: { limit } }, by);
+      expect([found.data.length, found.meta.realms.cut]).toEqual([limit, cut]);
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import { realm as realms } from '../domain/resources.ts';
 
-/** Asks one realm for at most so many records. */
+/** Asks one realm for records: one more than there can be room for, if it has as many. */
 export type Seek = (realm: Uuid) => Promise<readonly Placed[]>;
 
 /** Realms that are asked together, where each has to be waited for. */
@@ -45,6 +45,8 @@ export interface Found {
   readonly searched: number;
   /** Behind which realm to go on; null where there is no other one. */
   readonly next: Uuid | null;
+  /** The realm that has more of it than there was room for: the last one that was asked, or null. */
+  readonly cut: Uuid | null;
 }
 
 /** Asks one realm after the other until there is enough of it. */
@@ -59,14 +61,17 @@ export async function inTurn(
   let turnAt = startedAt;
   let searched = 0;
   let last: Uuid | null = null;
+  let cut: Uuid | null = null;
 
   /** Keeps what some realms answered, in their order; those behind the last record that there is room for were not asked. */
   function keep(asked: readonly Uuid[], found: readonly (readonly Placed[])[]): boolean {
     for (const [place, each] of found.entries()) {
       if (items.length >= limit) return false;
-      items.push(...each.slice(0, limit - items.length));
+      const room = limit - items.length;
+      items.push(...each.slice(0, room));
       searched += 1;
       last = asked[place] ?? last;
+      if (each.length > room) cut = last;
     }
     return true;
   }
@@ -74,13 +79,13 @@ export async function inTurn(
   const isEnough = () => searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
 
   for await (const asked of inGroups(order)) {
-    if (searched > 0 && isEnough()) return { items, searched, next: last };
-    if (!keep(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last };
+    if (searched > 0 && isEnough()) return { items, searched, next: last, cut };
+    if (!keep(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last, cut };
     if (monotonic() - turnAt < TURN_MS) continue;
     await Bun.sleep(0);
     turnAt = monotonic();
   }
-  return { items, searched, next: null };
+  return { items, searched, next: null, cut };
 }
 
 async function* inGroups(order: AsyncIterable<readonly Uuid[]>): AsyncGenerator<readonly Uuid[]> {

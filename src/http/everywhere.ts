@@ -43,7 +43,8 @@ export interface EverywhereRooms extends ListingRooms {
 /**
  * The path of a search in every realm that the token may read: who asks (401), may they at all (403), what for (400). One realm
  * after the other is asked by an index, in the order of their identifiers; where there are more than
- * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on.
+ * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
+ * more than there was room for.
  */
 export function searchEverywhere(resource: Resource, everywhere: Finding, rooms: EverywhereRooms): Answer {
   const present = itemPresenterOf(resource, { ...rooms, saysParent: true });
@@ -57,8 +58,9 @@ export function searchEverywhere(resource: Resource, everywhere: Finding, rooms:
     const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, rooms.store);
     const found = await inTurn(order, seek, limit, rooms.ambient);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
-    const { searched, next } = found;
-    return `{"data":[${items}],"meta":${JSON.stringify({ page: { limit }, realms: { searched, next } })},${NO_LINKS}}`;
+    const { searched, next, cut } = found;
+    const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });
+    return `{"data":[${items}],"meta":${meta},${NO_LINKS}}`;
   }
 
   const search: Stage = async (call) => {
@@ -142,7 +144,11 @@ function seeking(resource: Resource, filter: Filter, limit: number, store: Every
   // An index begins with the other member of the two that are unique.
   const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, asked)) ?? [];
   if (missing && !set) return (realm) => byEach(realm, { resource, missing, values }, store);
-  const listing: Listing = { filter, sort: NEWEST_FIRST, page: { kind: 'after', after: undefined, limit } };
+  const listing: Listing = {
+    filter,
+    sort: NEWEST_FIRST,
+    page: { kind: 'after', after: undefined, limit: limit + 1 },
+  };
   return async (realm) => (await store.list(resource, [realm], listing))?.items ?? [];
 }
 

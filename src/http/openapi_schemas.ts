@@ -186,6 +186,10 @@ const everywhereMeta = z
       next: identifier
         .nullable()
         .meta({ description: 'Say it as `after_realm` to go on; null where all were asked.' }),
+      cut: identifier.nullable().meta({
+        description:
+          'The realm that has more of them than the page had room for; the rest is found by asking that realm. Null where there is none.',
+      }),
     }),
   })
   .meta({ id: 'PageEverywhere' });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { type Planted, plant, type Service, startService } from '../kit.ts';
+import { user } from '../../src/domain/resources.ts';
+import { type Planted, plant, put, type Service, startService, userMembers } from '../kit.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visit.ts';
 
@@ -37,6 +38,26 @@ describe('any clue leads to the user', () => {
     expect(window.troubles).toEqual([]);
     await window.close();
   });
+});
+
+test('more than are shown are told to be more, also where they are all in one realm', async () => {
+  const busy = await startService();
+  const { realm } = await plant(busy.vault);
+  const write = async (count: number) => {
+    for (let made = 0; made < count; made += 1)
+      await put(busy.vault, user, [realm, busy.ambient.mintId()], { ...userMembers, name: 'Crowd' });
+  };
+  const window = await signedIn(busy, '#/', { scope: READING });
+  const box = window.page.getByRole('searchbox');
+  await write(25);
+  await box.fill('crowd');
+  await window.page.getByText('25 found', { exact: true }).waitFor();
+  await write(15);
+  await box.fill('crow');
+  await window.page.getByText('The first 25. Type more to narrow it down.', { exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
+  await busy.stop();
 });
 
 test('what is typed travels in bodies alone, and what was asked before is dropped', async () => {

@@ -28,7 +28,7 @@ const FOUND_MAX = 25;
 
 interface SearchAnswer {
   readonly data: readonly Item[];
-  readonly meta: { readonly realms?: { readonly next: string | null } };
+  readonly meta: { readonly realms: { readonly next: string | null; readonly cut: string | null } };
 }
 
 type Item = Readonly<Record<string, unknown>> & {
@@ -79,7 +79,8 @@ async function askOne({ description, filter }: Question, signal: AbortSignal): P
     const owner = item.relationships?.[RESOURCES.users.type]?.data?.id;
     return { realm, user: owner ?? record.id, record, name: description.name };
   });
-  return { found, hasMore: typeof body.meta.realms?.next === 'string' };
+  const { next, cut } = body.meta.realms;
+  return { found, hasMore: next !== null || cut !== null };
 }
 
 /** Of a link of the service. */
