@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { user } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
 import { type Planted, plant, put, type Service, startService, userMembers } from '../kit.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visit.ts';
@@ -11,9 +11,18 @@ setDefaultTimeout(BROWSER_TEST_MS);
 let service: Service;
 let planted: Planted;
 
+/** As many a provider has it: the subject is an ID, and another one stands in the issuer. */
+const identified = {
+  subject: crypto.randomUUID(),
+  issuer: `https://login.example.com/${crypto.randomUUID()}/v2.0`,
+};
+
 beforeAll(async () => {
   service = await startService();
   planted = await plant(service.vault);
+  const { realm, oidcProfile } = planted;
+  const members = { ...identified, oidc_profile_id: oidcProfile };
+  await put(service.vault, oidcProfileInfo, [realm, planted.user, service.ambient.mintId()], members);
 });
 afterAll(() => service.stop());
 
@@ -27,6 +36,12 @@ describe('any clue leads to the user', () => {
     ['a subject', () => planted.subject],
     ['the beginning of an e-mail address', () => 'jane@'],
     ['the beginning of a name', () => 'jan'],
+    ['a piece of a log', () => `user_id=${planted.user}`],
+    ['a piece of JSON', () => `"user_id":"${planted.user.toUpperCase()}",`],
+    ['a line of a log', () => `GET /orders 200 user=${planted.user} request=${crypto.randomUUID()}`],
+    ['a link within a line', () => `see ${service.url}${base()} please`],
+    ['a subject that is an ID', () => identified.subject],
+    ['an ID of a tenant in the issuer before a subject', () => `${identified.issuer} ${identified.subject}`],
     ['a link of the API', () => `${service.url}${base()}`],
     ['a link of the console', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
   ];

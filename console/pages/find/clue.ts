@@ -9,23 +9,31 @@ export interface Question {
 }
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
+/** A link of the API or of the console: it holds realm, user and record, and the last of them is meant. */
+const LINK = /^(?:https?:\/\/|#|\/)\S*$/i;
+/** Of a line that holds more identifiers the last ones are asked for. */
+const IDS_MAX = 3;
 /** A beginning of fewer characters finds too much. */
 const BEGINNING_MIN = 2;
 
 const { users, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
 
-/** What to ask for a clue, whatever it is: an ID, a pasted link, an e-mail address, a name, a username or a subject. */
+/**
+ * What to ask for a clue, whatever it is: an ID, alone or in a piece of a log, a pasted link, an e-mail address, a name, a username
+ * or a subject.
+ */
 export function questionsFor(clue: string): readonly Question[] {
   const text = clue.replace(/\p{Cc}/gu, ' ').trim();
   if (text === '') return [];
-  const ids = [...text.matchAll(UUID)].map(([id]) => id.toLowerCase());
-  const last = ids.at(-1);
-  if (last !== undefined && (/^https?:|^#|\//.test(text) || text.length === last.length)) return byId(ids);
+  const ids = [...new Set([...text.matchAll(UUID)].map(([id]) => id.toLowerCase()))];
+  if (ids.length > 0 && LINK.test(text)) return ids.slice(-1).flatMap(byId);
   const subject = { description: oidcProfileInfos, filter: subjectFilter(text) };
   const seen = visible(text);
   // A username has something that can be seen; a subject is what its issuer says.
   if (seen === '') return [subject];
   const exact = [{ description: passwordProfileInfos, filter: eq('username', text) }, subject];
+  // Many a provider takes an identifier for a subject; no name begins with one.
+  if (ids.length > 0) return [...ids.slice(-IDS_MAX).flatMap(byId), ...exact];
   if (seen.length < BEGINNING_MIN) return exact;
   return [
     { description: users, filter: beginning('email', text) },
@@ -34,11 +42,10 @@ export function questionsFor(clue: string): readonly Question[] {
   ];
 }
 
-/** A pasted link holds realm, user and record: the last of them that is found is meant. */
-function byId(ids: readonly string[]): readonly Question[] {
+function byId(id: string): readonly Question[] {
   return [users, oidcProfileInfos, passwordProfileInfos].map((description) => ({
     description,
-    filter: eq('id', ids.at(-1) ?? ''),
+    filter: eq('id', id),
   }));
 }
 
