@@ -145,7 +145,7 @@ async function surface({ url, running }: Served): Promise<void> {
   let first: Promise<Sample> | undefined;
   // What is there after a minute of requests; everybody waits meanwhile.
   const pause = () => {
-    if (minutes !== undefined && performance.now() - start > 60_000) first ??= held();
+    if (minutes !== undefined && performance.now() - start > 60_000) first ??= curve.rest(held);
     return first;
   };
   const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16, pause });

@@ -10,6 +10,7 @@ import {
   heldBy,
   minutesOf,
   type Sample,
+  watch,
 } from '../prove/fuzzing/memory.ts';
 import { PROPERTIES } from '../prove/fuzzing/parsers.ts';
 import type { Asked } from '../prove/fuzzing/requests.ts';
@@ -80,9 +81,8 @@ describe('the judge of memory', () => {
     const own = vitals(1, mb, mb + 50 + databaseMb);
     return { second, own, databaseMb, beside: vitals(2, 2 * besideMb, 100) };
   }
-  const curveOf = (seconds: number, besideMb: (second: number) => number): Curve => ({
+  const curveOf = (seconds: number, besideMb: (second: number) => number): Pick<Curve, 'samples'> => ({
     samples: Array.from({ length: seconds }, (_, second) => sampleOf(second, 90, besideMb(second))),
-    stop: () => undefined,
   });
   const grown = (growths: readonly Growth[]) =>
     growths.filter(({ share }) => share > 0.1).map(({ of }) => of);
@@ -109,15 +109,25 @@ describe('the judge of memory', () => {
     expect(others).toHaveLength(8);
   });
 
+  test('counts no second in which nothing is asked', async () => {
+    const curve = watch(process.pid, '/nowhere');
+    await curve.rest(() => Bun.sleep(2_500));
+    expect(curve.samples).toEqual([]);
+    while (curve.samples.length === 0) await Bun.sleep(100);
+    curve.stop();
+    expect(curve.samples[0]?.second).toBeLessThan(2);
+  });
+
   test('sees what a process holds, and has it collect its garbage', async () => {
+    const rests = { restMs: 400, codeRestMs: 0 };
     const script = `let kept = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { kept = []; console.log('freed'); });`;
     const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
     await running.line(/^made/);
-    const full = await heldBy(running.process.pid, '/nowhere', 400);
+    const full = await heldBy(running.process.pid, '/nowhere', rests);
     running.process.stdin.write('x');
     running.process.stdin.flush();
     await running.line(/^freed/);
-    const empty = await heldBy(running.process.pid, '/nowhere', 400);
+    const empty = await heldBy(running.process.pid, '/nowhere', rests);
     await running.stop();
     expect(full.own.anonymousMb).toBeGreaterThan(2 * empty.own.anonymousMb);
   });

@@ -12,6 +12,8 @@ export interface Sample {
 
 export interface Curve {
   readonly samples: readonly Sample[];
+  /** Takes no sample and counts no second while this goes on, in which nothing is asked of the service. */
+  rest<T>(during: () => Promise<T>): Promise<T>;
   stop(): void;
 }
 
@@ -19,13 +21,28 @@ const SAMPLE_MS = 1_000;
 
 /** Watches the process that serves this database file. */
 export function watch(pid: number, database: string): Curve {
-  const start = performance.now();
+  let start = performance.now();
+  let isResting = false;
   const samples: Sample[] = [];
   const timer = setInterval(() => {
+    if (isResting) return;
     const second = Math.round((performance.now() - start) / 1_000);
     samples.push(sampleOf(pid, database, second));
   }, SAMPLE_MS);
-  return { samples, stop: () => clearInterval(timer) };
+  return {
+    samples,
+    async rest(during) {
+      const since = performance.now();
+      isResting = true;
+      try {
+        return await during();
+      } finally {
+        start += performance.now() - since;
+        isResting = false;
+      }
+    },
+    stop: () => clearInterval(timer),
+  };
 }
 
 function sampleOf(pid: number, database: string, second: number): Sample {
@@ -40,6 +57,7 @@ export interface Growth {
   readonly share: number;
 }
 
+type Samples = Pick<Curve, 'samples'>;
 type Figure = (sample: Sample) => number | undefined;
 
 /** What a process is to load before itself, so that it can be asked what it holds. */
@@ -48,12 +66,14 @@ export const COLLECTING = join(import.meta.dir, 'collecting.ts');
 const REST_MS = 10_000;
 const LESS = 0.01;
 const COLLECTIONS_MAX = 18;
+/** Bun 1.4 lets go of compiled code that has not run once it was at rest for two minutes (BUN_IDLE_GC_SECONDS). */
+const CODE_REST_MS = 150_000;
 
 const notOfFiles: Figure = ({ own }) => own.anonymousMb;
 const eachBeside: Figure = ({ beside }) =>
   beside.processes > 0 ? beside.anonymousMb / beside.processes : undefined;
 
-function within({ samples }: Curve, from: number, figure: Figure): readonly number[] {
+function within({ samples }: Samples, from: number, figure: Figure): readonly number[] {
   return samples
     .filter(({ second }) => second >= from && second < from + 60)
     .flatMap((sample) => figure(sample) ?? []);
@@ -66,9 +86,15 @@ function growth(of: string, fromMb: number, toMb: number): Growth {
 /**
  * What a process with COLLECTING loaded holds for good, once what was under way is over. Under way it holds up
  * to three times as much garbage, for as long as the runtime sees fit, and the allocator keeps the pages of it until there
- * is nothing to do: how much that is follows from how busy the machine is. It gives them back over a minute or two.
+ * is nothing to do: how much that is follows from how busy the machine is. It gives them back over a minute or two. Code
+ * is 15 MB after some 15,000 requests: where it is not waited for, one of two samples has it and the other one may not.
  */
-export async function heldBy(pid: number, database: string, restMs = REST_MS): Promise<Sample> {
+export async function heldBy(
+  pid: number,
+  database: string,
+  { restMs = REST_MS, codeRestMs = CODE_REST_MS } = {},
+): Promise<Sample> {
+  await Bun.sleep(codeRestMs);
   const held = async () => {
     process.kill(pid, 'SIGUSR2');
     await Bun.sleep(restMs);
@@ -103,7 +129,7 @@ export function growthsOf(first: Sample, end: Sample): readonly Growth[] {
  * How much more one of the processes beside holds in the last minute than in the second one, by the median. They come and
  * go with their work, so they cannot be asked at rest. Nothing where it did not go on for three minutes.
  */
-export function growthBeside(curve: Curve): readonly Growth[] {
+export function growthBeside(curve: Samples): readonly Growth[] {
   const last = curve.samples.at(-1)?.second ?? 0;
   if (last < 3 * 60) return [];
   const [fromMb, toMb] = [60, last - 59].map((from) => medianOf(within(curve, from, eachBeside)));
@@ -111,7 +137,7 @@ export function growthBeside(curve: Curve): readonly Growth[] {
 }
 
 /** A line about every minute that is over. */
-export function minutesOf(curve: Curve): readonly string[] {
+export function minutesOf(curve: Samples): readonly string[] {
   const minutes = Math.floor((curve.samples.at(-1)?.second ?? 0) / 60);
   return Array.from({ length: minutes }, (_, minute) => {
     const told = (of: string, figure: Figure, digits = 1) => {
