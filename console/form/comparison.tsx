@@ -38,8 +38,9 @@ export function Comparison({
       await overwrite();
     } catch (error) {
       const found = problemOf(error);
-      if (found.kind === 'stale') await onStale();
       setProblem(found);
+      // It may be gone by now, or the service out of reach: that is told then.
+      if (found.kind === 'stale') await onStale().catch((why: unknown) => setProblem(problemOf(why)));
     } finally {
       setBusy(false);
     }

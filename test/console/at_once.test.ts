@@ -71,6 +71,28 @@ describe('who saves second', () => {
     await first.close();
     await second.close();
   });
+
+  test('is told so where what is there now cannot be read, and may try it again', async () => {
+    const { first, second, dialog } = await contend('four');
+    const token = await service.token(WRITING);
+    const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
+    await service.put(userPath(), token, body);
+    // The network goes between the answer and what is asked then.
+    await second.page.route(`**${userPath()}`, (route) =>
+      route.request().method() === 'GET' ? route.abort() : route.continue(),
+    );
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('The service cannot be reached.').waitFor();
+    await second.expectTrouble(/status of 412/);
+    await second.expectTrouble(/ERR_FAILED/);
+    await second.page.unroute(`**${userPath()}`);
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('a fourth').waitFor();
+    await second.expectTrouble(/status of 412/);
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
 });
 
 test('a link that goes while it is edited is told to be gone, and so it is on the page', async () => {
@@ -90,6 +112,36 @@ test('a link that goes while it is edited is told to be gone, and so it is on th
   await window.expectTrouble(/status of 404/);
   await press(page, 'Cancel');
   await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
+  await expectSound(window);
+  await window.close();
+});
+
+test('a user who goes between a conflict and another look is told to be gone', async () => {
+  const token = await service.token(WRITING);
+  const collection = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
+  const said = { type: 'user_authentication_info', name: 'Going', email: 'going@example.com' };
+  const made = await service.post(collection, token, { data: said });
+  const { id } = ((await made.json()) as { data: { id: string } }).data;
+  const path = `${collection}/${id}`;
+  const rename = (name: string) => service.put(path, token, { data: { type: said.type, name } });
+  const window = await signedIn(service, `#/realms/${shop.realm}/users/${id}`);
+  const { page } = window;
+  await press(page, 'Edit');
+  await page.getByLabel('Given name').fill('Mine');
+  await rename('Going on');
+  await press(page, 'Save');
+  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  await window.expectTrouble(/status of 412/);
+  await rename('Going further');
+  await page.route(`**${path}`, async (route) => {
+    if (route.request().method() === 'GET') await service.del(path, token);
+    await route.continue();
+  });
+  await press(page, 'Save yours over it');
+  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/status of 412/);
+  await window.expectTrouble(/status of 404/);
   await expectSound(window);
   await window.close();
 });

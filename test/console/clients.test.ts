@@ -216,6 +216,31 @@ test('who was slower sees what the other one saved, and decides', async () => {
   await window.close();
 });
 
+test('who meets a conflict on a conflict with a client that goes is told so', async () => {
+  const { id } = await made('Going');
+  const path = `/admin/v1/clients/${id}`;
+  const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Name').fill('Mine');
+  await service.put(path, admin, { data: { name: 'Going on' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  await window.expectTrouble(/412/);
+  await service.put(path, admin, { data: { name: 'Going further' } });
+  await page.route(`**${path}`, async (route) => {
+    if (route.request().method() === 'GET') await service.del(path, admin);
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/412/);
+  await window.expectTrouble(/404/);
+  await expectSound(window);
+  await window.close();
+});
+
 test('a client that is gone is told in words', async () => {
   const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
   await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
