@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks';
 import { type Problem, problemOf } from '../api/problem.ts';
 import { ProblemNote } from '../parts/notices.tsx';
 
-/** Runs something once at a time, and tells what became of it. */
-export function useAct(done: () => void) {
+/** Runs something once at a time, and tells what became of it. `onStale` hears that somebody else was faster. */
+export function useAct(done: () => void, onStale?: () => void) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
   const run = (act: () => Promise<void>) => {
@@ -11,7 +11,11 @@ export function useAct(done: () => void) {
     setProblem(undefined);
     act()
       .then(done)
-      .catch((error: unknown) => setProblem(problemOf(error)))
+      .catch((error: unknown) => {
+        const found = problemOf(error);
+        setProblem(found);
+        if (found.kind === 'stale') onStale?.();
+      })
       .finally(() => setBusy(false));
   };
   return { isBusy, problem, run };

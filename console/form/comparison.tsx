@@ -5,7 +5,7 @@ import { ProblemNote } from '../parts/notices.tsx';
 import { Said } from '../parts/said.tsx';
 import type { Value, Values } from './values.ts';
 
-type Compared = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
+export type Compared = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
 
 interface ComparisonProps {
   readonly fields: readonly Compared[];
@@ -77,7 +77,8 @@ interface SideProps {
   readonly isSecret?: boolean;
 }
 
-function Side({ label, value, isSecret = false }: SideProps) {
+/** One of the values that stand beside each other. */
+export function Side({ label, value, isSecret = false }: SideProps) {
   const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '');
   return (
     <div>

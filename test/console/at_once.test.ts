@@ -146,6 +146,129 @@ test('a user who goes between a conflict and another look is told to be gone', a
   await window.close();
 });
 
+/** The collection of the OIDC links of the user, and one of them, made for a test. */
+async function madeLink(subject: string) {
+  const token = await service.token(WRITING);
+  const collection = `${userPath()}/user-authentication-oidc-profile-info`;
+  const type = 'user_authentication_oidc_profile_info';
+  const said = { type, subject, issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
+  const answer = await service.post(collection, token, { data: said });
+  const { id } = ((await answer.json()) as { data: { id: string } }).data;
+  const path = `${collection}/${id}`;
+  return {
+    rename: (name: string) => service.put(path, token, { data: { type, subject: name } }),
+    remove: () => service.del(path, token),
+    status: async () => (await service.get(path, token)).status,
+  };
+}
+
+/** Where it is asked whether a link is to be removed. */
+async function removing(subject: string) {
+  const window = await signedIn(service, placesOf(shop).user);
+  const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });
+  const open = () => press(window.page, `Remove ${subject}`);
+  const confirm = () => dialog.getByRole('button', { name: 'Remove', exact: true }).click();
+  return { window, dialog, open, confirm };
+}
+
+describe('who removes a link', () => {
+  test('that was edited since it was shown sees what it is now before anything is removed', async () => {
+    const link = await madeLink('alice');
+    const { window, dialog, open, confirm } = await removing('alice');
+    await open();
+    await dialog.getByText('The user cannot sign in as alice any more').waitFor();
+    await window.page.waitForLoadState('networkidle');
+    await link.rename('bob');
+    await confirm();
+    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await window.expectTrouble(/status of 412/);
+    const shown = dialog.getByRole('region', { name: 'Subject' });
+    expect(await shown.getByRole('definition').allTextContents()).toEqual(['alice', 'bob']);
+    await dialog.getByText('The user cannot sign in as bob any more').waitFor();
+    expect(await link.status()).toBe(200);
+    await expectSound(window);
+    await confirm();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await link.status()).toBe(404);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that was edited before it is asked sees so at once, and may leave it', async () => {
+    const link = await madeLink('carol');
+    const { window, dialog, open } = await removing('carol');
+    await window.page.getByRole('article', { name: 'OIDC link carol' }).waitFor();
+    await link.rename('dave');
+    await open();
+    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await press(window.page, 'Cancel');
+    await window.page.getByRole('article', { name: 'OIDC link dave' }).waitFor();
+    expect(await link.status()).toBe(200);
+    await link.remove();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that is gone by then is told so, and so it is on the page', async () => {
+    const link = await madeLink('erin');
+    const { window, dialog, open, confirm } = await removing('erin');
+    await open();
+    await window.page.waitForLoadState('networkidle');
+    await link.remove();
+    await confirm();
+    await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+    await window.expectTrouble(/status of 404/);
+    await press(window.page, 'Cancel');
+    await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+describe('who deletes what was changed since it was shown sees what it is now', () => {
+  const records: readonly [string, () => string, () => string, () => string][] = [
+    [
+      'a realm',
+      () => placesOf(shop).realm,
+      () => `/v2/authentication-realms/${shop.realm}`,
+      () => shop.realm,
+    ],
+    [
+      'an OIDC profile',
+      () => placesOf(shop).oidcProfile,
+      () => `/v2/authentication-realms/${shop.realm}/oidc-profiles/${shop.oidcProfile}`,
+      () => shop.oidcProfile,
+    ],
+    ['a user', () => placesOf(shop).user, userPath, () => shop.user],
+    ['a client', () => placesOf(shop).client, () => `/admin/v1/clients/${shop.client}`, () => shop.client],
+    [
+      'a webhook',
+      () => placesOf(shop).webhook,
+      () => `/admin/v1/webhooks/${shop.webhook}`,
+      () => shop.webhook,
+    ],
+  ];
+  test.each(records)('%s', async (_, place, path, id) => {
+    const window = await signedIn(service, place(), { scope: `${WRITING} admin` });
+    const { page } = window;
+    await press(page, 'Delete');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
+    await page.waitForLoadState('networkidle');
+    const token = await service.token(`${WRITING} admin`);
+    const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
+    const { type } = before.data;
+    await service.put(path(), token, { data: { ...(type && { type }), name: 'Another name' } });
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    const shown = dialog.getByRole('region', { name: 'Name', exact: true });
+    await shown.getByText('Another name').waitFor();
+    await window.expectTrouble(/status of 412/);
+    expect((await service.get(path(), token)).status).toBe(200);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
 test('where the database takes no writes, what was typed stays, and is saved later', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   const { page } = window;

@@ -1,17 +1,20 @@
+import { useState } from 'preact/hooks';
 import type { Administered } from '../../api/administered.ts';
 import type { Tagged } from '../../api/records.ts';
 import { Told, useAct } from '../../form/acting.tsx';
+import { Meanwhile } from '../../form/meanwhile.tsx';
 import { go } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
 import { Said } from '../../parts/said.tsx';
 import type { Act, Kind } from './kind.ts';
+import { fieldsOf, valuesOf } from './members.ts';
 import { RotationDialog } from './rotation.tsx';
 
 interface ActDialogProps<Said, Created> {
   readonly kind: Kind<Said, Created>;
   readonly act: Act;
-  readonly tagged: Tagged<Administered>;
+  readonly tagged: Tagged<Administered & Said>;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
@@ -21,7 +24,8 @@ const VERBS = { disable: 'Disable', enable: 'Enable', delete: 'Delete' } as cons
 /** Gives one a new secret, turns it off or on, or deletes it, after asking. */
 export function ActDialog<Said, Created>(props: ActDialogProps<Said, Created>) {
   const { kind, act, tagged, onChanged, onClose } = props;
-  const { what, collection, words } = kind;
+  const { what, collection, labels, words } = kind;
+  const [shown] = useState(tagged.record);
   const { id, name } = tagged.record;
   const { isBusy, problem, run } = useAct(() => {
     announce(act === 'enable' ? words.turnedOn : `The ${what} is ${act}d.`);
@@ -31,7 +35,7 @@ export function ActDialog<Said, Created>(props: ActDialogProps<Said, Created>) {
       onChanged();
       onClose();
     }
-  });
+  }, onChanged);
   const named = (
     <p>
       <strong>
@@ -58,6 +62,13 @@ export function ActDialog<Said, Created>(props: ActDialogProps<Said, Created>) {
     >
       {named}
       <Told problem={problem} />
+      {act === 'delete' && (
+        <Meanwhile
+          fields={fieldsOf<Said>(labels)}
+          before={valuesOf<Said>(labels, shown)}
+          now={valuesOf<Said>(labels, tagged.record)}
+        />
+      )}
     </Confirmation>
   );
 }

@@ -3,10 +3,10 @@ import type { Administered } from '../../api/administered.ts';
 import { problemOf } from '../../api/problem.ts';
 import type { Tagged } from '../../api/records.ts';
 import { Comparison } from '../../form/comparison.tsx';
-import type { Value, Values } from '../../form/values.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import type { Kind } from './kind.ts';
+import { fieldsOf, membersOf, valuesOf } from './members.ts';
 
 interface EditDialogProps<Said, Created> {
   readonly kind: Kind<Said, Created>;
@@ -27,13 +27,12 @@ export function EditDialog<Said, Created extends Said>(props: EditDialogProps<Sa
   const [from, setFrom] = useState(tagged);
   const [conflict, setConflict] = useState<Conflict<Said>>();
   const { id } = tagged.record;
-  const members = Object.keys(labels) as (keyof Said & string)[];
-  const valuesOf = (said: Said): Values =>
-    Object.fromEntries(members.map((member) => [member, textOf(said[member])]));
   const send = async (mine: Said, etag: string | undefined) => {
     const isOther = (member: keyof Said) =>
       JSON.stringify(from.record[member]) !== JSON.stringify(mine[member]);
-    const said = members.filter(isOther).map((member) => [member, mine[member]]);
+    const said = membersOf<Said>(labels)
+      .filter(isOther)
+      .map((member) => [member, mine[member]]);
     await collection.update(id, Object.fromEntries(said) as Partial<Said>, etag);
     announce('Saved.');
     onChanged();
@@ -52,10 +51,10 @@ export function EditDialog<Said, Created extends Said>(props: EditDialogProps<Sa
     <Dialog title={conflict ? 'Somebody else was faster' : `Edit ${what}`} onClose={onClose}>
       {conflict ? (
         <Comparison
-          fields={members.map((name) => ({ name, label: labels[name] }))}
-          before={valuesOf(from.record)}
-          mine={valuesOf(conflict.mine)}
-          theirs={valuesOf(conflict.theirs.record)}
+          fields={fieldsOf<Said>(labels)}
+          before={valuesOf<Said>(labels, from.record)}
+          mine={valuesOf<Said>(labels, conflict.mine)}
+          theirs={valuesOf<Said>(labels, conflict.theirs.record)}
           overwrite={() => send(conflict.mine, conflict.theirs.etag)}
           onStale={() => meet(conflict.mine)}
           takeTheirs={() => {
@@ -68,10 +67,4 @@ export function EditDialog<Said, Created extends Said>(props: EditDialogProps<Sa
       )}
     </Dialog>
   );
-}
-
-/** As a comparison shows it: a text, or that something is so. */
-function textOf(member: unknown): Value {
-  if (typeof member === 'boolean') return member;
-  return Array.isArray(member) ? member.join('\n') : String(member ?? '');
 }

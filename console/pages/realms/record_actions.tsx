@@ -1,14 +1,12 @@
 import { useState } from 'preact/hooks';
-import { type Key, removeRecord, type Tagged } from '../../api/records.ts';
+import type { Key, Tagged } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
-import { Told, useAct } from '../../form/acting.tsx';
 import { EditDialog } from '../../form/editing.tsx';
+import { Removal } from '../../form/removal.tsx';
 import { go } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
-import { announce } from '../../parts/announcer.tsx';
-import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
+import { confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { may, session } from '../../session/session.ts';
 
@@ -25,7 +23,7 @@ interface RecordActionsProps {
 
 /** Edits or deletes a realm or a profile, for who may write. */
 export function RecordActions(props: RecordActionsProps) {
-  const { description, recordKey, tagged, onChanged } = props;
+  const { description, recordKey, tagged, consequence, after, onChanged } = props;
   const [act, setAct] = useState<'edit' | 'delete'>();
   const state = useObserved(session);
   if (!may(state, `${description.scope}:write`)) return null;
@@ -52,34 +50,26 @@ export function RecordActions(props: RecordActionsProps) {
           onClose={close}
         />
       )}
-      {act === 'delete' && <Deletion {...props} onClose={close} />}
+      {act === 'delete' && (
+        <Removal
+          description={description}
+          recordKey={recordKey}
+          shown={tagged.record}
+          verb="Delete"
+          word={confirmationWord('delete', tagged.record.id)}
+          onRemoved={() => go(after)}
+          onClose={close}
+        >
+          {({ name }) => (
+            <p>
+              <strong>
+                <Said text={String(name)} />
+              </strong>{' '}
+              goes for good. {consequence}
+            </p>
+          )}
+        </Removal>
+      )}
     </>
-  );
-}
-
-function Deletion(props: RecordActionsProps & { readonly onClose: () => void }) {
-  const { description, recordKey, tagged, consequence, after, onClose } = props;
-  const { one } = nounOf(description.name);
-  const { run, isBusy, problem } = useAct(() => {
-    announce(`The ${one} is deleted.`);
-    go(after);
-  });
-  return (
-    <Confirmation
-      title={`Delete this ${one}?`}
-      word={confirmationWord('delete', tagged.record.id)}
-      verb="Delete"
-      isBusy={isBusy}
-      onConfirm={() => run(() => removeRecord(description, recordKey, tagged.etag))}
-      onClose={onClose}
-    >
-      <p>
-        <strong>
-          <Said text={String(tagged.record.name)} />
-        </strong>{' '}
-        goes for good. {consequence}
-      </p>
-      <Told problem={problem} />
-    </Confirmation>
   );
 }

@@ -1,11 +1,11 @@
 import { ask } from '../../api/caller.ts';
-import { RESOURCES, removeRecord } from '../../api/records.ts';
+import { RESOURCES } from '../../api/records.ts';
 import { Told, useAct } from '../../form/acting.tsx';
 import { EditDialog } from '../../form/editing.tsx';
+import { Removal } from '../../form/removal.tsx';
 import { go, href } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
-import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { AddLinkDialog } from './add_link.tsx';
 import { ChangeList } from './history.tsx';
@@ -45,10 +45,7 @@ export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
           description={act.link.description}
           recordKey={[realm, user, act.link.record.id]}
           onDone={done}
-          onClose={() => {
-            onChanged();
-            onClose();
-          }}
+          onClose={done}
         />
       );
     case 'history':
@@ -57,81 +54,85 @@ export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
           <ChangeList realm={realm} user={user} record={act.link.record.id} />
         </Dialog>
       );
-    case 'removeLink':
-      return <RemoveLink realm={realm} user={user} link={act.link} onDone={done} onClose={onClose} />;
+    case 'removeLink': {
+      const { description, record } = act.link;
+      return (
+        <Removal
+          description={description}
+          recordKey={[realm, user, record.id]}
+          shown={record}
+          verb="Remove"
+          onRemoved={done}
+          onClose={done}
+        >
+          {(now) => (
+            <p>
+              The user cannot sign in as <Said text={nameOf({ ...act.link, record: now })} /> any more, from
+              this moment on.
+            </p>
+          )}
+        </Removal>
+      );
+    }
+    case 'delete':
+      return <Deletion realm={realm} whole={whole} onClose={onClose} />;
     default:
-      return <Leave realm={realm} whole={whole} isForGood={act.kind === 'erase'} onClose={onClose} />;
+      return <Erasure realm={realm} whole={whole} onClose={onClose} />;
   }
-}
-
-interface RemoveLinkProps {
-  readonly realm: string;
-  readonly user: string;
-  readonly link: Link;
-  readonly onDone: () => void;
-  readonly onClose: () => void;
-}
-
-function RemoveLink({ realm, user, link, onDone, onClose }: RemoveLinkProps) {
-  const { description, record } = link;
-  const { one } = nounOf(description.name);
-  const { run, isBusy, problem } = useAct(() => {
-    announce(`The ${one} is removed.`);
-    onDone();
-  });
-  return (
-    <Confirmation
-      title={`Remove this ${one}?`}
-      verb="Remove"
-      isBusy={isBusy}
-      onConfirm={() => run(() => removeRecord(description, [realm, user, record.id], undefined))}
-      onClose={onClose}
-    >
-      <p>
-        The user cannot sign in as <Said text={nameOf(link)} /> any more, from this moment on.
-      </p>
-      <Told problem={problem} />
-    </Confirmation>
-  );
 }
 
 interface LeaveProps {
   readonly realm: string;
   readonly whole: Whole;
-  readonly isForGood: boolean;
   readonly onClose: () => void;
 }
 
-/** Deletes a user, or erases all that was ever kept of the person. */
-function Leave({ realm, whole, isForGood, onClose }: LeaveProps) {
+function Deletion({ realm, whole: { user }, onClose }: LeaveProps) {
+  return (
+    <Removal
+      description={RESOURCES.users}
+      recordKey={[realm, user.record.id]}
+      shown={user.record}
+      verb="Delete"
+      word={confirmationWord('delete', user.record.id)}
+      onRemoved={() => go(href('realms', realm, 'users'))}
+      onClose={onClose}
+    >
+      {({ name }) => (
+        <p>
+          <strong>
+            <Said text={String(name)} />
+          </strong>{' '}
+          and all links of theirs go. The log keeps what was there: to remove that too, the user has to be
+          erased.
+        </p>
+      )}
+    </Removal>
+  );
+}
+
+/** Erases all that was ever kept of the person. */
+function Erasure({ realm, whole, onClose }: LeaveProps) {
   const { record } = whole.user;
   const { run, isBusy, problem } = useAct(() => {
-    announce(isForGood ? 'The user is erased.' : 'The user is deleted.');
+    announce('The user is erased.');
     go(href('realms', realm, 'users'));
   });
   return (
     <Confirmation
-      title={isForGood ? 'Erase this user for good?' : 'Delete this user?'}
-      word={confirmationWord(isForGood ? 'erase' : 'delete', record.id)}
-      verb={isForGood ? 'Erase for good' : 'Delete'}
+      title="Erase this user for good?"
+      word={confirmationWord('erase', record.id)}
+      verb="Erase for good"
       isBusy={isBusy}
-      onConfirm={() =>
-        run(() =>
-          isForGood
-            ? erase(realm, record.id)
-            : removeRecord(RESOURCES.users, [realm, record.id], whole.user.etag),
-        )
-      }
+      onConfirm={() => run(() => erase(realm, record.id))}
       onClose={onClose}
     >
       <p>
         <strong>
           <Said text={String(record.name)} />
         </strong>{' '}
-        and all links of theirs go.{' '}
-        {isForGood
-          ? 'So does everything that the log could tell of the person. Nobody can bring it back.'
-          : 'The log keeps what was there: to remove that too, the user has to be erased.'}
+        and all links of theirs go. So does everything that the log could tell of the person. Nobody can bring
+        it back.
       </p>
       <Told problem={problem} />
     </Confirmation>
