@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import type { Page } from 'playwright-core';
+import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { openShop } from './open_shop.ts';
 import { placesOf, settled } from './places.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
@@ -104,6 +105,46 @@ test('the API refuses whoever may only read each of these writes', async () => {
   }
   const erasure = { data: { realm_id: shop.realm, user_id: shop.user } };
   expect((await service.post('/admin/v1/erasures', token, erasure)).status).toBe(403);
+});
+
+test('who is limited to some realms changes those, and is not offered to make or delete one', async () => {
+  const window = await signedIn(service, placesOf(shop).realms, { realms: [shop.realm] });
+  const { page } = window;
+  await page.getByRole('link', { name: 'Buyer Organization' }).waitFor();
+  expect(await writes(page).count()).toBe(0);
+  await window.goto(placesOf(shop).realm);
+  await page.getByRole('button', { name: 'New OIDC profile' }).waitFor();
+  await page.getByRole('button', { name: 'New password profile' }).waitFor();
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  expect(await page.getByRole('button', { name: 'Delete', exact: true }).count()).toBe(0);
+  await page.getByLabel('Name').fill('Limited Organization');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('heading', { name: 'Limited Organization', level: 1 }).waitFor();
+  expect(await page.getByRole('button', { name: 'Edit', exact: true }).count()).toBe(1);
+  await expectSound(window);
+  await window.goto(placesOf(shop).oidcProfile);
+  await page.getByRole('button', { name: 'Delete', exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
+  const token = await service.token(WRITING, new Set([parseUuid(shop.realm) as Uuid]));
+  const realms = '/v2/authentication-realms';
+  const made = await service.post(realms, token, { data: { type: 'authentication-realm', name: 'Another' } });
+  expect([made.status, (await service.del(`${realms}/${shop.realm}`, token)).status]).toEqual([403, 403]);
+});
+
+test('who is limited to some realms is told that an import can make none', async () => {
+  const window = await signedIn(service, '#/transfer', { realms: [shop.realm] });
+  const { page } = window;
+  const line = JSON.stringify({ type: 'authentication-realm', id: shop.realm, name: 'One more' });
+  await page
+    .getByLabel('File, as authrealm export writes it')
+    .setInputFiles({ name: 'realm.ndjson', mimeType: 'text/plain', buffer: Buffer.from(line) });
+  await page.getByText('This session is limited to some realms, and makes none').waitFor();
+  expect(await page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
+  await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
+  await page.getByRole('button', { name: 'Import', exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
 });
 
 test('who may not see links, profiles or changes is told so, and sees the rest', async () => {

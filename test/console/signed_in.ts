@@ -1,4 +1,5 @@
 import { expect } from 'bun:test';
+import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import type { Service } from '../kit.ts';
 import { linkOf } from '../signed_in.ts';
@@ -9,6 +10,8 @@ export const WRITING = `${READING} realms:write profiles:write users:write profi
 
 interface SignedIn {
   readonly scope?: string;
+  /** IDs of the realms it is limited to. */
+  readonly realms?: readonly string[];
   readonly view?: View;
   /** Instead of that of a new client. */
   readonly token?: string;
@@ -18,14 +21,14 @@ interface SignedIn {
 export async function signedIn(
   service: Pick<Service, 'url' | 'token'>,
   fragment: string,
-  { scope = WRITING, view = WIDE, token }: SignedIn = {},
+  { scope = WRITING, realms, view = WIDE, token }: SignedIn = {},
 ): Promise<Visit> {
   const window = await visit(service.url, view);
   const opening = {
-    access_token: token ?? (await service.token(scope)),
+    access_token: token ?? (await service.token(scope, realms ? new Set(realms.map(uuid)) : '*')),
     expires_in: 900,
     scope: [...(parseScopes(scope) ?? [])].join(' '),
-    realms: '*',
+    realms: realms ?? '*',
     label: 'Anna at the desk',
   };
   await window.goto('#/');
@@ -36,6 +39,10 @@ export async function signedIn(
   await window.page.reload();
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
   return window;
+}
+
+function uuid(id: string): Uuid {
+  return parseUuid(id) as Uuid;
 }
 
 /** Opens a fresh link in a window. */

@@ -2,10 +2,11 @@ import { useState } from 'preact/hooks';
 import type { Key, Tagged } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { CreateDialog } from '../../form/creating.tsx';
+import { mayMakeOrRemove } from '../../form/rights.ts';
 import { useObserved } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { nounOf } from '../../parts/nouns.ts';
-import { may, session } from '../../session/session.ts';
+import { session } from '../../session/session.ts';
 
 interface CreateButtonProps {
   readonly description: Description;
@@ -17,7 +18,7 @@ interface CreateButtonProps {
 export function CreateButton({ description, above, onDone }: CreateButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const state = useObserved(session);
-  if (!may(state, `${description.scope}:write`)) return null;
+  if (!mayMakeOrRemove(state, description)) return null;
   const { one } = nounOf(description.name);
   return (
     <>

@@ -3,6 +3,7 @@ import type { Key, Tagged } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { EditDialog } from '../../form/editing.tsx';
 import { Removal } from '../../form/removal.tsx';
+import { mayMakeOrRemove } from '../../form/rights.ts';
 import { go } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
 import { confirmationWord } from '../../parts/dialog.tsx';
@@ -34,7 +35,7 @@ export function RecordActions(props: RecordActionsProps) {
       <button type="button" class="button" onClick={() => setAct('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      {!isKept && (
+      {!isKept && mayMakeOrRemove(state, description) && (
         <button type="button" class="button" onClick={() => setAct('delete')}>
           <Icon name="remove" /> Delete
         </button>

@@ -206,6 +206,9 @@ function hindranceOf(
   const lacking = ORDER.filter(({ name, parent }) => counts.has(name) && !(target !== undefined && !parent))
     .map(({ scope }) => `${scope}:write`)
     .filter((scope) => !may(state, scope));
+  if (lacking.length === 0 && target === undefined && state.open?.realms !== '*') {
+    return 'This session is limited to some realms, and makes none: choose one that is there.';
+  }
   if (lacking.length === 0) return undefined;
   return `This session does not have the right to make what is in it: ${[...new Set(lacking)].join(', ')}.`;
 }
