@@ -1,9 +1,12 @@
 import { useAsked } from '../../api/answers.ts';
 import { ask } from '../../api/caller.ts';
+import { problemOf } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
+import { useAct } from '../../form/acting.tsx';
 import { useObserved } from '../../observable.ts';
+import { announce } from '../../parts/announcer.tsx';
 import { Instant } from '../../parts/instant.tsx';
-import { Answered } from '../../parts/notices.tsx';
+import { Answered, ProblemNote } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { Said } from '../../parts/said.tsx';
 import { may, session } from '../../session/session.ts';
@@ -25,23 +28,48 @@ interface EventPage {
   readonly links: { readonly next: string | null };
 }
 
-/** Pages of changes that are read for one user; what is older stays in the feed. */
+/** Changes of a user as far back as they were read. */
+interface Past {
+  /** The newest first. */
+  readonly events: readonly Event[];
+  /** Where to read on; undefined where the feed has nothing older. */
+  readonly older: string | undefined;
+}
+
+/** Pages of changes that are read at one go. */
 const PAGES_MAX = 5;
 
-/** What the feed has of a user, the newest first. */
-async function readChanges(realm: string, user: string, signal: AbortSignal): Promise<readonly Event[]> {
-  const events: Event[] = [];
-  let before: string | undefined = '';
-  for (let page = 0; page < PAGES_MAX && before !== undefined; page += 1) {
-    const query = new URLSearchParams({ before, user_id: user });
-    const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-    const { body }: { body: EventPage } = await ask<EventPage>({ path, signal, scope: 'changes:read' });
-    events.push(...body.data.toReversed());
-    const { next } = body.links;
-    before = (next && new URL(next, location.href).searchParams.get('before')) ?? undefined;
+/** Reads on from what is known of a user, back in time. */
+async function readBack(realm: string, user: string, from: Past, signal?: AbortSignal): Promise<Past> {
+  const events = [...from.events];
+  let { older } = from;
+  for (let page = 0; page < PAGES_MAX && older !== undefined; page += 1) {
+    const found: EventPage | undefined = await readPage(realm, user, older, signal);
+    events.push(...(found?.data.toReversed() ?? []));
+    const next = found?.links.next;
+    older = (next && new URL(next, location.href).searchParams.get('before')) || undefined;
   }
-  return events;
+  return { events, older };
 }
+
+/** Undefined where the feed does not keep what is so old. */
+async function readPage(
+  realm: string,
+  user: string,
+  before: string,
+  signal?: AbortSignal,
+): Promise<EventPage | undefined> {
+  const query = new URLSearchParams({ before, user_id: user });
+  const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
+  try {
+    return (await ask<EventPage>({ path, scope: 'changes:read', ...(signal ? { signal } : {}) })).body;
+  } catch (error) {
+    if (before === '' || problemOf(error).kind !== 'gone') throw error;
+    return undefined;
+  }
+}
+
+const NOTHING_YET: Past = { events: [], older: '' };
 
 interface HistoryProps {
   readonly realm: string;
@@ -71,34 +99,69 @@ interface ChangeListProps {
 
 /** Changes of a user, or of one of their links, the newest first. */
 export function ChangeList({ realm, user, record }: ChangeListProps) {
-  const asked = useAsked((signal) => readChanges(realm, user, signal), [realm, user]);
+  const asked = useAsked((signal) => readBack(realm, user, NOTHING_YET, signal), [realm, user]);
+  const { run, isBusy, problem } = useAct(() => announce('Older changes are read.'));
+  const isTold = (event: Event) => (record === undefined ? !isTouch(event) : event.data.record_id === record);
   return (
     <Answered asked={asked}>
-      {(events) => {
-        const told = events.filter((event) =>
-          record === undefined ? !isTouch(event) : event.data.record_id === record,
-        );
-        if (told.length === 0) return <p class="faint">The feed has no change of this any more.</p>;
-        return (
-          <ol class="history">
-            {told.map((event) => (
-              <li key={event.id}>
-                <Instant at={event.time} />
-                <span>
-                  {wordsOf(event)}
-                  {event.data.members.length > 0 && (
-                    <span class="faint"> ({event.data.members.map(labelOf).join(', ')})</span>
-                  )}
-                </span>
-                <span class="faint small">
-                  <Said text={event.data.client_id} />
-                </span>
-              </li>
-            ))}
-          </ol>
-        );
-      }}
+      {(past) => (
+        <>
+          <Told events={past.events.filter(isTold)} isWhole={past.older === undefined} />
+          {problem && <ProblemNote problem={problem} />}
+          {past.older !== undefined && (
+            <Further
+              read={past.events.length}
+              isBusy={isBusy}
+              onFurther={() => run(async () => asked.put(await readBack(realm, user, past)))}
+            />
+          )}
+        </>
+      )}
     </Answered>
+  );
+}
+
+interface FurtherProps {
+  /** How many changes were looked at. */
+  readonly read: number;
+  readonly isBusy: boolean;
+  readonly onFurther: () => void;
+}
+
+/** Where reading has stopped, and the way on. */
+function Further({ read, isBusy, onFurther }: FurtherProps) {
+  return (
+    <div class="stack-tight">
+      <p class="faint">Only the newest {read} changes of this user and their links were looked at.</p>
+      <div class="actions">
+        <button type="button" class="button" disabled={isBusy} onClick={onFurther}>
+          Look further back
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function Told({ events, isWhole }: { readonly events: readonly Event[]; readonly isWhole: boolean }) {
+  if (events.length === 0 && isWhole) return <p class="faint">The feed has no change of this any more.</p>;
+  if (events.length === 0) return <p class="faint">There is no change of this among what was looked at.</p>;
+  return (
+    <ol class="history">
+      {events.map((event) => (
+        <li key={event.id}>
+          <Instant at={event.time} />
+          <span>
+            {wordsOf(event)}
+            {event.data.members.length > 0 && (
+              <span class="faint"> ({event.data.members.map(labelOf).join(', ')})</span>
+            )}
+          </span>
+          <span class="faint small">
+            <Said text={event.data.client_id} />
+          </span>
+        </li>
+      ))}
+    </ol>
   );
 }
 

@@ -1,4 +1,4 @@
-import { pagesOf } from '../../api/pages.ts';
+import { type ListPage, pagesOf, type ReadPage } from '../../api/pages.ts';
 import { problemOf } from '../../api/problem.ts';
 import { RESOURCES, readRecord, type Shown, type Tagged } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
@@ -48,22 +48,24 @@ export const LINK_KINDS = [
 
 export type LinkKind = (typeof LINK_KINDS)[number];
 
-/** User and links at once, then the profiles that the links name. Throws Problem where the user cannot be read. */
+/** User and links at once, then the profiles that the links name: of each kind of links so many pages. Throws Problem where the user cannot be read. */
 export async function readWhole(
-  realm: string,
-  id: string,
+  [realm, id]: readonly [realm: string, user: string],
+  pagesMax: number,
   state: SessionState,
   signal: AbortSignal,
 ): Promise<Whole> {
   const seen = LINK_KINDS.filter(({ description }) => may(state, `${description.scope}:read`));
-  const [user, ...pages] = await Promise.all([
+  const [user, ...lists] = await Promise.all([
     readRecord(RESOURCES.users, [realm, id], signal),
-    ...seen.map(({ description }) => pagesOf(description, [realm, id], 'created_at')('', signal)),
+    ...seen.map(({ description }) =>
+      readPages(pagesOf(description, [realm, id], 'created_at'), pagesMax, signal),
+    ),
   ]);
   const links = await Promise.all(
     seen.flatMap((kind, index) => {
       const profiles = new Map<string, Promise<Profile>>();
-      return (pages[index]?.items ?? []).map(async (record): Promise<Link> => {
+      return (lists[index]?.items ?? []).map(async (record): Promise<Link> => {
         const wanted = String(record[kind.by]);
         const profile = profiles.get(wanted) ?? readProfile(kind, [realm, wanted], signal);
         profiles.set(wanted, profile);
@@ -75,8 +77,20 @@ export async function readWhole(
     user,
     links,
     unseen: LINK_KINDS.filter((kind) => !seen.includes(kind)).map(({ description }) => description),
-    hasMore: pages.some(({ next }) => next !== undefined),
+    hasMore: lists.some(({ next }) => next !== undefined),
   };
+}
+
+/** The first pages of a list, as one. */
+async function readPages<T>(read: ReadPage<T>, pagesMax: number, signal: AbortSignal): Promise<ListPage<T>> {
+  const items: T[] = [];
+  let next: string | undefined = '';
+  for (let page = 0; page < pagesMax && next !== undefined; page += 1) {
+    const found: ListPage<T> = await read(next, signal);
+    items.push(...found.items);
+    next = found.next;
+  }
+  return { items, next };
 }
 
 async function readProfile(

@@ -22,7 +22,12 @@ import { LINK_KINDS, readWhole, type Whole } from './reading.ts';
 export function UserPage({ parameters }: PageProps) {
   const { realm = '', user: id = '' } = parameters;
   const state = useObserved(session);
-  const asked = useAsked((signal) => readWhole(realm, id, state, signal), [realm, id]);
+  const [pages, setPages] = useState(1);
+  const asked = useAsked((signal) => readWhole([realm, id], pages, state, signal), [realm, id]);
+  const readMore = () => {
+    setPages(pages + 1);
+    asked.again();
+  };
   const [act, setAct] = useState<Act>();
   const name = asked.answer ? String(asked.answer.user.record.name) : 'User';
   return (
@@ -33,7 +38,17 @@ export function UserPage({ parameters }: PageProps) {
         above={[...aboveIn(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
         actions={asked.answer && <UserActions onAct={setAct} />}
       />
-      <Answered asked={asked}>{(whole) => <UserView realm={realm} whole={whole} onAct={setAct} />}</Answered>
+      <Answered asked={asked}>
+        {(whole) => (
+          <UserView
+            realm={realm}
+            whole={whole}
+            isWaiting={asked.isWaiting}
+            onMore={readMore}
+            onAct={setAct}
+          />
+        )}
+      </Answered>
       {act && asked.answer && (
         <Acts
           realm={realm}
@@ -74,10 +89,13 @@ function UserActions({ onAct }: { readonly onAct: (act: Act) => void }) {
 interface UserViewProps {
   readonly realm: string;
   readonly whole: Whole;
+  readonly isWaiting: boolean;
+  /** More links are asked for. */
+  readonly onMore: () => void;
   readonly onAct: (act: Act) => void;
 }
 
-function UserView({ realm, whole, onAct }: UserViewProps) {
+function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
   const { user, links, unseen, hasMore } = whole;
   const controls = (link: Whole['links'][number]) => <LinkControls link={link} onAct={onAct} />;
   return (
@@ -89,7 +107,17 @@ function UserView({ realm, whole, onAct }: UserViewProps) {
         </div>
         {links.length > 0 && <Picture realm={realm} user={user.record} links={links} controls={controls} />}
         {links.length === 0 && unseen.length < LINK_KINDS.length && <NoLinks />}
-        {hasMore && <p class="note note-warn">This user has more links than are shown here.</p>}
+        {hasMore && (
+          <div class="note note-warn">
+            <Icon name="warning" />
+            <div class="stack-tight">
+              <p>This user has more links than the {links.length} that are shown here.</p>
+              <button type="button" class="button" disabled={isWaiting} onClick={onMore}>
+                Show more links
+              </button>
+            </div>
+          </div>
+        )}
         {unseen.length > 0 && (
           <p class="faint small">
             This session may not see: {unseen.map(({ name }) => nounOf(name).many).join(', ')}.
