@@ -64,6 +64,8 @@ export interface Described {
     >
   >;
   readonly limits: {
+    readonly answerMsMax: number;
+    readonly streamKeepAliveMs: number;
     readonly pageRecordsMax: number;
     readonly secretOverlapHoursMax: number;
     readonly webhookEventsMax: number;

@@ -21,6 +21,8 @@ export function describeForConsole(version: string): Described {
   return {
     resources: Object.fromEntries(described) as Described['resources'],
     limits: {
+      answerMsMax: LIMITS.answerMsMax,
+      streamKeepAliveMs: LIMITS.streamKeepAliveMs,
       pageRecordsMax: LIMITS.pageRecordsMax,
       secretOverlapHoursMax: LIMITS.secretOverlapHoursMax,
       webhookEventsMax: LIMITS.webhookEventsMax,

@@ -53,6 +53,9 @@ export async function startFaultyProxy(target: string): Promise<FaultyProxy> {
   };
 }
 
+/** What an answer says of its way here, where it was unpacked. */
+const OF_THE_WAY = new Set(['content-length', 'content-encoding', 'transfer-encoding']);
+
 async function answer(
   trouble: Trouble | undefined,
   response: ServerResponse,
@@ -69,7 +72,7 @@ async function answer(
   }
   const passed = await passOn();
   const text = await passed.text();
-  const headers = Object.fromEntries([...passed.headers].filter(([name]) => name !== 'content-length'));
+  const headers = Object.fromEntries([...passed.headers].filter(([name]) => !OF_THE_WAY.has(name)));
   if (trouble?.cut === 'after') {
     response.socket?.destroy();
     return;

@@ -1,5 +1,13 @@
+import { DESCRIBED } from 'authrealm:described';
 import { endSession, loseScope, session } from '../session/session.ts';
-import { lost, problemFrom } from './problem.ts';
+import { lost, Problem, problemFrom } from './problem.ts';
+import { overheard, silence } from './silence.ts';
+
+/**
+ * How long an answer, and then each piece of it, is waited for. The service gives one up after a third of it; the rest
+ * is for the way, and for browsers, which ask a few things at once and the others when those are answered.
+ */
+const SILENT_MS_MAX = 3 * DESCRIBED.limits.answerMsMax;
 
 export interface Question {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -31,16 +39,33 @@ export function ifMatch(etag: string | undefined): Readonly<Record<string, strin
 export const BASE = new URL('.', location.href).pathname;
 
 /**
- * Asks the service, as the session that is open. Throws Problem for every answer that is no success, and the reason of
- * `signal`. A session that has ended is ended here, for every part of the page.
+ * Asks the service, as the session that is open. Throws Problem for every answer that is no success, none, or not whole,
+ * and the reason of `signal`. A session that has ended is ended here, for every part of the page.
  */
 export async function ask<T>(question: Question): Promise<Answer<T>> {
-  const response = await reach(question);
-  const { status, headers } = response;
-  return { status, headers, body: (await read(response)) as T, etag: etagOf(headers) };
+  const { signal, heard, end } = silence(SILENT_MS_MAX, lost(isRead(question)), question.signal);
+  try {
+    const response = await reach({ ...question, signal });
+    heard();
+    const { status, headers } = response;
+    const body = (status === NO_CONTENT ? undefined : await read(response, heard)) as T;
+    return { status, headers, body, etag: etagOf(headers) };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof Problem ? error : lost(isRead(question));
+  } finally {
+    end();
+  }
 }
 
-/** Asks likewise, and leaves the body of a success to be read as it comes. */
+const NO_CONTENT = 204;
+
+/** Whether nothing can have been changed by asking: who signs in needs no scope, and who searches one to read. */
+function isRead({ method = 'GET', scope }: Question): boolean {
+  return method === 'GET' || scope === undefined || scope.endsWith(':read');
+}
+
+/** Asks likewise, leaves the body of a success to be read as it comes, and waits for as long as `signal` does. */
 export async function reach(question: Question): Promise<Response> {
   const { method = 'GET', path, body, form, signal } = question;
   const token = session.get().open?.token;
@@ -50,15 +75,21 @@ export async function reach(question: Question): Promise<Response> {
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...question.headers,
   };
-  const response = await send(BASE + path, {
+  const init: RequestInit = {
     method,
     headers,
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(form === undefined ? {} : { body: new URLSearchParams(form) }),
     ...(signal ? { signal } : {}),
+    ...{ cache: 'no-store', credentials: 'omit', redirect: 'error' },
+  };
+  const response = await fetch(BASE + path, init).catch(() => {
+    signal?.throwIfAborted();
+    throw lost(isRead(question));
   });
   if (response.ok) return response;
-  const said = await read(response);
+  // Its status says enough, where there is no more.
+  const said = await read(response).catch(() => undefined);
   if (response.status === 401 && token !== undefined && session.get().open?.token === token) {
     endSession('Your session has ended: it expired, or it was taken back.');
   }
@@ -66,22 +97,9 @@ export async function reach(question: Question): Promise<Response> {
   throw problemFrom(response.status, response.headers, said);
 }
 
-async function send(url: string, init: RequestInit): Promise<Response> {
-  try {
-    return await fetch(url, { ...init, cache: 'no-store', credentials: 'omit', redirect: 'error' });
-  } catch {
-    init.signal?.throwIfAborted();
-    throw lost(init.method === 'GET');
-  }
-}
-
-async function read(response: Response): Promise<unknown> {
-  const text = await response.text().catch(() => '');
-  try {
-    return text === '' ? undefined : JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** Throws where the body was cut off, or is not one of ours: a proxy may have answered. */
+async function read(response: Response, heard: () => void = () => undefined): Promise<unknown> {
+  return new Response(response.body && overheard(response.body, heard)).json();
 }
 
 /** A proxy that compresses makes an ETag a weak one, which no write can name; the service's own are strong. */

@@ -56,7 +56,7 @@ const WORDS: Readonly<Record<ProblemKind, string>> = {
   refused: 'The service did not accept this.',
   busy: 'The service is busy.',
   broken: 'The service could not answer this.',
-  lost: 'The service cannot be reached. Nothing may have been saved: look before you try again.',
+  lost: 'The service cannot be reached. What you did may have been saved all the same: look before you try again.',
 };
 
 const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
@@ -74,7 +74,7 @@ const LOST_READ = 'The service cannot be reached. Is this machine on line?';
 const WAIT_SECONDS = 2;
 const WAIT_SECONDS_MAX = 60;
 
-/** No answer came. `isRead` where nothing can have been changed by asking. */
+/** No answer came, or none of the service. `isRead` where nothing can have been changed by asking. */
 export function lost(isRead: boolean): Problem {
   return new Problem('lost', isRead ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
 }

@@ -1,6 +1,8 @@
+import { DESCRIBED } from 'authrealm:described';
 import { reach } from '../../api/caller.ts';
 import { messagesIn } from '../../api/event_stream.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { lost, type Problem, problemOf } from '../../api/problem.ts';
+import { overheard, silence } from '../../api/silence.ts';
 import type { FeedEvent } from './entry.ts';
 
 /** How it stands with a stream of changes. */
@@ -27,9 +29,12 @@ const ENDS: Readonly<Record<string, string>> = {
   shutdown: 'The service is being stopped or started anew.',
 };
 const CUT = 'The stream was cut off.';
+const SILENT = 'Nothing comes from the service any more.';
 const CROWDED =
   'The service has no place for another stream: it serves 4 for each session, 100 in all. Close another tab with this page, or wait.';
 
+/** The service says that it is there at least that often: it was not heard twice. */
+const SILENT_MS_MAX = 2.5 * DESCRIBED.limits.streamKeepAliveMs;
 const SECONDS_MIN = 1;
 const SECONDS_MAX = 15;
 /** Messages that come together are told together. */
@@ -65,7 +70,8 @@ interface Round {
 }
 
 async function followOnce(realm: string, from: string, rooms: FollowerRooms): Promise<Round> {
-  const { signal, onState } = rooms;
+  const { onState } = rooms;
+  const { signal, heard, end } = silence(SILENT_MS_MAX, lost(true), rooms.signal);
   let cursor = from;
   let isAlive = false;
   const told = gathering(rooms);
@@ -78,19 +84,22 @@ async function followOnce(realm: string, from: string, rooms: FollowerRooms): Pr
     });
     isAlive = true;
     onState({ kind: 'live' });
-    for await (const { id, event, data } of messagesIn(response.body as ReadableStream<Uint8Array>)) {
+    const body = overheard(response.body as ReadableStream<Uint8Array>, heard);
+    for await (const { id, event, data } of messagesIn(body)) {
       if (event === 'end') return { cursor, isAlive, end: endOf(data) };
       cursor = id;
       told.add(JSON.parse(data) as FeedEvent);
     }
   } catch (error) {
-    signal.throwIfAborted();
+    rooms.signal.throwIfAborted();
     // A connection that breaks while it is read throws no Problem.
     if (!isAlive) return { cursor, isAlive, end: endOfProblem(problemOf(error)) };
   } finally {
+    end();
     told.flush();
   }
-  return { cursor, isAlive, end: { kind: 'again', why: CUT, seconds: SECONDS_MIN } };
+  const why = signal.aborted ? SILENT : CUT;
+  return { cursor, isAlive, end: { kind: 'again', why, seconds: SECONDS_MIN } };
 }
 
 function endOf(data: string): Round['end'] {
