@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks';
 import { observable, useObserved } from '../observable.ts';
 
 const announced = observable('');
@@ -13,11 +14,21 @@ export function announce(text: string): void {
 const SHOWN_MS = 6_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-export function Announcer() {
+/** Those that are drawn, the last one on top, and alone heard: browsers keep silent what lies under an open dialog. */
+const announcers = observable<readonly object[]>([]);
+
+export function Announcer({ isInDialog = false }: { readonly isInDialog?: boolean }) {
   const text = useObserved(announced);
+  const all = useObserved(announcers);
+  const [self] = useState({});
+  useEffect(() => {
+    const others = announcers.get();
+    announcers.set(isInDialog ? [...others, self] : [self, ...others]);
+    return () => announcers.set(announcers.get().filter((each) => each !== self));
+  }, []);
   return (
     <div class="announcer" role="status" aria-live="polite">
-      {text}
+      {all.at(-1) === self && text}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { Announcer } from './announcer.tsx';
 import { FormActions } from './form_actions.tsx';
 import { Icon } from './icon.tsx';
 
@@ -35,6 +36,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
         </button>
       </header>
       {children}
+      <Announcer isInDialog />
     </dialog>
   );
 }

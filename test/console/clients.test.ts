@@ -55,6 +55,9 @@ async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
 async function takeSecret({ page }: Visit): Promise<string> {
   const dialog = page.getByRole('dialog', { name: 'The secret of this client' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
+  // Where the dialog keeps what is under it silent.
+  await dialog.getByRole('status').filter({ hasText: 'Copied the secret.' }).waitFor();
+  expect(await page.getByText('Copied the secret.').count()).toBe(1);
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(await dialog.getByText(secret, { exact: true }).count()).toBe(1);
   await dialog.getByRole('button', { name: 'I have it' }).click();
