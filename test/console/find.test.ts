@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import type { Engine } from '../../src/store/open.ts';
 import { type Planted, plant, put, type Service, startService, userMembers } from '../kit.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visit.ts';
@@ -73,6 +76,92 @@ test('more than are shown are told to be more, also where they are all in one re
   await expectSound(window);
   await window.close();
   await busy.stop();
+});
+
+describe('where not everything could be asked, it is told once, and asked again', () => {
+  /** Holds searches for subjects until it is opened. */
+  function subjectsHeld() {
+    const held = Promise.withResolvers<void>();
+    const gate = { isClosed: false, open: held.resolve };
+    const wrap = (engine: Engine): Engine => {
+      const { leading } = engine.records;
+      const later: typeof leading = async (...asked) => {
+        if (gate.isClosed) await held.promise;
+        return leading(...asked);
+      };
+      return { ...engine, records: { ...engine.records, leading: later } };
+    };
+    return { gate, wrap };
+  }
+
+  test('by a service that has no place for it', async () => {
+    const { gate, wrap } = subjectsHeld();
+    const busy = await startService({}, wrap);
+    const clue = crypto.randomUUID();
+    const home = await plant(busy.vault, { subject: clue });
+    await put(busy.vault, user, [home.realm, clue as Uuid], userMembers);
+    const window = await signedIn(busy, '#/', { scope: READING });
+    const { page } = window;
+    const token = await busy.token('profile-infos:read');
+    const path = '/v2/user-authentication-oidc-profile-info/search';
+    const search = async () => (await busy.post(path, token, { filter: 'eq(subject,nobody)' })).status;
+    gate.isClosed = true;
+    const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
+    expect(await search()).toBe(503);
+    await page.getByRole('searchbox').fill(clue);
+    const told = page.getByText('The service is busy.');
+    await told.waitFor();
+    // The ID of an OIDC link meets it, and the subject of one.
+    expect(await told.count()).toBe(1);
+    await page.getByText(/Trying again in \d+ s/).waitFor();
+    await page.getByRole('button', { name: 'Try again now' }).click();
+    // What was answered stands below it.
+    await page.locator(`a.row[href$="${clue}"]`).waitFor();
+    expect(await page.locator('a.row').count()).toBe(1);
+    await window.expectTrouble(/status of 503/);
+    expect(await window.hindrances()).toEqual([]);
+    gate.isClosed = false;
+    gate.open();
+    await Promise.all(others);
+    await page.locator(`a.row[href$="${home.user}"]`).waitFor();
+    expect(await told.count()).toBe(0);
+    await window.close();
+    await busy.stop();
+  });
+
+  test('to a caller who has spent a rate', async () => {
+    const limited = await startService({ clientRate: '5/5' });
+    const { username } = await plant(limited.vault);
+    const token = await limited.token(READING);
+    const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
+    const { page } = window;
+    for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
+    await page.evaluate(`location.hash = '#/?clue=${username}'`);
+    const told = page.getByText('The service is busy.');
+    await told.waitFor();
+    await window.expectTrouble(/status of 429/);
+    // In several rounds: it asks for more at once than the rate lets through in a second.
+    await page.locator('a.row', { hasText: username }).waitFor();
+    await told.waitFor({ state: 'detached' });
+    await window.close();
+    await limited.stop();
+  });
+
+  test('without a network, and no word of saving', async () => {
+    const window = await signedIn(service, '#/', { scope: READING });
+    const { page } = window;
+    await page.context().setOffline(true);
+    await page.getByRole('searchbox').fill(planted.username);
+    const told = page.getByText(/The service cannot be reached/);
+    await told.waitFor();
+    expect(await told.allTextContents()).toEqual(['The service cannot be reached. Is this machine on line?']);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await page.context().setOffline(false);
+    await page.locator('a.row', { hasText: planted.username }).waitFor();
+    expect(await told.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
 });
 
 test('what is typed travels in bodies alone, and what was asked before is dropped', async () => {

@@ -1,5 +1,5 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useAsked } from '../../api/answers.ts';
+import { useAgain, useAsked } from '../../api/answers.ts';
 import { PageHead } from '../../layout/head.tsx';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { keepQuery, place } from '../../layout/router.ts';
@@ -9,7 +9,7 @@ import { Answered, Empty, ProblemNote } from '../../parts/notices.tsx';
 import { nounOf } from '../../parts/nouns.ts';
 import { session } from '../../session/session.ts';
 import { FoundList } from './found_list.tsx';
-import { type Findings, seek } from './seeking.ts';
+import { type Findings, type Known, seek } from './seeking.ts';
 
 /** How long typing pauses before something is asked. */
 const PAUSE_MS = 180;
@@ -21,7 +21,12 @@ export function FindPage() {
   const [clue, setClue] = useState(place.get().query.get('clue') ?? '');
   const sought = useSettled(clue.trim());
   const state = useObserved(session);
-  const asked = useAsked((signal) => seek(sought, state, signal), [sought]);
+  const known = useMemo((): Known => new Map(), [sought]);
+  const asked = useAsked((signal) => seek(sought, state, { known, signal }), [sought]);
+  useAgain(
+    asked.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
+    asked.again,
+  );
   useShortcuts(useMemo(() => [{ keys: '/', words: 'Type a clue', act: () => box.current?.focus() }], []));
   useEffect(() => keepQuery({ clue: sought }), [sought]);
   // Before anything is shown: who goes here by keys types on at once.
@@ -50,7 +55,7 @@ export function FindPage() {
         {sought === '' ? (
           <Hints />
         ) : (
-          <Answered asked={asked}>{(findings) => <Results {...findings} />}</Answered>
+          <Answered asked={asked}>{(findings) => <Results {...findings} again={asked.again} />}</Answered>
         )}
       </div>
     </>
@@ -67,11 +72,11 @@ function useSettled(value: string): string {
   return settled;
 }
 
-function Results({ found, hasMore, problems, unasked }: Findings) {
+function Results({ found, hasMore, problems, unasked, again }: Findings & { readonly again: () => void }) {
   return (
     <>
       {problems.map((problem) => (
-        <ProblemNote key={problem.message} problem={problem} />
+        <ProblemNote key={problem.message} problem={problem} again={again} />
       ))}
       {found.length > 0 && <FoundList found={found} hasMore={hasMore} />}
       {found.length === 0 && problems.length === 0 && (

@@ -1,5 +1,5 @@
 import { ask } from '../../api/caller.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { lost, type Problem, problemOf } from '../../api/problem.ts';
 import { RESOURCES, type Shown, shown } from '../../api/records.ts';
 import { may, type SessionState } from '../../session/session.ts';
 import { type Question, questionsFor } from './clue.ts';
@@ -18,7 +18,7 @@ export interface Findings {
   readonly found: readonly Found[];
   /** More than were asked for. */
   readonly hasMore: boolean;
-  /** Kinds that could not be asked, each with why. */
+  /** Why kinds could not be asked, each reason once. */
   readonly problems: readonly Problem[];
   /** Resources that this session has no right to look into. */
   readonly unasked: readonly string[];
@@ -36,15 +36,25 @@ type Item = Readonly<Record<string, unknown>> & {
   readonly links?: { readonly self?: string };
 };
 
-/** Everything that a clue leads to; the values travel in bodies, one request a kind. */
-export async function seek(clue: string, state: SessionState, signal: AbortSignal): Promise<Findings> {
+/** What questions of one clue have been answered, by their texts. */
+export type Known = Map<string, Page>;
+
+/**
+ * Everything that a clue leads to; the values travel in bodies, one request a kind. What is known is not asked again: who has a
+ * rate gets there in several rounds.
+ */
+export async function seek(
+  clue: string,
+  state: SessionState,
+  { known, signal }: { readonly known: Known; readonly signal: AbortSignal },
+): Promise<Findings> {
   const questions = questionsFor(clue);
   const asked = questions.filter(({ description }) => may(state, `${description.scope}:read`));
   const answers = await Promise.all(
     asked.map((question) =>
-      askOne(question, signal).catch((error: unknown) => {
+      askOnce(question, known, signal).catch((error: unknown) => {
         signal.throwIfAborted();
-        return problemOf(error);
+        return ofSearch(problemOf(error));
       }),
     ),
   );
@@ -53,11 +63,18 @@ export async function seek(clue: string, state: SessionState, signal: AbortSigna
     found: once(pages.flatMap(({ found }) => found)),
     hasMore: pages.some(({ hasMore }) => hasMore),
     // A clue that cannot be a username, say, is refused as one: then there is none of that kind.
-    problems: answers.filter(isTrouble),
+    problems: eachOnce(answers.filter(isTrouble)),
     unasked: [
       ...new Set(questions.filter((each) => !asked.includes(each)).map((each) => each.description.name)),
     ],
   };
+}
+
+async function askOnce(question: Question, known: Known, signal: AbortSignal): Promise<Page> {
+  const text = `${question.description.name} ${question.filter.text}`;
+  const page = known.get(text) ?? (await askOne(question, signal));
+  known.set(text, page);
+  return page;
 }
 
 interface Page {
@@ -95,4 +112,15 @@ function once(found: readonly Found[]): readonly Found[] {
 
 function isTrouble(answer: Page | Problem): answer is Problem {
   return answer instanceof Error && answer.kind !== 'refused';
+}
+
+/** A search is a POST and changes nothing: where no answer came, nothing can have been saved. */
+function ofSearch(problem: Problem): Problem {
+  return problem.kind === 'lost' ? lost(true) : problem;
+}
+
+/** What several kinds meet is told once, with the longest wait. */
+function eachOnce(problems: readonly Problem[]): readonly Problem[] {
+  const byWait = problems.toSorted((one, other) => (one.waitSeconds ?? 0) - (other.waitSeconds ?? 0));
+  return [...new Map(byWait.map((each) => [each.message, each])).values()];
 }
