@@ -227,7 +227,8 @@ async function verified(
   const header = readHeader(parts.header, issuer.algorithms, (typ) => typ === undefined || isJwt(typ));
   const isFor = (audience: unknown) => audience === clientId;
   const { aud, azp } = claims;
-  const isOurs = Array.isArray(aud) ? aud.length > 0 && aud.every(isFor) : isFor(aud);
+  // Nobody else; that there is somebody, jose sees to.
+  const isOurs = [aud].flat().every(isFor);
   if (!header || readSubject(claims, now) === undefined) return 'refused';
   if (!isOurs || (azp !== undefined && !isFor(azp)) || claims.nonce !== nonce) return 'refused';
   const key = await keys.find(header.kid);
