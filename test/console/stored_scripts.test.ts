@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, setDefaultTimeout, test } from 'bun:test';
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { plainText } from '../../console/parts/characters.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -9,10 +10,11 @@ import {
 } from '../../src/domain/resources.ts';
 import { type Home, kindOf, make, PASSWORD } from '../family.ts';
 import { type Service, startService } from '../kit.ts';
+import { linkOf } from '../signed_in.ts';
 import { settled } from './places.ts';
 import { makePatiently } from './shop.ts';
 import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
-import { BROWSER_TEST_MS, PHONE, WIDE } from './visit.ts';
+import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visit.ts';
 
 /** An attempt at something in every text that can be stored, and every page that shows it. */
 
@@ -27,6 +29,9 @@ afterAll(() => service.stop());
 
 /** What usernames may not hold is refused when it is written. */
 const USERNAMES = { ...STRANGE, override: 'jane\u200b' };
+
+/** Characters of the label of a link. */
+const LABEL_MAX = 64;
 
 /** Every text of every resource is this one, as far as its rules let it be. */
 async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
@@ -55,6 +60,12 @@ async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
   return home;
 }
 
+/** What is seen of it, however it is marked. */
+function beginningOf(attempt: keyof typeof STRANGE): string {
+  const [beginning = ''] = STRANGE[attempt];
+  return beginning;
+}
+
 describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) => {
   let home: Home;
   beforeAll(async () => {
@@ -73,8 +84,10 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
   test.each(places)('does nothing on the page of %s', async (_, place) => {
     const view = { ...WIDE, viewport: PHONE };
     const window = await signedIn(service, place(), { view, scope: `${WRITING} admin` });
-    const [beginning = ''] = STRANGE[attempt];
-    await window.page.locator('main bdi.said', { hasText: beginning }).first().waitFor();
+    await window.page
+      .locator('main bdi.said', { hasText: beginningOf(attempt) })
+      .first()
+      .waitFor();
     await settled(window);
     await expectSound(window);
     await window.close();
@@ -91,6 +104,97 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
       await page.keyboard.press('Escape');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
     }
+    await window.close();
+  });
+
+  test('does nothing where a user is found by it', async () => {
+    const window = await signedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
+    const { page } = window;
+    for (const clue of new Set([STRANGE[attempt], USERNAMES[attempt]])) {
+      await page.getByRole('searchbox').fill(clue);
+      const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
+      await row
+        .locator('bdi.said', { hasText: beginningOf(attempt) })
+        .first()
+        .waitFor();
+      await settled(window);
+      await expectSound(window);
+    }
+    await window.close();
+  });
+
+  test('does nothing as the label of a session', async () => {
+    const { code } = await linkOf(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
+    const window = await visit(service.url);
+    await window.goto(`#code=${code}`);
+    const box = window.page.getByRole('region', { name: 'Session' });
+    await box.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+    await settled(window);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing in the lists of realms', async () => {
+    const window = await signedIn(service, '#/clients', { scope: `${WRITING} admin` });
+    const { page } = window;
+    for (const kind of ['client', 'webhook']) {
+      await window.goto(`#/${kind}s`);
+      await page.getByRole('button', { name: `New ${kind}` }).click();
+      const realms = page.getByRole('group', { name: 'Realms' });
+      await realms.getByLabel('Some').check();
+      const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
+      await choice.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+      await expectSound(window);
+      await page.keyboard.press('Escape');
+    }
+    await window.goto('#/transfer');
+    const option = page.locator(`option[value="${home.realm}"]`).first();
+    await option.waitFor({ state: 'attached' });
+    expect(await option.textContent()).toBe(`${plainText(STRANGE[attempt])} · ${home.realm}`);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing as the name of a file', async () => {
+    const window = await signedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
+    const { page } = window;
+    const line = {
+      ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
+      ...{ name: STRANGE[attempt], email: `${attempt}.again@example.com` },
+    };
+    await page.getByLabel('File, as authrealm export writes it').setInputFiles({
+      name: STRANGE[attempt],
+      mimeType: 'application/x-ndjson',
+      buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(STRANGE[attempt])}}\n`),
+    });
+    await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    const card = page.getByRole('region', { name: 'Import', exact: true });
+    await card.getByText('1 made, 1 refused.').waitFor();
+    await card
+      .locator('bdi.said', { hasText: beginningOf(attempt) })
+      .first()
+      .waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing where two have saved it', async () => {
+    const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
+    const { page } = window;
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    const [mine, theirs] = ['mine', 'theirs'].map((word) => `${word} ${STRANGE[attempt].slice(0, 200)}`);
+    await page.getByLabel('Given name').fill(mine ?? '');
+    const path = `/v2/authentication-realms/${home.realm}/user-authentication-info/${home.user}`;
+    const data = { type: 'user_authentication_info', given_name: theirs };
+    expect((await service.put(path, await service.token(WRITING), { data })).status).toBe(200);
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const compared = page.getByRole('dialog').getByRole('region', { name: 'Given name' });
+    for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
+      await compared.locator('bdi.said', { hasText: word }).first().waitFor();
+    }
+    await window.expectTrouble(/status of 412/);
+    await expectSound(window);
     await window.close();
   });
 

@@ -1,6 +1,7 @@
 import { useId } from 'preact/hooks';
 import { useAsked } from '../../api/answers.ts';
 import { readRealmNames } from '../../api/realm_names.ts';
+import { plainText } from '../../parts/characters.ts';
 
 interface RealmChoiceProps {
   readonly label: string;
@@ -22,7 +23,7 @@ export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoicePro
           <option value="">{otherwise ?? 'Choose…'}</option>
           {known.map((each) => (
             <option key={each.id} value={each.id}>
-              {each.name} · {each.id}
+              {plainText(each.name)} · {each.id}
             </option>
           ))}
         </select>
