@@ -3,9 +3,13 @@ import { ask } from './caller.ts';
 
 /** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
 export async function signOut(): Promise<void> {
-  const way = session.get().open?.way;
-  if (way !== undefined && way !== 'client_credentials') {
-    await ask({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
-  }
+  await giveBack();
   endSession('You are signed out.');
+}
+
+/** Tells the service that the token of the session is not needed any more, where that is one of the console. */
+export async function giveBack(): Promise<void> {
+  const way = session.get().open?.way;
+  if (way === undefined || way === 'client_credentials') return;
+  await ask({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
 }

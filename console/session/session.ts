@@ -20,6 +20,8 @@ export interface SessionState {
   readonly open: Session | undefined;
   /** Why there is none, in words. */
   readonly why: string | undefined;
+  /** Opens one with what was brought here and could not be asked for; undefined where nothing was. */
+  readonly again?: (() => void) | undefined;
 }
 
 /** What a service answers that opens a session. */
@@ -50,10 +52,10 @@ export function resumeSession(): void {
   else endSession('Your session has ended: its time is over.');
 }
 
-export function endSession(why: string | undefined): void {
+export function endSession(why: string | undefined, again?: () => void): void {
   clearTimeout(alarm);
   forget();
-  session.set({ open: undefined, why });
+  session.set({ open: undefined, why, again });
 }
 
 /** The service has refused this scope: what needs it is not offered any more. */

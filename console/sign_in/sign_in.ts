@@ -1,7 +1,10 @@
 import { ask } from '../api/caller.ts';
-import { problemOf } from '../api/problem.ts';
+import { type ProblemKind, problemOf } from '../api/problem.ts';
+import { giveBack } from '../api/sign_out.ts';
+import { observable } from '../observable.ts';
+import { announce } from '../parts/announcer.tsx';
 import { keepVisit } from '../session/keeping.ts';
-import { endSession, type Opening, openSession } from '../session/session.ts';
+import { endSession, type Opening, openSession, session } from '../session/session.ts';
 import type { Arrival } from './arrival.ts';
 
 /** How one can sign in here. */
@@ -24,21 +27,43 @@ export async function askWays(): Promise<Ways> {
   return (await ask<{ data: Ways }>({ path: 'console/ways' })).body.data;
 }
 
-/** Opens the session that an arrival is good for; what hinders it is told by the state of the session. */
+/** True while an arrival is asked for. */
+export const isEntering = observable(false);
+
+/**
+ * Opens the session that an arrival is good for, in the place of one that is open. What hinders it is told, and ends
+ * nothing: anybody can make a link that is good for nothing.
+ */
 export async function enter(arrival: Arrival): Promise<void> {
-  if (arrival.way === 'refused') return endSession(arrival.why);
+  if (arrival.way === 'refused') return hinder(arrival.why);
   const data = arrival.way === 'link' ? { grant: 'link', code: arrival.code } : arrival.body;
+  isEntering.set(true);
   try {
     const { body } = await ask<{ data: Opening }>({
       method: 'POST',
       path: 'console/token',
       body: { data },
     });
+    const isAnother = session.get().open !== undefined;
+    await giveBack();
     openSession(arrival.way, body.data);
+    if (isAnother) announce(`The session before has ended. This one is of ${body.data.label}.`);
   } catch (error) {
     const { kind, message } = problemOf(error);
-    endSession(REFUSED[`${arrival.way} ${kind}`] ?? message);
+    const again = UNASKED.has(kind) ? () => void enter(arrival) : undefined;
+    hinder(REFUSED[`${arrival.way} ${kind}`] ?? message, again);
+  } finally {
+    isEntering.set(false);
   }
+}
+
+/** What is said where nobody may have looked at a code: it may be good still. */
+const UNASKED: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
+
+function hinder(why: string, again?: () => void): void {
+  const { open } = session.get();
+  if (open) announce(`${why} The session of ${open.label} goes on.`);
+  else endSession(why, again);
 }
 
 /** The service takes answers of providers at another address than the page has. */

@@ -8,12 +8,13 @@ import { Copy } from '../parts/copy.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Answered, ProblemNote } from '../parts/notices.tsx';
 import { Said } from '../parts/said.tsx';
+import type { SessionState } from '../session/session.ts';
 import { askWays, Elsewhere, signInAsClient, visitProvider, type Ways } from './sign_in.ts';
 
 const COMMAND = 'authrealm console link --scope "users:read profile-infos:read profiles:read realms:read"';
 
 /** The ways in that this service offers, and why one is here again. */
-export function SignInPage({ why }: { readonly why: string | undefined }) {
+export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) {
   const ways = useAsked(askWays, []);
   return (
     <div class="sign-in">
@@ -27,6 +28,11 @@ export function SignInPage({ why }: { readonly why: string | undefined }) {
           <p class="note" role="status">
             {why}
           </p>
+        )}
+        {again && (
+          <button type="button" class="button button-main button-wide" onClick={again}>
+            Try to sign in again
+          </button>
         )}
         <Answered asked={ways}>
           {({ link, providers, client_credentials }) => (

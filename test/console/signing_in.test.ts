@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { startFaultyProxy } from '../faulty_proxy.ts';
 import { linkOf } from '../signed_in.ts';
 import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
@@ -78,11 +79,96 @@ describe('a link', () => {
   });
 });
 
+const tokenOf = async (window: Visit): Promise<string> =>
+  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).opening.access_token;
+
+describe('a link where the service did not look at it', () => {
+  test('because there is no network can be tried again, and signs in', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await window.goto('');
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    const { code } = await linkOf(service, { label: 'off and on' });
+    await page.context().setOffline(true);
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    await expectSignIn(window, /The service cannot be reached/);
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    expect(await storage(window)).not.toContain(code);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await expectSignIn(window, /The service cannot be reached/);
+    await page.context().setOffline(false);
+    expect(await window.hindrances()).toEqual([]);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await page.getByText('off and on').waitFor();
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each([429, 503])('because it answered %i can be tried again, until it is refused', async (status) => {
+    const proxy = await startFaultyProxy(service.url);
+    const window = await visit(proxy.url);
+    const { page } = window;
+    proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
+    await window.goto(`#code=${'A'.repeat(22)}`);
+    await expectSignIn(window, /The service is busy/);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await expectSignIn(window, /used before, or is older than a minute/);
+    expect(await page.getByRole('button', { name: 'Try to sign in again' }).count()).toBe(0);
+    expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
+    await window.expectTrouble(/status of/);
+    await expectSound(window);
+    await window.close();
+    await proxy.stop();
+  });
+});
+
+describe('in a tab where a session is open', () => {
+  test.each([
+    ['a code that is good for nothing', `#code=${'A'.repeat(22)}`, /older than a minute.*The session of/],
+    [
+      'an answer of a provider that nobody asked for',
+      '?error=access_denied',
+      /was not asked for by this tab/,
+    ],
+  ])('%s changes nothing, and is told', async (_, brought, words) => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    const token = await tokenOf(window);
+    await window.goto(brought);
+    await page.getByRole('status').filter({ hasText: words }).waitFor();
+    await page.getByText('Anna at the desk', { exact: true }).waitFor();
+    expect(await tokenOf(window)).toBe(token);
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
+    if (brought.startsWith('#')) await window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a code that is good ends that session at the service, and says whose it is now', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    const before = await tokenOf(window);
+    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByText('somebody else', { exact: true }).waitFor();
+    expect(await page.getByText('Anna at the desk').count()).toBe(0);
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', before)).status).toBe(401);
+    expect((await service.get('/v2/authentication-realms', await tokenOf(window))).status).toBe(200);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
 test('who signs out is out everywhere: the service refuses the token', async () => {
   const window = await visit(service.url);
   await enter(window, service, READING);
-  const kept = JSON.parse(await storage(window))[0]['authrealm.session'];
-  const token = JSON.parse(kept).opening.access_token;
+  const token = await tokenOf(window);
   expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
   await window.page.getByRole('button', { name: 'Sign out' }).click();
   await expectSignIn(window, /You are signed out/);
