@@ -38,9 +38,14 @@ function useLeft(endsAt: number | undefined): number {
   const leftNow = () => Math.max(Math.ceil(((endsAt ?? 0) - performance.now()) / 1_000), 0);
   const [left, setLeft] = useState(leftNow);
   useEffect(() => {
+    let isTold = false;
     const tick = () => {
       const now = leftNow();
-      if (now === WARNING_SECONDS) announce('Your session ends in two minutes. Save what you are at.');
+      // Where nobody looks, browsers let a minute pass between two ticks.
+      if (now <= WARNING_SECONDS && !isTold) {
+        isTold = true;
+        announce('Your session ends within two minutes. Save what you are at.');
+      }
       setLeft(now);
     };
     tick();

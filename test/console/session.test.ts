@@ -45,6 +45,28 @@ describe.each([
   });
 });
 
+test('that it ends within two minutes is told once, over an open dialog too, however late a tick comes', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await page.clock.install();
+  await enter(window, service, READING);
+  await page.getByRole('button', { name: 'Keys' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Keys' });
+  const told = dialog.getByRole('status').filter({ hasText: 'Your session ends within two minutes.' });
+  await page.clock.fastForward(700_000);
+  expect(await left(window)).toBeWithin(121, 201);
+  expect(await told.count()).toBe(0);
+  await page.clock.fastForward(100_000);
+  await told.waitFor();
+  await page.clock.fastForward(7_000);
+  await told.waitFor({ state: 'detached' });
+  await page.clock.runFor(3_000);
+  expect(await told.count()).toBe(0);
+  expect(await left(window)).toBeWithin(60, 100);
+  await expectSound(window);
+  await window.close();
+});
+
 test('a token that was taken back ends the session in words, and the next one goes on at the same place', async () => {
   const window = await visit(service.url);
   const { page } = window;
