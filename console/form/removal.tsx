@@ -53,7 +53,12 @@ export function Removal(props: RemovalProps) {
         <Told problem={problem} />
       )}
       {now && (
-        <Meanwhile fields={fields} before={valuesOf(fields, shown)} now={valuesOf(fields, now.record)} />
+        <Meanwhile
+          fields={fields}
+          before={valuesOf(fields, shown)}
+          now={valuesOf(fields, now.record)}
+          isOther={now.record.updated_at !== shown.updated_at}
+        />
       )}
     </Confirmation>
   );

@@ -44,9 +44,6 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
     setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
     if (element.current) element.current.scrollTop = 0;
   }, [read]);
-  useEffect(() => {
-    if (isStop && element.current) element.current.tabIndex = 0;
-  }, [isStop]);
   const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
   const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);
@@ -63,7 +60,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
   return (
     <>
       {rows.known === 0 && !problem && <Waiting />}
-      <div ref={element} class="long-list" tabIndex={-1} onScroll={follow}>
+      <div ref={element} class="long-list" tabIndex={isStop ? 0 : -1} onScroll={follow}>
         <ul aria-label={label} style={{ height: `${shown * ROW_PX}px` }}>
           {indexes.map((index) => {
             const item = rows.at(index);

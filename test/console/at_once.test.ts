@@ -146,6 +146,21 @@ test('a user who goes between a conflict and another look is told to be gone', a
   await window.close();
 });
 
+test('who deletes a user to whom a link was added since it was shown is told before anything is removed', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  await window.page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
+  service.ambient.advance(1_000);
+  const link = await madeLink('frank');
+  await press(window.page, 'Delete');
+  const dialog = window.page.getByRole('dialog', { name: 'Delete this user?' });
+  await dialog.getByText('What has changed is not among its fields').waitFor();
+  await expectSound(window);
+  await press(window.page, 'Cancel');
+  expect(await link.status()).toBe(200);
+  await link.remove();
+  await window.close();
+});
+
 /** The collection of the OIDC links of the user, and one of them, made for a test. */
 async function madeLink(subject: string) {
   const token = await service.token(WRITING);

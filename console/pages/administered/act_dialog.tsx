@@ -67,6 +67,7 @@ export function ActDialog<Said, Created>(props: ActDialogProps<Said, Created>) {
           fields={fieldsOf<Said>(labels)}
           before={valuesOf<Said>(labels, shown)}
           now={valuesOf<Said>(labels, tagged.record)}
+          isOther={tagged.record.meta.updated_at !== shown.meta.updated_at}
         />
       )}
     </Confirmation>
