@@ -349,11 +349,19 @@ test('a body that asks for something else is told what to mend', async () => {
     [{ grant: 'provider', code: 'x', code_verifier: 'v'.repeat(42) }, 'data.code_verifier: must be 43 '],
     [{ grant: 'provider', code: 'x', code_verifier: ' '.repeat(43) }, 'data.code_verifier: must be 43 '],
     [{ grant: 'provider', code: 'x', nonce: 'n'.repeat(21) }, 'data.nonce: must be 22 '],
+    ...['', 'n'.repeat(33)].map((name): [object, string] => [
+      { grant: 'provider', code: 'x', name },
+      'data.name: must ',
+    ]),
+    ...['', 'i'.repeat(1_025)].map((iss): [object, string] => [
+      { grant: 'provider', code: 'x', iss },
+      'data.iss: must ',
+    ]),
   ];
   for (const [data, rule] of wrong) {
     const answer = await exchange(service, data);
     const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
-    expect([answer.status, errors.some(({ detail }) => detail.startsWith(rule))]).toEqual([400, true]);
+    expect([answer.status, errors.filter(({ detail }) => detail.startsWith(rule)).length]).toEqual([400, 1]);
   }
 });
 

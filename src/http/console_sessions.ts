@@ -28,7 +28,11 @@ export interface ConsoleRooms {
   readonly console: ConsoleDesk | undefined;
 }
 
-const providerName = z.string().meta({ description: 'One of those that `/console/ways` names.' });
+const providerName = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(32, 'must have at most 32 characters')
+  .meta({ description: 'One of those that `/console/ways` names.' });
 
 /** What is exchanged for a session. */
 export const exchangeSchema = z
@@ -50,7 +54,12 @@ export const exchangeSchema = z
       .regex(/^[\w-]{22,255}$/, 'must be 22 to 255 characters of base64url')
       .optional()
       .meta({ description: 'That of the request to the provider.' }),
-    iss: z.string().optional().meta({ description: 'As the provider sent it along (RFC 9207).' }),
+    iss: z
+      .string()
+      .min(1, 'must not be empty')
+      .max(1_024, 'must have at most 1024 characters')
+      .optional()
+      .meta({ description: 'As the provider sent it along (RFC 9207).' }),
   })
   .superRefine((said, context) => {
     if (said.grant !== 'provider') return;

@@ -4,7 +4,7 @@ import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
 import type { Meter, OperationMeter } from '../observe/meter.ts';
 import type { Answer, Call } from './call.ts';
 import { type Reply, replyOf } from './reply.ts';
-import type { Route } from './router.ts';
+import { labelOf, type Route } from './router.ts';
 
 /** What answers a request, and counts it. */
 export interface Operation {
@@ -46,7 +46,7 @@ export function openNotes(
     else {
       const record = {
         request_id: requestId,
-        route: route.label ?? route.pattern,
+        route: labelOf(route),
         code: fault.code,
         ...trace,
       };
@@ -65,7 +65,7 @@ export function openNotes(
       event: 'request',
       request_id: requestId,
       method: request.method,
-      route: route.label ?? route.pattern,
+      route: labelOf(route),
       status,
       ms: Math.round(milliseconds * 1000) / 1000,
       ...(principal ? { client_id: principal.clientId } : {}),
@@ -77,7 +77,7 @@ export function openNotes(
     operationOf: (route, method = OTHER_METHOD, answer) => ({
       route,
       answer,
-      meter: meter?.operation(method, route.label ?? route.pattern),
+      meter: meter?.operation(method, labelOf(route)),
     }),
     isTimed: requestLogging !== 'off' || meter !== undefined,
     failed(error, call, operation) {

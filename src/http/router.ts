@@ -15,6 +15,11 @@ export interface Route {
   readonly isOwn?: true;
 }
 
+/** What a route is counted and logged as. */
+export function labelOf({ label, pattern }: Route): string {
+  return label ?? pattern;
+}
+
 export interface Match {
   readonly route: Route;
   readonly params: Readonly<Record<string, string>>;
