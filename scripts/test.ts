@@ -78,6 +78,15 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/writer.test.ts',
   ],
   'serves a SQLite database that it makes itself': ['test/demo.test.ts'],
+  'is about what a browser makes of pages, whichever engine is behind them': [
+    'test/console/docs.test.ts',
+    'test/console/health.test.ts',
+    'test/console/keyboard.test.ts',
+    'test/console/long_list.test.ts',
+    'test/console/session.test.ts',
+    'test/console/stored_scripts.test.ts',
+    'test/console/unheard.test.ts',
+  ],
   'pastes the documents, which begin with a SQLite database': ['test/docs.test.ts', 'test/guides.test.ts'],
 };
 

@@ -3,14 +3,11 @@ import type { Station } from './stations.ts';
 
 /** In a page: `watchFrames()` looks at every frame of a long list until what it answers is called. */
 export const WATCH_FRAMES = `globalThis.watchFrames = () => {
-  const seen = { frames: 0, gapMs: 0, longTasks: 0, drawn: 0, deepest: 0 };
-  const observer = new PerformanceObserver((list) => { seen.longTasks += list.getEntries().length; });
-  observer.observe({ entryTypes: ['longtask'] });
+  const seen = { gapMs: 0, drawn: 0, deepest: 0 };
   let last = performance.now();
   let isOver = false;
   const look = (now) => {
     if (isOver) return;
-    seen.frames += 1;
     seen.gapMs = Math.max(seen.gapMs, now - last);
     last = now;
     const rows = document.querySelectorAll('.long-list li');
@@ -21,7 +18,6 @@ export const WATCH_FRAMES = `globalThis.watchFrames = () => {
   requestAnimationFrame(look);
   return () => {
     isOver = true;
-    observer.disconnect();
     // A page that stood still to the end has had no frame to tell of it.
     seen.gapMs = Math.max(seen.gapMs, performance.now() - last);
     return seen;
@@ -30,11 +26,8 @@ export const WATCH_FRAMES = `globalThis.watchFrames = () => {
 
 /** What was seen of a list in some seconds in which somebody went through it. */
 export interface Go {
-  readonly frames: number;
   /** The longest time between two frames. */
   readonly gapMs: number;
-  /** Tasks of more than 50 ms. */
-  readonly longTasks: number;
   /** The most rows that stood in the page at once. */
   readonly drawn: number;
   /** The place of the last row that was drawn. */

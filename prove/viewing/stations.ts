@@ -3,6 +3,8 @@ import { SCOPES } from '../../src/domain/principal.ts';
 import { type Visit, visit } from '../../test/console/visit.ts';
 import { AUTHREALM, runCommand, start } from '../../test/processes.ts';
 
+type Command = ReturnType<typeof start>;
+
 /** A service that runs in a process of its own, and a window that is signed in to its console. */
 export interface Station {
   readonly name: string;
@@ -14,11 +16,29 @@ export interface Station {
   stop(): Promise<void>;
 }
 
+/** Runs a command for as long as a station needs it; where there comes to be none, it ends. */
+async function running(
+  words: readonly string[],
+  enter: (command: Command) => Promise<Omit<Station, 'stop'>>,
+): Promise<Station> {
+  const command = start([AUTHREALM, ...words]);
+  const stop = () => command.stop().then(() => undefined);
+  try {
+    return { ...(await enter(command)), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
 /** `authrealm demo`, entered by its door. */
-export async function demoStation(script: string): Promise<Station> {
-  const running = start([AUTHREALM, 'demo']);
-  const door = await running.line(/^http\S+\/demo$/);
-  const [, realm = ''] = /authentication-realms\/([\w-]+)/.exec(running.output()) ?? [];
+export function demoStation(script: string): Promise<Station> {
+  return running(['demo'], (command) => enterDemo(command, script));
+}
+
+async function enterDemo(command: Command, script: string): Promise<Omit<Station, 'stop'>> {
+  const door = await command.line(/^http\S+\/demo$/);
+  const [, realm = ''] = /authentication-realms\/([\w-]+)/.exec(command.output()) ?? [];
   const { origin: url } = new URL(door);
   const window = await entered(url, door, script);
   const users = await linkedUsers(window, realm);
@@ -28,18 +48,21 @@ export async function demoStation(script: string): Promise<Station> {
     realm,
     window,
     userAt: (chance) => users[Math.floor(chance * users.length)] ?? '',
-    stop: () => running.stop().then(() => undefined),
   };
 }
 
 /** `authrealm serve` on a database of the bench, entered by a link of `authrealm console link`. */
-export async function benchStation(
+export function benchStation(words: readonly string[], users: number, script: string): Promise<Station> {
+  return running(['serve', '--port', '0', ...words], (command) => enterBench(command, words, users, script));
+}
+
+async function enterBench(
+  command: Command,
   words: readonly string[],
   users: number,
   script: string,
-): Promise<Station> {
-  const running = start([AUTHREALM, 'serve', '--port', '0', ...words]);
-  const url = (await running.line(/^listening on /)).slice('listening on '.length);
+): Promise<Omit<Station, 'stop'>> {
+  const url = (await command.line(/^listening on /)).slice('listening on '.length);
   const asked = ['console', 'link', '--scope', SCOPES.join(' '), '--base-url', url, '--json'];
   const { stdout, stderr } = await runCommand([AUTHREALM, ...asked, ...words]);
   if (stdout === '') throw new Error(stderr);
@@ -50,7 +73,6 @@ export async function benchStation(
     realm: REALM,
     window,
     userAt: (chance) => userAt(Math.floor(chance * users)).user,
-    stop: () => running.stop().then(() => undefined),
   };
 }
 

@@ -1,5 +1,5 @@
 import { ask } from '../../api/caller.ts';
-import { lost, type Problem, problemOf } from '../../api/problem.ts';
+import { type Problem, problemOf } from '../../api/problem.ts';
 import { RESOURCES, type Shown, shown } from '../../api/records.ts';
 import { may, type SessionState } from '../../session/session.ts';
 import { type Question, questionsFor } from './clue.ts';
@@ -40,7 +40,7 @@ type Item = Readonly<Record<string, unknown>> & {
 export type Known = Map<string, Page>;
 
 /**
- * Everything that a clue leads to; the values travel in bodies, one request a kind. What is known is not asked again: who has a
+ * Everything that a clue leads to; the values travel in bodies, one request a question, all at once. What is known is not asked again: who has a
  * rate gets there in several rounds.
  */
 export async function seek(
@@ -54,7 +54,7 @@ export async function seek(
     asked.map((question) =>
       askOnce(question, known, signal).catch((error: unknown) => {
         signal.throwIfAborted();
-        return ofSearch(problemOf(error));
+        return problemOf(error);
       }),
     ),
   );
@@ -112,11 +112,6 @@ function once(found: readonly Found[]): readonly Found[] {
 
 function isTrouble(answer: Page | Problem): answer is Problem {
   return answer instanceof Error && answer.kind !== 'refused';
-}
-
-/** A search is a POST and changes nothing: where no answer came, nothing can have been saved. */
-function ofSearch(problem: Problem): Problem {
-  return problem.kind === 'lost' ? lost(true) : problem;
 }
 
 /** What several kinds meet is told once, with the longest wait. */
