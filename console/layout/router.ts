@@ -54,9 +54,13 @@ export function go(fragment: string): void {
   location.hash = fragment;
 }
 
-/** Keeps what the page shows in its address, without a step of history. */
+/**
+ * Keeps what the page shows in its address, without a step of history. A page that somebody is leaving keeps nothing: the address is
+ * already that of the next one, though the browser has yet to tell of it.
+ */
 export function keepQuery(values: Readonly<Record<string, string>>): void {
   const { steps } = place.get();
+  if (!isPlace() || href(...readPlace().steps) !== href(...steps)) return;
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== '')).toString();
   history.replaceState(history.state, '', href(...steps) + (query === '' ? '' : `?${query}`));
 }

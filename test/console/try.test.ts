@@ -165,6 +165,20 @@ test('every operation has its page', async () => {
   await window.close();
 }, 120_000);
 
+test('who goes on as soon as a page is there gets to the next one', async () => {
+  const window = await signedIn(service, '#/try', { scope: READING });
+  // A timer of the same frame as the one that ends a drawing: the page goes on before it has done what it does when it is there.
+  await window.page.evaluate(`requestAnimationFrame(function look() {
+    const isThere = document.querySelector('a[href="docs#/list-authentication-realm"]');
+    if (isThere) setTimeout(() => { location.hash = '#/try/list-oidc-profile'; });
+    else requestAnimationFrame(look);
+  })`);
+  await window.page.evaluate(`location.hash = '#/try/list-authentication-realm'`);
+  await window.page.locator('a[href="docs#/list-oidc-profile"]').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
 test('a session that ended, and a service that is gone, are told in words', async () => {
   const other = await startService({ offline: 'true' });
   const token = await other.token(READING);
