@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, RefObject } from 'preact';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useAgain } from '../api/answers.ts';
 import type { ReadPage } from '../api/pages.ts';
@@ -44,6 +44,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
     setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
     if (element.current) element.current.scrollTop = 0;
   }, [read]);
+  useLeaps(element, setView);
   const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
   const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);
@@ -112,6 +113,29 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
     [rows],
   );
   return { rows, problem, fill };
+}
+
+/**
+ * Home and End lead to the ends of a list at once. Browsers glide there, and do not turn round on the way where it grows
+ * meanwhile.
+ */
+function useLeaps(element: RefObject<HTMLElement | null>, onView: (view: View) => void): void {
+  useEffect(() => {
+    const list = element.current;
+    const leap = (event: KeyboardEvent) => {
+      if (!list || !isLeap(event) || list.scrollHeight <= list.clientHeight) return;
+      event.preventDefault();
+      if (event.key === 'Home') onView({ ...START, height: list.clientHeight });
+      list.scrollTop = event.key === 'Home' ? 0 : list.scrollHeight;
+      list.focus({ preventScroll: true });
+    };
+    list?.addEventListener('keydown', leap);
+    return () => list?.removeEventListener('keydown', leap);
+  });
+}
+
+function isLeap({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+  return (key === 'Home' || key === 'End') && !(ctrlKey || metaKey || altKey || shiftKey);
 }
 
 /** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
