@@ -46,7 +46,7 @@ const ALONE = [
   'test/wire*.test.ts',
 ] as const;
 
-/** What runs once: the suites that choose their engine themselves, with the reason they do. */
+/** What runs once, with the reason: suites that choose their engine themselves, or to which it makes no difference. */
 const ONCE: Readonly<Record<string, readonly string[]>> = {
   'is about the file of a SQLite database, beside it its key, or the copies of it': [
     'test/backup*.test.ts',

@@ -9,9 +9,17 @@ export interface Place {
 
 export const place = observable<Place>(readPlace());
 
+/** The fragment that the page has put into its address, or has taken note of there. */
+let known = isPlace() ? location.hash : '';
+
 addEventListener('hashchange', () => {
-  if (isPlace()) place.set(readPlace());
+  if (isPlace()) enter();
 });
+
+function enter(): void {
+  known = location.hash;
+  place.set(readPlace());
+}
 
 /** Fragments that bring something else, such as a code, are no places. */
 function isPlace(): boolean {
@@ -33,10 +41,9 @@ function decode(step: string): string {
   }
 }
 
-/** The fragment of where the page is, or was before a fragment came that is no place. */
+/** The fragment of where the page is, or was before a fragment came that is no place; with what the page keeps in it. */
 export function currentFragment(): string {
-  const { steps, query } = place.get();
-  return href(...steps) + (query.size === 0 ? '' : `?${query}`);
+  return known || href();
 }
 
 /** The fragment of a place: `href('realms', id)` is `#/realms/…`. */
@@ -47,7 +54,7 @@ export function href(...steps: readonly string[]): string {
 /** Puts a place into the address, instead of all that brought somebody here: no step of history leads back to that. */
 export function arriveAt(fragment: string): void {
   history.replaceState(null, '', location.pathname + fragment);
-  place.set(readPlace());
+  enter();
 }
 
 export function go(fragment: string): void {
@@ -59,10 +66,11 @@ export function go(fragment: string): void {
  * already that of the next one, though the browser has yet to tell of it.
  */
 export function keepQuery(values: Readonly<Record<string, string>>): void {
+  if (location.hash !== known) return;
   const { steps } = place.get();
-  if (!isPlace() || href(...readPlace().steps) !== href(...steps)) return;
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== '')).toString();
   history.replaceState(history.state, '', href(...steps) + (query === '' ? '' : `?${query}`));
+  known = location.hash;
 }
 
 export type Parameters = Readonly<Record<string, string>>;

@@ -1,15 +1,41 @@
-/** Which rows of a long list are drawn, and what becomes of the focus where that was on one that is drawn no more. */
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
+
+/** What lists that draw only the rows that are seen have in common: which rows those are, the focus, the keys. */
 
 /** The same for every row: see `.long-list li` in lists.css. */
 export const ROW_PX = 52;
 /** Rows drawn above and below what is seen. */
 export const AROUND = 12;
 
-/** A focused row would take the focus along when it goes: before that its list has it, so that keys go on moving that. */
-export function keepFocus(list: HTMLElement): void {
-  const row = document.activeElement?.closest('li');
-  if (!row || !list.contains(row)) return;
-  const passed = list.scrollTop - row.offsetTop;
-  const far = (AROUND - 1) * ROW_PX;
-  if (passed > far || -passed > list.clientHeight + far) list.focus({ preventScroll: true });
+type List = RefObject<HTMLElement | null>;
+
+/** Where the row that had the focus is drawn no more, its list has it: keys go on moving that. */
+export function useKeptFocus(list: List): void {
+  const isFocused = list.current?.contains(document.activeElement) ?? false;
+  useLayoutEffect(() => {
+    if (isFocused && document.activeElement === document.body) list.current?.focus({ preventScroll: true });
+  });
+}
+
+/**
+ * Home and End lead to the ends of a list at once. Browsers glide there, and do not turn round on the way where it grows
+ * meanwhile.
+ */
+export function useLeaps(list: List, leap: (element: HTMLElement, isHome: boolean) => void): void {
+  useEffect(() => {
+    const element = list.current;
+    const hear = (event: KeyboardEvent) => {
+      if (!element || !isLeap(event) || element.scrollHeight <= element.clientHeight) return;
+      event.preventDefault();
+      element.focus({ preventScroll: true });
+      leap(element, event.key === 'Home');
+    };
+    element?.addEventListener('keydown', hear);
+    return () => element?.removeEventListener('keydown', hear);
+  });
+}
+
+function isLeap({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+  return (key === 'Home' || key === 'End') && !(ctrlKey || metaKey || altKey || shiftKey);
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { AROUND, keepFocus, ROW_PX } from './drawn_rows.ts';
+import { AROUND, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
 
 interface GrowingRowsProps<T> {
   readonly label: string;
@@ -26,10 +26,12 @@ export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsP
   }, [isAtEnd, items.length, onEnd]);
   const follow = () => {
     const list = element.current;
-    if (!list) return;
-    keepFocus(list);
-    setView({ top: list.scrollTop, height: list.clientHeight });
+    if (list) setView({ top: list.scrollTop, height: list.clientHeight });
   };
+  useKeptFocus(element);
+  useLeaps(element, (list, isHome) => {
+    list.scrollTop = isHome ? 0 : list.scrollHeight;
+  });
   const newest = useRef<string | number | undefined>(undefined);
   useLayoutEffect(() => {
     const list = element.current;

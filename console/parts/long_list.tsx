@@ -1,9 +1,9 @@
-import type { ComponentChildren, RefObject } from 'preact';
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useAgain } from '../api/answers.ts';
 import type { ReadPage } from '../api/pages.ts';
 import { type Problem, problemOf } from '../api/problem.ts';
-import { AROUND, keepFocus, ROW_PX } from './drawn_rows.ts';
+import { AROUND, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
 import { ProblemNote, Waiting } from './notices.tsx';
 import { type PagedRows, pagedRows } from './paged_rows.ts';
 
@@ -44,7 +44,15 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
     setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
     if (element.current) element.current.scrollTop = 0;
   }, [read]);
-  useLeaps(element, setView);
+  useLayoutEffect(() => {
+    if (element.current) element.current.scrollTop = view.top;
+  }, [view.base]);
+  useKeptFocus(element);
+  useLeaps(element, (list, isHome) => {
+    const end = isHome ? START : endOf(rows.known, list.clientHeight);
+    setView({ ...end, height: list.clientHeight });
+    list.scrollTop = end.top;
+  });
   const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
   const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);
@@ -53,11 +61,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
   if (rows.isOver && rows.known === 0) return <>{empty}</>;
   const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
   const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
-  const follow = () => {
-    if (!element.current) return;
-    keepFocus(element.current);
-    setView((before) => followed(element.current, before, rows));
-  };
+  const follow = () => setView((before) => followed(element.current, before, rows));
   return (
     <>
       {rows.known === 0 && !problem && <Waiting />}
@@ -115,27 +119,10 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
   return { rows, problem, fill };
 }
 
-/**
- * Home and End lead to the ends of a list at once. Browsers glide there, and do not turn round on the way where it grows
- * meanwhile.
- */
-function useLeaps(element: RefObject<HTMLElement | null>, onView: (view: View) => void): void {
-  useEffect(() => {
-    const list = element.current;
-    const leap = (event: KeyboardEvent) => {
-      if (!list || !isLeap(event) || list.scrollHeight <= list.clientHeight) return;
-      event.preventDefault();
-      if (event.key === 'Home') onView({ ...START, height: list.clientHeight });
-      list.scrollTop = event.key === 'Home' ? 0 : list.scrollHeight;
-      list.focus({ preventScroll: true });
-    };
-    list?.addEventListener('keydown', leap);
-    return () => list?.removeEventListener('keydown', leap);
-  });
-}
-
-function isLeap({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
-  return (key === 'Home' || key === 'End') && !(ctrlKey || metaKey || altKey || shiftKey);
+/** What is seen at the end of so many rows: of the last stretch, its last rows. */
+function endOf(known: number, height: number): View {
+  const base = Math.ceil(Math.max(known - STRETCH_ROWS, 0) / STEP_ROWS) * STEP_ROWS;
+  return { base, top: Math.max((known - base) * ROW_PX - height, 0), height };
 }
 
 /** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
