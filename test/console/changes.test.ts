@@ -175,6 +175,42 @@ test('a long feed is read back page by page, and who looks for little is told ho
   await window.close();
 }, 60_000);
 
+test('the focus stays with the list where what had it is pushed out of what is drawn', async () => {
+  const realm = await addRealm('Rush');
+  const window = await signedIn(service, `#/changes?realm=${realm}`);
+  const { page } = window;
+  await live(window);
+  await rows(window).filter({ hasText: 'Rush' }).focus();
+  for (let index = 0; index < 60; index += 1)
+    await addUser(`Visitor ${index}`, `v${index}@example.com`, realm);
+  await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
+  await page.keyboard.press('End');
+  await rows(window).filter({ hasText: 'Rush' }).waitFor();
+  await page.keyboard.press('Home');
+  await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a code that is good for nothing leaves the filters as they are, and the address', async () => {
+  const window = await signedIn(service, `#/changes?realm=${shop.realm}`);
+  const { page } = window;
+  await live(window);
+  await page.getByLabel('Who').fill('somebody');
+  const address = /#\/changes\?.*somebody/;
+  await page.waitForURL(address);
+  await window.goto(`#code=${'A'.repeat(22)}`);
+  await page
+    .getByRole('status')
+    .filter({ hasText: /older than a minute/ })
+    .waitFor();
+  expect(page.url()).toMatch(address);
+  expect(await page.getByLabel('Who').inputValue()).toBe('somebody');
+  await window.expectTrouble(/status of 400/);
+  await expectSound(window);
+  await window.close();
+});
+
 describe('a stream that ends', () => {
   test('that is cut off goes on by itself, and nothing is missed', async () => {
     const proxy = await startTcpProxy(Number(new URL(service.url).port));
