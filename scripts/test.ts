@@ -109,6 +109,7 @@ const WITHOUT = [
   'test/console_entry.test.ts',
   'test/console/characters.test.ts',
   'test/console/paged_rows.test.ts',
+  'test/console/stretch.test.ts',
   'test/deploy.test.ts',
   'test/filter.test.ts',
   'test/issuer_key_sets.test.ts',

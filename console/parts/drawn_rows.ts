@@ -7,6 +7,8 @@ import { useEffect, useLayoutEffect } from 'preact/hooks';
 export const ROW_PX = 52;
 /** Rows drawn above and below what is seen. */
 export const AROUND = 12;
+/** Of a list that is not measured yet. */
+export const HEIGHT_PX = 800;
 
 type List = RefObject<HTMLElement | null>;
 

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { AROUND, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
+import { AROUND, HEIGHT_PX, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
 
 interface GrowingRowsProps<T> {
   readonly label: string;
@@ -11,8 +11,6 @@ interface GrowingRowsProps<T> {
   /** The last rows come near: more may be read. */
   readonly onEnd: () => void;
 }
-
-const HEIGHT_PX = 800;
 
 /** A list that grows at its top while it is read: what is seen stays where it is, and only that is drawn. */
 export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsProps<T>) {

@@ -3,9 +3,10 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { useAgain } from '../api/answers.ts';
 import type { ReadPage } from '../api/pages.ts';
 import { type Problem, problemOf } from '../api/problem.ts';
-import { AROUND, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
+import { AROUND, HEIGHT_PX, ROW_PX, useKeptFocus, useLeaps } from './drawn_rows.ts';
 import { ProblemNote, Waiting } from './notices.tsx';
 import { type PagedRows, pagedRows } from './paged_rows.ts';
+import { endOf, followed, START, STRETCH_ROWS } from './stretch.ts';
 
 interface LongListProps<T> {
   readonly label: string;
@@ -16,21 +17,6 @@ interface LongListProps<T> {
   /** Its rows hold nothing that a keyboard stops at: then the list itself is such a place. */
   readonly isStop?: boolean;
 }
-
-/** Browsers draw no element that is higher than some millions of pixels: of a longer list a stretch stands in it. */
-const STRETCH_ROWS = 100_000;
-/** How far the stretch goes on where its end is near. */
-const STEP_ROWS = STRETCH_ROWS / 2;
-const HEIGHT_PX = 800;
-
-/** What is seen: `top` and `height` in pixels, the top of the stretch being the row `base`. */
-interface View {
-  readonly base: number;
-  readonly top: number;
-  readonly height: number;
-}
-
-const START: View = { base: 0, top: 0, height: HEIGHT_PX };
 
 /**
  * A list of any length: only rows that are seen are drawn, and what was read long ago is read again when it is seen
@@ -61,7 +47,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
   if (rows.isOver && rows.known === 0) return <>{empty}</>;
   const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
   const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
-  const follow = () => setView((before) => followed(element.current, before, rows));
+  const follow = () => setView((before) => followed(element.current, before, rows.known));
   return (
     <>
       {rows.known === 0 && !problem && <Waiting />}
@@ -117,21 +103,4 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
     [rows],
   );
   return { rows, problem, fill };
-}
-
-/** What is seen at the end of so many rows: of the last stretch, its last rows. */
-function endOf(known: number, height: number): View {
-  const base = Math.ceil(Math.max(known - STRETCH_ROWS, 0) / STEP_ROWS) * STEP_ROWS;
-  return { base, top: Math.max((known - base) * ROW_PX - height, 0), height };
-}
-
-/** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
-function followed(list: HTMLElement | null, { base }: View, rows: { readonly known: number }): View {
-  if (!list) return START;
-  const at = base + list.scrollTop / ROW_PX;
-  const isBelow = at - base > STRETCH_ROWS - STEP_ROWS / 2 && rows.known > base + STRETCH_ROWS;
-  const isAbove = base > 0 && at - base < STEP_ROWS / 2;
-  const moved = isBelow ? STEP_ROWS : isAbove ? -STEP_ROWS : 0;
-  if (moved !== 0) list.scrollTop -= moved * ROW_PX;
-  return { base: base + moved, top: list.scrollTop, height: list.clientHeight };
 }

@@ -1,0 +1,37 @@
+import { HEIGHT_PX, ROW_PX } from './drawn_rows.ts';
+
+/** Which stretch of a very long list stands in the page, and what of it is seen. */
+
+/** Browsers draw no element that is higher than some millions of pixels: of a longer list a stretch stands in it. */
+export const STRETCH_ROWS = 100_000;
+/** How far the stretch goes on where its end is near. */
+const STEP_ROWS = STRETCH_ROWS / 2;
+
+/** What is seen: `top` and `height` in pixels, the top of the stretch being the row `base`. */
+export interface View {
+  readonly base: number;
+  readonly top: number;
+  readonly height: number;
+}
+
+export const START: View = { base: 0, top: 0, height: HEIGHT_PX };
+
+/** What is seen at the end of so many rows: of the last stretch, its last rows. */
+export function endOf(known: number, height: number): View {
+  const base = Math.ceil(Math.max(known - STRETCH_ROWS, 0) / STEP_ROWS) * STEP_ROWS;
+  return { base, top: Math.max((known - base) * ROW_PX - height, 0), height };
+}
+
+/** Of an element what is read and written here. */
+type Scrolled = Pick<HTMLElement, 'scrollTop' | 'clientHeight'>;
+
+/** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
+export function followed(list: Scrolled | null, { base }: View, known: number): View {
+  if (!list) return START;
+  const at = base + list.scrollTop / ROW_PX;
+  const isBelow = at - base > STRETCH_ROWS - STEP_ROWS / 2 && known > base + STRETCH_ROWS;
+  const isAbove = base > 0 && at - base < STEP_ROWS / 2;
+  const moved = isBelow ? STEP_ROWS : isAbove ? -STEP_ROWS : 0;
+  if (moved !== 0) list.scrollTop -= moved * ROW_PX;
+  return { base: base + moved, top: list.scrollTop, height: list.clientHeight };
+}
