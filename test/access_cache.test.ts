@@ -48,7 +48,7 @@ test('a key that may sign is opened before it is needed, and no other one', asyn
   await withdrawSigningKey(withdrawn, engine.access, keyring, ambient);
   const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, ambient);
   await engine.access.forgetPrivateHalves([forgotten]);
-  const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+  const keys = await engine.access.signingKeys();
   expect(keys).toHaveLength(3);
   const opened: string[] = [];
   const watched: Keyring = {

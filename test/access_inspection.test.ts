@@ -135,7 +135,7 @@ test('of two keys that sign from the same moment one signs, and the other is acc
   const [first] = (await vault.engine.access.table(undefined))?.signingKeys ?? [];
   const beside = await mintSigningKey(vault.keyring, ambient, first?.signsFrom ?? 0);
   const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
-  await vault.engine.access.insertSigningKey(beside, false, act);
+  await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const { facts } = await reportOf('signing keys');
   expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);
 });

@@ -8,7 +8,7 @@ import { keySetAt } from './signing.ts';
 /** What the checks of access look at. All of it is asked for only when it is needed, and may throw then. */
 export interface AccessUnderInspection {
   readonly store: () => {
-    readonly access: Pick<AccessStore, 'table' | 'keyChecks'>;
+    readonly access: Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
   /** Throws Refusal where there is no key to be had. */
@@ -72,7 +72,7 @@ function closed({ place, sealed }: SealedValue) {
 }
 
 async function checkSigningKeys({ store, ambient }: AccessUnderInspection, sheet: Sheet): Promise<void> {
-  const keys = (await store().access.table(undefined))?.signingKeys ?? [];
+  const keys = await store().access.signingKeys();
   const { signer, accepted } = keySetAt(keys, ambient.now());
   if (!signer) sheet.find({ says: 'no key signs: the next start makes one' });
   for (const key of keys) sheet.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);

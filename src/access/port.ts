@@ -53,6 +53,7 @@ export interface AccessTable {
   /** Moves with every write to clients, signing keys, revoked tokens or the keyring's proofs. */
   readonly version: number;
   readonly clients: readonly Client[];
+  /** Those that were not withdrawn. */
   readonly signingKeys: readonly SigningKey[];
   /** The identifiers of tokens that were taken back. */
   readonly revoked: ReadonlySet<string>;
@@ -65,6 +66,12 @@ export interface KeyCheck {
   readonly keyId: string;
   readonly sealed: Uint8Array;
 }
+
+/** Whether a key is to be the first one; else what signed before `outlivedAt` does not count among those in use. */
+export type KeyPlace = 'first' | { readonly outlivedAt: number };
+
+/** `unproven`: it was sealed by a master key that has no proof any more. `not needed`: there is a first one. */
+export type KeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
 
 /** Where clients, signing keys and the keyring's proofs rest. */
 export interface AccessStore {
@@ -80,11 +87,13 @@ export interface AccessStore {
   uses(): MaybePromise<ReadonlyMap<string, number>>;
   /** Keeps that these clients were at work; a later instant stays. The version of the table stays as well. */
   noteUses(clientIds: readonly string[], at: number): Promise<void>;
+  /** Every signing key that there ever was, those that were withdrawn included. */
+  signingKeys(): MaybePromise<readonly SigningKey[]>;
   /**
-   * Adds a signing key; with `onlyFirst`, only where there is none. Answers whether it was added; false as well where
-   * it was sealed by a master key that has no proof any more.
+   * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are that sign from after
+   * `outlivedAt` on, an instant in milliseconds.
    */
-  insertSigningKey(key: SigningKey, onlyFirst: boolean, act: Act): Promise<boolean>;
+  insertSigningKey(key: SigningKey, place: KeyPlace, act: Act): Promise<KeyInsertion>;
   /**
    * Takes a signing key back, forgets its private half, and adds its replacement, if there is one, in the same commit;
    * false when there is no such key in use.

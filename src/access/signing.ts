@@ -4,7 +4,7 @@ import { Fault, Refusal } from '../domain/fault.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Keyring, Place } from './keyring.ts';
-import type { AccessStore, SigningKey } from './port.ts';
+import type { AccessStore, KeyInsertion, SigningKey } from './port.ts';
 
 /** The one algorithm of access tokens: Ed25519 by its fully specified name (RFC 9864). */
 export const ALGORITHM = 'Ed25519';
@@ -43,9 +43,9 @@ export async function ensureSigningKey(
   ambient: Occasion,
 ): Promise<void> {
   const table = await store.table(undefined);
-  if (table?.signingKeys.some(({ withdrawnAt }) => withdrawnAt === undefined)) return;
+  if (table && table.signingKeys.length > 0) return;
   const key = await mintSigningKey(keyring, ambient, ambient.now());
-  await store.insertSigningKey(key, true, keyAct('signing-key.created', key.kid, key, ambient));
+  await store.insertSigningKey(key, 'first', keyAct('signing-key.created', key.kid, key, ambient));
 }
 
 function keyAct(action: ActName, kid: string, key: SigningKey | undefined, occasion: Occasion): Act {
@@ -59,9 +59,27 @@ function keyAct(action: ActName, kid: string, key: SigningKey | undefined, occas
  */
 const ANNOUNCED_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
 
+/** How long a key is accepted when another one signs: until the tokens that it signed have ended. */
+const OUTLIVED_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
+
+/** Why there is no new key. */
+export class KeyRefusal extends Refusal {
+  readonly why: Exclude<KeyInsertion, 'added'>;
+
+  constructor(why: Exclude<KeyInsertion, 'added'>) {
+    super(
+      why === 'too many'
+        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: withdraw one, or wait until the ` +
+            'tokens of an old one have ended'
+        : 'the master key was changed while this ran, and nothing was written: run it again',
+    );
+    this.why = why;
+  }
+}
+
 /**
  * Adds a key that takes over once every cached key set has seen it; the old one stays until its tokens are gone. Keys
- * that are past that lose their private half.
+ * that are past that lose their private half. Rejects with KeyRefusal where there are too many, or the master key was changed.
  */
 export async function rotateSigningKey(
   store: AccessStore,
@@ -71,16 +89,13 @@ export async function rotateSigningKey(
   const now = ambient.now();
   const key = await mintSigningKey(keyring, ambient, now + ANNOUNCED_MS);
   const act = keyAct('signing-key.created', key.kid, key, ambient);
-  if (!(await store.insertSigningKey(key, false, act))) throw keyChanged();
+  const inserted = await store.insertSigningKey(key, { outlivedAt: now - OUTLIVED_MS }, act);
+  if (inserted !== 'added') throw new KeyRefusal(inserted);
   const keys = (await store.table(undefined))?.signingKeys ?? [];
   const { accepted } = keySetAt(keys, now);
   const outlived = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
   if (outlived.length > 0) await store.forgetPrivateHalves(outlived.map(({ kid }) => kid));
   return key;
-}
-
-function keyChanged(): Refusal {
-  return new Refusal('the master key was changed while this ran, and nothing was written: run it again');
 }
 
 /**
@@ -113,10 +128,9 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
     .sort((left, right) => right.signsFrom - left.signsFrom || (right.kid < left.kid ? -1 : 1));
   // Who made the key that is to sign may be ahead of this clock: then it signs before its time.
   const signer = live.find(({ signsFrom }) => signsFrom <= now) ?? live.at(-1);
-  const outlived = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
   const accepted = live.filter((_, index) => {
     const successor = live[index - 1];
-    return successor === undefined || now < successor.signsFrom + outlived;
+    return successor === undefined || now < successor.signsFrom + OUTLIVED_MS;
   });
   return { signer, accepted: new Map(accepted.map((key) => [key.kid, key])) };
 }

@@ -15,7 +15,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     .description('list the signing keys and what each one does')
     .action(async (_options, command: Command) => {
       const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
-      const stored = (await engine.access.table(undefined))?.signingKeys ?? [];
+      const stored = await engine.access.signingKeys();
       for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemAmbient.now())));
       await engine.close();
     });

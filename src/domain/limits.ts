@@ -73,6 +73,8 @@ export const LIMITS = Object.freeze({
   /** How long a link to the console can be followed, and how long a session there lasts. */
   consoleLinkMsMax: 60_000,
   consoleTokenSeconds: 900,
+  /** Signing keys that stand in the key set at once; who caches it need not take more. */
+  signingKeysMax: 32,
   /** How far the clocks of two machines may be apart. */
   clockLeewayMs: 30_000,
   /** How long the key set may be cached, and so how long a new key stands in it before it signs. */

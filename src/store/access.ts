@@ -1,7 +1,16 @@
-import type { AccessStore, AccessTable, Client, KeyCheck, SigningKey } from '../access/port.ts';
+import type {
+  AccessStore,
+  AccessTable,
+  Client,
+  KeyCheck,
+  KeyInsertion,
+  KeyPlace,
+  SigningKey,
+} from '../access/port.ts';
 import type { Act } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { Realms } from '../domain/principal.ts';
 import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
 import { proveServable } from './copying/mark.ts';
@@ -16,8 +25,14 @@ export const TOUCH_ACCESS = 'update instance set access_version = access_version
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision from client order by created_at, client_id`;
 const CLIENT_REALMS = 'select client_id, realm_id from client_realm';
-const KEYS = `select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at
-  from signing_key order by created_at, kid`;
+const keysThat = (
+  are: string,
+) => `select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at
+  from signing_key${are} order by created_at, kid`;
+const KEYS = keysThat('');
+const KEYS_IN_USE = keysThat(' where withdrawn_at is null');
+/** A key is accepted until its successor has signed for longer than any token lives: by then that one stands before this instant. */
+const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
 const INSERT_CLIENT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision, client_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
@@ -82,10 +97,7 @@ export function openAccess({ read, write }: Transactions): AccessStore {
       }, act),
     ...openUses({ read, write }),
     ...openLinks({ read, write }),
-    insertSigningKey: (key, onlyFirst, act) =>
-      change(function* () {
-        return onlyFirst && (yield* first(ANY_KEY)) ? false : yield* addKey(key);
-      }, act),
+    ...openKeys({ read, write }),
     withdrawSigningKey: (kid, replacement, act) =>
       change(function* () {
         if ((yield* run(WITHDRAW_KEY, act.at, FORGOTTEN, kid)) !== 1) return false;
@@ -129,6 +141,24 @@ export function openAccess({ read, write }: Transactions): AccessStore {
     storeId: () =>
       read(function* () {
         return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
+      }),
+  };
+}
+
+type Keys = 'signingKeys' | 'insertSigningKey';
+
+function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Keys> {
+  return {
+    signingKeys: () =>
+      read(function* () {
+        return (yield* all<KeyRow>(KEYS)).map(keyOf);
+      }),
+    insertSigningKey: (key, place, act) =>
+      write('instance', function* () {
+        const value = yield* insertKey(key, place);
+        if (value !== 'added') return { value, keep: false };
+        yield* run(TOUCH_ACCESS);
+        return { value, keep: true, acts: [act] };
       }),
   };
 }
@@ -187,7 +217,7 @@ const TRUST_SCHEMA = 2;
 export function openAccessToLook(
   transactions: Transactions,
   schema: () => Promise<number>,
-): Pick<AccessStore, 'table' | 'keyChecks' | 'secret'> {
+): Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks' | 'secret'> {
   const access = openAccess(transactions);
   const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
   return {
@@ -211,7 +241,7 @@ function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessT
     return clientOf(row, row.all_realms === 1 ? '*' : new Set(listed));
   });
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = (yield* all<KeyRow>(KEYS)).map(keyOf);
+  const signingKeys = (yield* all<KeyRow>(KEYS_IN_USE)).map(keyOf);
   const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
@@ -220,6 +250,16 @@ function* keepRealms({ clientId, realms }: Client): Work<void> {
   yield* run(CLEAR_REALMS, clientId);
   if (realms === '*') return;
   for (const realm of realms) yield* run(INSERT_REALM, clientId, realm);
+}
+
+function* insertKey(key: SigningKey, place: KeyPlace): Work<KeyInsertion> {
+  if (place === 'first') {
+    if (yield* first(ANY_KEY)) return 'not needed';
+  } else {
+    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.outlivedAt);
+    if (Number(counted?.count) >= LIMITS.signingKeysMax) return 'too many';
+  }
+  return (yield* addKey(key)) ? 'added' : 'unproven';
 }
 
 /** Answers false for a key that was sealed by a master key without proof. */

@@ -62,7 +62,7 @@ export interface EmbeddedEngine extends Engine {
 export interface EngineInspection extends Inspection {
   /** The parts of the access ports that only read. Their questions reject where the tables are not there. */
   readonly accessOf: () => {
-    readonly access: Pick<AccessStore, 'table' | 'keyChecks' | 'secret'>;
+    readonly access: Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks' | 'secret'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
 }

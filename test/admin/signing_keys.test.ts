@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { KeyInsertion } from '../../src/access/port.ts';
 import { mintSigningKey, rotateSigningKey } from '../../src/access/signing.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { FAULTS, Fault } from '../../src/domain/fault.ts';
@@ -88,7 +89,7 @@ test('every state that a key comes to is told, and when it was withdrawn', async
   const next = await rotateSigningKey(vault.engine.access, vault.keyring, ambient);
   const beside = await mintSigningKey(vault.keyring, ambient, next.signsFrom);
   const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
-  await vault.engine.access.insertSigningKey(beside, false, act);
+  await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const states = async () => {
     const keys = await told();
     return [before?.id ?? '', next.kid, beside.kid].map((kid) => keys.get(kid)?.state);
@@ -105,6 +106,40 @@ test('every state that a key comes to is told, and when it was withdrawn', async
   expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(ambient.now());
 });
 
+test(`${LIMITS.signingKeysMax} are in use at once, however many ask: one more is 422 until one is withdrawn, or its tokens have ended`, async () => {
+  const { service, ...full } = await openOffice();
+  const create = () => full.ask('POST', '/signing-keys');
+  const statuses = (answers: readonly { readonly status: number }[]) =>
+    Object.fromEntries(
+      Map.groupBy(
+        answers.map(({ status }) => status),
+        Number,
+      )
+        .entries()
+        .map(([status, { length }]) => [status, length]),
+    );
+  const answers = await Promise.all(Array.from({ length: LIMITS.signingKeysMax + 3 }, create));
+  expect(statuses(answers)).toEqual({ 201: LIMITS.signingKeysMax - 1, 422: 4 });
+  const refused = answers.find(({ status }) => status === 422);
+  expect(refused?.text).toContain('signing_keys: at most 32 are in use');
+  const published = async () =>
+    ((await (await service.get('/.well-known/jwks.json')).json()) as { keys: readonly unknown[] }).keys
+      .length;
+  service.ambient.advance(1_000);
+  expect(await published()).toBe(LIMITS.signingKeysMax);
+
+  const made = answers.find(({ status }) => status === 201)?.body.data.id;
+  expect((await full.ask('POST', `/signing-keys/${made}/withdraw`)).status).toBe(200);
+  expect(statuses([await create(), await create()])).toEqual({ 201: 1, 422: 1 });
+
+  const refusal = rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+  expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
+  await refusal.catch(() => undefined);
+  service.ambient.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+  await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+  await service.stop();
+});
+
 test('the document names every state', async () => {
   const document = (await (await office.service.get('/openapi.json')).json()) as {
     readonly components: { readonly schemas: Readonly<Record<string, object>> };
@@ -117,7 +152,7 @@ test('the document names every state', async () => {
 });
 
 test('503 where the master key is changed in that moment; other trouble is told as what it is', async () => {
-  let trouble: () => Promise<boolean> = async () => false;
+  let trouble: () => Promise<KeyInsertion> = async () => 'unproven';
   const busy = await openOffice({}, (engine) => ({
     ...engine,
     access: {

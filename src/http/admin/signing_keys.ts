@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { SigningKey } from '../../access/port.ts';
-import { keySetAt, rotateSigningKey, withdrawSigningKey } from '../../access/signing.ts';
-import { Fault, Refusal } from '../../domain/fault.ts';
+import { KeyRefusal, keySetAt, rotateSigningKey, withdrawSigningKey } from '../../access/signing.ts';
+import { Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
 import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
@@ -40,7 +41,7 @@ const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
 const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
 
 async function storedKeys({ accessStore }: AdminRooms): Promise<readonly SigningKey[]> {
-  return (await accessStore.table(undefined))?.signingKeys ?? [];
+  return accessStore.signingKeys();
 }
 
 /** What each of these keys does at this moment. */
@@ -77,11 +78,18 @@ async function present(
 /** Nothing is sealed by a master key that ends at this very moment. */
 const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
+const TOO_MANY = {
+  field: 'signing_keys',
+  rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one, or wait until the tokens of an old one have ended`,
+};
+
 async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, keyring }: AdminRooms) {
   try {
     return await rotateSigningKey(accessStore, keyring, occasion);
   } catch (error) {
-    throw error instanceof Refusal ? new Fault('unavailable', [], MASTER_KEY_CHANGED) : error;
+    if (!(error instanceof KeyRefusal)) throw error;
+    if (error.why === 'too many') throw new Fault('conflict', [TOO_MANY]);
+    throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
   }
 }
 
@@ -125,7 +133,7 @@ export const SIGNING_KEY_OPERATIONS = [
       description: 'The key, which signs later on.',
       location: `/signing-keys/${KID}`,
     },
-    faults: ['outcome_unknown'],
+    faults: ['conflict', 'outcome_unknown'],
     async act(asked, rooms) {
       const { kid } = await rotated(asked, rooms);
       const { body, self } = await present(kid, asked, rooms);
