@@ -15,10 +15,10 @@ type State<T> = Pick<Asked<T>, 'answer' | 'problem' | 'isWaiting'>;
 
 /**
  * Asks when a part of the page comes up, and whenever one of `about` changes; what was asked before is called off, and
- * its answer dropped. A busy service is asked again when it said so.
+ * its answer dropped. A busy service is asked again when it said so. Who has a part of the answer tells it meanwhile.
  */
 export function useAsked<T>(
-  question: (signal: AbortSignal) => Promise<T>,
+  question: (signal: AbortSignal, tell: (part: T) => void) => Promise<T>,
   about: readonly unknown[],
 ): Asked<T> {
   const [state, setState] = useState<State<T>>({ answer: undefined, problem: undefined, isWaiting: true });
@@ -38,7 +38,10 @@ export function useAsked<T>(
       problem: isSame ? problem : undefined,
       isWaiting: true,
     }));
-    asking.current(signal).then(
+    const tell = (part: T) => {
+      if (!signal.aborted) setState({ answer: part, problem: undefined, isWaiting: true });
+    };
+    asking.current(signal, tell).then(
       (answer) => {
         if (!signal.aborted) setState({ answer, problem: undefined, isWaiting: false });
       },

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { type Planted, plant, put, type Service, startService, userMembers } from '../kit.ts';
+import { type Planted, plant, put, realmMembers, type Service, startService, userMembers } from '../kit.ts';
 import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visit.ts';
 
@@ -76,6 +76,77 @@ test('more than are shown are told to be more, also where they are all in one re
   await expectSound(window);
   await window.close();
   await busy.stop();
+});
+
+describe('where there are more realms than one search asks', () => {
+  let many: Service;
+  let first: Uuid;
+  let last: Uuid;
+
+  beforeAll(async () => {
+    many = await startService();
+    const count = LIMITS.searchRealmsMax + 1;
+    const order = Array.from({ length: count }, () => many.ambient.mintId()).sort();
+    for (let start = 0; start < count; start += 100)
+      await Promise.all(
+        order.slice(start, start + 100).map((id) => put(many.vault, realms, [id], realmMembers)),
+      );
+    [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
+    await put(many.vault, user, [first, first], { ...userMembers, name: 'Bound in front' });
+    await put(many.vault, user, [last, last], { ...userMembers, name: 'Bound behind' });
+  }, BROWSER_TEST_MS);
+  afterAll(() => many.stop());
+
+  /** A window in which searches that go on behind a realm wait until they are let. */
+  async function opened() {
+    const window = await signedIn(many, '#/', { scope: READING });
+    const { page } = window;
+    const { promise: isLet, resolve: goOn } = Promise.withResolvers<void>();
+    await page.route('**/search', async (route) => {
+      if (route.request().postData()?.includes('after_realm')) await isLet;
+      await route.continue();
+    });
+    const user = (id: Uuid) => page.locator(`a.row[href="#/realms/${id}/users/${id}"]`);
+    const looking = page.getByText('Still looking: not every realm has been asked yet.');
+    const nobody = page.getByText('Nobody is found by this');
+    return { window, page, goOn, user, looking, nobody };
+  }
+
+  test('a user in the last of them is found, and until then nobody is not said', async () => {
+    const { window, page, goOn, user, looking, nobody } = await opened();
+    await page.getByRole('searchbox').fill('bound behind');
+    await looking.waitFor();
+    expect(await nobody.count()).toBe(0);
+    goOn();
+    await user(last).waitFor();
+    await page.getByText('1 found', { exact: true }).waitFor();
+    expect(await looking.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('who is found is shown while the others are asked', async () => {
+    const { window, page, goOn, user, looking } = await opened();
+    await page.getByRole('searchbox').fill('bound');
+    await user(first).waitFor();
+    await page.getByText('1 found so far', { exact: true }).waitFor();
+    expect(await looking.count()).toBe(1);
+    await expectSound(window);
+    goOn();
+    await user(last).waitFor();
+    await page.getByText('2 found', { exact: true }).waitFor();
+    await window.close();
+  });
+
+  test('nobody is said once all of them were asked', async () => {
+    const { window, page, goOn, looking, nobody } = await opened();
+    await page.getByRole('searchbox').fill('nobody at all');
+    await looking.waitFor();
+    expect(await nobody.count()).toBe(0);
+    goOn();
+    await nobody.waitFor();
+    await window.close();
+  });
 });
 
 describe('where not everything could be asked, it is told once, and asked again', () => {

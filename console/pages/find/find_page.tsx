@@ -22,7 +22,7 @@ export function FindPage() {
   const sought = useSettled(clue.trim());
   const state = useObserved(session);
   const known = useMemo((): Known => new Map(), [sought]);
-  const asked = useAsked((signal) => seek(sought, state, { known, signal }), [sought]);
+  const asked = useAsked<Findings>((signal, tell) => seek(sought, state, { known, signal, tell }), [sought]);
   useAgain(
     asked.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
     asked.again,
@@ -55,7 +55,9 @@ export function FindPage() {
         {sought === '' ? (
           <Hints />
         ) : (
-          <Answered asked={asked}>{(findings) => <Results {...findings} again={asked.again} />}</Answered>
+          <Answered asked={asked}>
+            {(findings) => <Results {...findings} isLooking={asked.isWaiting} again={asked.again} />}
+          </Answered>
         )}
       </div>
     </>
@@ -72,14 +74,22 @@ function useSettled(value: string): string {
   return settled;
 }
 
-function Results({ found, hasMore, problems, unasked, again }: Findings & { readonly again: () => void }) {
+interface ResultsProps extends Findings {
+  /** Not every realm has been asked yet. */
+  readonly isLooking: boolean;
+  readonly again: () => void;
+}
+
+function Results({ found, hasMore, problems, unasked, isLooking, again }: ResultsProps) {
+  const isWhole = !isLooking && problems.length === 0;
   return (
     <>
       {problems.map((problem) => (
         <ProblemNote key={problem.message} problem={problem} again={again} />
       ))}
-      {found.length > 0 && <FoundList found={found} hasMore={hasMore} />}
-      {found.length === 0 && problems.length === 0 && (
+      {found.length > 0 && <FoundList found={found} hasMore={hasMore} isWhole={isWhole} />}
+      {isLooking && <p class="faint">Still looking: not every realm has been asked yet.</p>}
+      {found.length === 0 && isWhole && (
         <Empty icon="find" title="Nobody is found by this">
           <p>
             Usernames and subjects are compared whole; names and e-mail addresses by how they begin. A record

@@ -9,14 +9,19 @@ import type { Found } from './seeking.ts';
 export function FoundList({
   found,
   hasMore,
+  isWhole,
 }: {
   readonly found: readonly Found[];
   readonly hasMore: boolean;
+  readonly isWhole: boolean;
 }) {
+  const soFar = isWhole ? '' : ' so far';
   return (
     <>
       <p class="faint small">
-        {hasMore ? `The first ${found.length}. Type more to narrow it down.` : `${found.length} found`}
+        {hasMore
+          ? `The first ${found.length}. Type more to narrow it down.`
+          : `${found.length} found${soFar}`}
       </p>
       <ul class="rows found">
         {found.map((each) => (

@@ -36,68 +36,107 @@ type Item = Readonly<Record<string, unknown>> & {
   readonly links?: { readonly self?: string };
 };
 
-/** What questions of one clue have been answered, by their texts. */
+/** How far questions of one clue have been answered, by their texts. */
 export type Known = Map<string, Page>;
 
+interface Seeking {
+  readonly known: Known;
+  readonly signal: AbortSignal;
+  /** Takes what is found so far, whenever more realms are left to ask. */
+  readonly tell: (findings: Findings) => void;
+}
+
 /**
- * Everything that a clue leads to; the values travel in bodies, one request a question, all at once. What is known is not asked again: who has a
- * rate gets there in several rounds.
+ * Everything that a clue leads to, in all realms; the values travel in bodies, all questions at once, and each goes on behind the
+ * realm where its last answer ended. What is known is not asked again: who has a rate gets there in several rounds.
  */
 export async function seek(
   clue: string,
   state: SessionState,
-  { known, signal }: { readonly known: Known; readonly signal: AbortSignal },
+  { known, signal, tell }: Seeking,
 ): Promise<Findings> {
   const questions = questionsFor(clue);
   const asked = questions.filter(({ description }) => may(state, `${description.scope}:read`));
-  const answers = await Promise.all(
+  const unasked = questions
+    .filter((each) => !asked.includes(each))
+    .map(({ description }) => description.name);
+  const findings = (problems: readonly Problem[]): Findings => {
+    const pages = asked.map((question) => known.get(textOf(question)) ?? NOTHING_YET);
+    return {
+      found: once(pages.flatMap(({ found }) => found)),
+      hasMore: pages.some(hasMore),
+      problems,
+      unasked: [...new Set(unasked)],
+    };
+  };
+  const troubles = await Promise.all(
     asked.map((question) =>
-      askOnce(question, known, signal).catch((error: unknown) => {
+      askThrough(question, known, signal, () => tell(findings([]))).catch((error: unknown) => {
         signal.throwIfAborted();
         return problemOf(error);
       }),
     ),
   );
-  const pages = answers.filter((answer) => !(answer instanceof Error)) as readonly Page[];
-  return {
-    found: once(pages.flatMap(({ found }) => found)),
-    hasMore: pages.some(({ hasMore }) => hasMore),
-    // A clue that cannot be a username, say, is refused as one: then there is none of that kind.
-    problems: eachOnce(answers.filter(isTrouble)),
-    unasked: [
-      ...new Set(questions.filter((each) => !asked.includes(each)).map((each) => each.description.name)),
-    ],
-  };
-}
-
-async function askOnce(question: Question, known: Known, signal: AbortSignal): Promise<Page> {
-  const text = `${question.description.name} ${question.filter.text}`;
-  const page = known.get(text) ?? (await askOne(question, signal));
-  known.set(text, page);
-  return page;
+  // A clue that cannot be a username, say, is refused as one: then there is none of that kind.
+  return findings(eachOnce(troubles.filter(isTrouble)));
 }
 
 interface Page {
   readonly found: readonly Found[];
-  readonly hasMore: boolean;
+  /** Behind which realm to go on; null where there is no other one, and undefined before the first. */
+  readonly next: string | null | undefined;
+  /** The last realm that was asked has more of them. */
+  readonly isCut: boolean;
 }
 
-async function askOne({ description, filter }: Question, signal: AbortSignal): Promise<Page> {
+const NOTHING_YET: Page = { found: [], next: undefined, isCut: false };
+
+/** More than there is room for. */
+function hasMore({ found, next, isCut }: Page): boolean {
+  return isCut || (found.length >= FOUND_MAX && next !== null);
+}
+
+function textOf({ description, filter }: Question): string {
+  return `${description.name} ${filter.text}`;
+}
+
+/** Asks one thousand realms after the other, until each was asked or enough is found. */
+async function askThrough(
+  question: Question,
+  known: Known,
+  signal: AbortSignal,
+  onPart: () => void,
+): Promise<undefined> {
+  const text = textOf(question);
+  let page = known.get(text) ?? NOTHING_YET;
+  while (page.next !== null && page.found.length < FOUND_MAX) {
+    if (page.next !== undefined) onPart();
+    page = await askBehind(page, question, signal);
+    known.set(text, page);
+  }
+}
+
+/** What was found before, and in the realms behind it. */
+async function askBehind(
+  { found, next: after }: Page,
+  { description, filter }: Question,
+  signal: AbortSignal,
+): Promise<Page> {
   const { body } = await ask<SearchAnswer>({
     method: 'POST',
     path: `v2/${description.collections.at(-1)}/search`,
-    body: { filter: filter.text, page: { limit: FOUND_MAX } },
+    body: { filter: filter.text, page: { limit: FOUND_MAX - found.length, after_realm: after } },
     signal,
     scope: `${description.scope}:read`,
   });
-  const found = body.data.map((item): Found => {
+  const more = body.data.map((item): Found => {
     const record = shown(description, item);
     const realm = realmIn(item.links?.self ?? '');
     const owner = item.relationships?.[RESOURCES.users.type]?.data?.id;
     return { realm, user: owner ?? record.id, record, name: description.name };
   });
   const { next, cut } = body.meta.realms;
-  return { found, hasMore: next !== null || cut !== null };
+  return { found: [...found, ...more], next, isCut: cut !== null };
 }
 
 /** Of a link of the service. */
@@ -110,8 +149,8 @@ function once(found: readonly Found[]): readonly Found[] {
   return [...new Map(found.map((each) => [each.record.id, each])).values()];
 }
 
-function isTrouble(answer: Page | Problem): answer is Problem {
-  return answer instanceof Error && answer.kind !== 'refused';
+function isTrouble(end: Problem | undefined): end is Problem {
+  return end !== undefined && end.kind !== 'refused';
 }
 
 /** What several kinds meet is told once, with the longest wait. */
