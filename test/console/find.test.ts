@@ -20,6 +20,12 @@ const identified = {
   issuer: `https://login.example.com/${crypto.randomUUID()}/v2.0`,
 };
 
+/** As a program makes users: by identifiers of its own. */
+const made = {
+  email: `${crypto.randomUUID()}@example.com`,
+  name: `Load test ${crypto.randomUUID()} again`,
+};
+
 beforeAll(async () => {
   service = await startService();
   planted = await plant(service.vault);
@@ -48,14 +54,26 @@ describe('any clue leads to the user', () => {
     ['a link of the API', () => `${service.url}${base()}`],
     ['a link of the console', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
   ];
-  test.each(clues)('%s', async (_, clue) => {
+  test.each(clues)('%s', (_, clue) => expectFound(clue(), planted.user));
+
+  const begun: readonly [string, string][] = [
+    ['an e-mail address that begins with an ID', made.email],
+    ['the beginning of a name that holds an ID', made.name.slice(0, -' again'.length)],
+  ];
+  test.each(begun)('%s', async (_, clue) => {
+    const id = service.ambient.mintId();
+    await put(service.vault, user, [planted.realm, id], { ...userMembers, ...made });
+    await expectFound(clue, id);
+  });
+
+  async function expectFound(clue: string, user: Uuid) {
     const window = await signedIn(service, '#/', { scope: READING });
-    await window.page.getByRole('searchbox').fill(clue());
-    const found = window.page.locator(`a[href="#/realms/${planted.realm}/users/${planted.user}"]`).first();
+    await window.page.getByRole('searchbox').fill(clue);
+    const found = window.page.locator(`a[href="#/realms/${planted.realm}/users/${user}"]`).first();
     await found.waitFor();
     expect(window.troubles).toEqual([]);
     await window.close();
-  });
+  }
 });
 
 test('more than are shown are told to be more, also where they are all in one realm', async () => {

@@ -32,12 +32,12 @@ export function questionsFor(clue: string): readonly Question[] {
   // A username has something that can be seen; a subject is what its issuer says.
   if (seen === '') return [subject];
   const exact = [{ description: passwordProfileInfos, filter: eq('username', text) }, subject];
-  // Many a provider takes an identifier for a subject; no name begins with one.
-  if (ids.length > 0) return [...ids.slice(-IDS_MAX).flatMap(byId), ...exact];
-  if (seen.length < BEGINNING_MIN) return exact;
+  // Many a provider takes an identifier for a subject; names and addresses hold one beside other text.
+  const isId = ids[0] === text.toLowerCase();
+  const begun = isId || seen.length < BEGINNING_MIN ? [] : ['email', 'name'];
   return [
-    { description: users, filter: beginning('email', text) },
-    { description: users, filter: beginning('name', text) },
+    ...ids.slice(-IDS_MAX).flatMap(byId),
+    ...begun.map((field) => ({ description: users, filter: beginning(field, text) })),
     ...exact,
   ];
 }
