@@ -1,10 +1,10 @@
-import { endSession, session } from '../session/session.ts';
+import { leaveSession, session } from '../session/session.ts';
 import { ask } from './caller.ts';
 
 /** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
 export async function signOut(): Promise<void> {
   await giveBack();
-  endSession('You are signed out.');
+  leaveSession('You are signed out.');
 }
 
 /** Tells the service that the token of the session is not needed any more, where that is one of the console. */

@@ -18,6 +18,8 @@ export type Way = 'link' | 'provider' | 'client_credentials';
 
 export interface SessionState {
   readonly open: Session | undefined;
+  /** Whose it is, or was when it expired: what it began stays for them, and for nobody else. */
+  readonly person: string | undefined;
   /** Why there is none, in words. */
   readonly why: string | undefined;
   /** Opens one with what was brought here and could not be asked for; undefined where nothing was. */
@@ -32,9 +34,11 @@ export interface Opening {
   readonly scope: string;
   readonly realms: '*' | readonly string[];
   readonly label: string;
+  /** The name in the log; a token of a client does not tell it. */
+  readonly actor?: string;
 }
 
-export const session = observable<SessionState>({ open: undefined, why: undefined });
+export const session = observable<SessionState>({ open: undefined, person: undefined, why: undefined });
 
 let alarm: ReturnType<typeof setTimeout> | undefined;
 
@@ -52,29 +56,41 @@ export function resumeSession(): void {
   else endSession('Your session has ended: its time is over.');
 }
 
+/** Whoever was signed in may come back. */
 export function endSession(why: string | undefined, again?: () => void): void {
+  end({ open: undefined, person: session.get().person, why, again });
+}
+
+/** Ends it for good: nothing stays of what it began. */
+export function leaveSession(why: string): void {
+  end({ open: undefined, person: undefined, why });
+}
+
+function end(state: SessionState): void {
   clearTimeout(alarm);
   forget();
-  session.set({ open: undefined, why, again });
+  session.set(state);
 }
 
 /** The service has refused this scope: what needs it is not offered any more. */
 export function loseScope(scope: string): void {
-  const { open } = session.get();
+  const state = session.get();
+  const { open } = state;
   if (!open?.scopes.has(scope)) return;
   session.set({
+    ...state,
     open: { ...open, scopes: new Set([...open.scopes].filter((each) => each !== scope)) },
-    why: undefined,
   });
 }
 
 function begin(way: Way, opening: Opening, leftMs: number): void {
   clearTimeout(alarm);
   alarm = setTimeout(() => endSession('Your session has ended: its time is over.'), leftMs);
-  const { access_token: token, scope, realms, label } = opening;
+  const { access_token: token, scope, realms, label, actor = label } = opening;
   const endsAt = performance.now() + leftMs;
   session.set({
     open: { token, way, scopes: new Set(scope.split(' ')), realms, label, endsAt },
+    person: `${way} ${actor}`,
     why: undefined,
   });
 }

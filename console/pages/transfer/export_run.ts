@@ -3,6 +3,7 @@ import { type Problem, problemOf } from '../../api/problem.ts';
 import { type Key, RESOURCES, readRecord, type Shown } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { type Observable, observable } from '../../observable.ts';
+import { belonging } from '../../session/belonging.ts';
 import { may, session } from '../../session/session.ts';
 import { lineOf } from './line_format.ts';
 import { eachOf, type Patience, patience } from './patience.ts';
@@ -25,8 +26,8 @@ export interface ExportRun {
   goOn(): void;
 }
 
-/** The export of this page: it goes on while another page is shown. */
-export const currentExport = observable<ExportRun | undefined>(undefined);
+/** The export of whoever is signed in: it goes on while another page is shown, and outlives a session that expired. */
+export const currentExport = belonging<ExportRun>();
 
 /** Browsers open six connections to a service: one is left for the reader. */
 const AT_ONCE = 5;

@@ -4,6 +4,7 @@ import { type Problem, problemOf } from '../../api/problem.ts';
 import { createRecord, type Key, RESOURCES, type Shown } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { type Observable, observable } from '../../observable.ts';
+import { belonging } from '../../session/belonging.ts';
 import { LineProblem, ORDER, type ReadLine, readLine } from './line_format.ts';
 import { eachOf, type Patience, patience } from './patience.ts';
 
@@ -45,8 +46,8 @@ export interface ImportRun {
   goOn(): void;
 }
 
-/** The import of this page: it goes on while another page is shown, and outlives a session. */
-export const currentImport = observable<ImportRun | undefined>(undefined);
+/** The import of whoever is signed in: it goes on while another page is shown, and outlives a session that expired. */
+export const currentImport = belonging<ImportRun>();
 
 /** Browsers open six connections to a service: one is left for the reader. */
 const AT_ONCE = 5;

@@ -17,7 +17,8 @@ export function WorkNotes({ waiting, goOn }: WorkNotesProps) {
         <p>{waiting.message}</p>
         {isStanding ? (
           <p>
-            Nothing is lost: sign in again in this tab, with a session that has the right, then go on.{' '}
+            Nothing is lost unless you sign out: sign in again in this tab under the same name, with a session
+            that has the right, then go on.{' '}
             <button type="button" class="text-button" onClick={goOn}>
               Go on
             </button>
