@@ -45,8 +45,10 @@ export async function enter(arrival: Arrival): Promise<void> {
       body: { data },
     });
     const isAnother = session.get().open !== undefined;
-    await giveBack();
+    // The code is spent: the session is kept before anything else is waited for.
+    const isGivenBack = giveBack();
     openSession(arrival.way, body.data);
+    await isGivenBack;
     if (isAnother) announce(`The session before has ended. This one is of ${body.data.label}.`);
   } catch (error) {
     const { kind, message } = problemOf(error);

@@ -165,6 +165,25 @@ describe('in a tab where a session is open', () => {
   });
 });
 
+test('a code that is good is not lost where the service never answers that the session before is over', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await enter(window, service, READING);
+  const asked = Promise.withResolvers<void>();
+  await page.route('**/console/token', async (route) => {
+    if (route.request().method() === 'DELETE') asked.resolve();
+    else await route.continue();
+  });
+  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await asked.promise;
+  await page.reload();
+  await page.getByText('somebody else', { exact: true }).waitFor();
+  expect(await page.getByText('Anna at the desk').count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});
+
 test('who signs out is out everywhere: the service refuses the token', async () => {
   const window = await visit(service.url);
   await enter(window, service, READING);
