@@ -30,7 +30,7 @@ function Console() {
     return () => removeEventListener('hashchange', hear);
   }, []);
   // What was read by one session is not shown in another one.
-  if (open) return <Layout key={open.token} pages={PAGES} />;
+  if (open) return <Layout key={open.token} pages={PAGES} isEntering={isWaiting} />;
   return isWaiting ? <Waiting /> : <SignInPage why={why} again={again} />;
 }
 

@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import { useObserved } from '../observable.ts';
 import { Icon } from '../parts/icon.tsx';
 import { Empty } from '../parts/notices.tsx';
-import { type SessionState, session } from '../session/session.ts';
+import { type SessionState, session, tellHindrance } from '../session/session.ts';
 import { PageHead } from './head.tsx';
 import type { Shortcut } from './keys.tsx';
 import type { Page } from './page.ts';
@@ -15,8 +15,13 @@ interface Pages {
   readonly pages: readonly Page[];
 }
 
+interface Entering {
+  /** Whether another session is asked for. */
+  readonly isEntering: boolean;
+}
+
 /** What stands around every page of an open session. */
-export function Layout({ pages }: Pages) {
+export function Layout({ pages, isEntering }: Pages & Entering) {
   const here = useObserved(place);
   const state = useObserved(session);
   const offered = useMemo(() => pages.filter((page) => isOffered(page, state)), [pages, state]);
@@ -29,8 +34,31 @@ export function Layout({ pages }: Pages) {
       foot={<SessionBox />}
       lastTool={<span class="faint small">{DESCRIBED.version}</span>}
     >
+      <Hindrance isEntering={isEntering} />
       <CurrentPage pages={pages} here={here} />
     </Shell>
+  );
+}
+
+/** What was brought here and could not be asked for, while another session was open. */
+function Hindrance({ isEntering }: Entering) {
+  const { why, again } = useObserved(session);
+  if (!again) return null;
+  return (
+    <div class="note note-warn">
+      <Icon name="warning" />
+      <div>
+        <p role="status">{why}</p>
+        <div class="actions">
+          <button type="button" class="button" disabled={isEntering} onClick={again}>
+            Try to sign in again
+          </button>
+          <button type="button" class="button" onClick={() => tellHindrance()}>
+            Leave it
+          </button>
+        </div>
+      </div>
+    </div>
   );
 }
 

@@ -20,7 +20,7 @@ export interface SessionState {
   readonly open: Session | undefined;
   /** Whose it is, or was when it expired: what it began stays for them, and for nobody else. */
   readonly person: string | undefined;
-  /** Why there is none, in words. */
+  /** Why there is none, or none in the place of this one, in words. */
   readonly why: string | undefined;
   /** Opens one with what was brought here and could not be asked for; undefined where nothing was. */
   readonly again?: (() => void) | undefined;
@@ -56,9 +56,10 @@ export function resumeSession(): void {
   else endSession('Your session has ended: its time is over.');
 }
 
-/** Whoever was signed in may come back. */
-export function endSession(why: string | undefined, again?: () => void): void {
-  end({ open: undefined, person: session.get().person, why, again });
+/** Whoever was signed in may come back, and what could be tried again still can. */
+export function endSession(why: string | undefined): void {
+  const { person, again } = session.get();
+  end({ open: undefined, person, why, again });
 }
 
 /** Ends it for good: nothing stays of what it began. */
@@ -70,6 +71,11 @@ function end(state: SessionState): void {
   clearTimeout(alarm);
   forget();
   session.set(state);
+}
+
+/** Tells what hinders the opening of one, or nothing any more; one that is open goes on. */
+export function tellHindrance(why?: string, again?: () => void): void {
+  session.set({ ...session.get(), why, again });
 }
 
 /** The service has refused this scope: what needs it is not offered any more. */

@@ -4,7 +4,7 @@ import { giveBack } from '../api/sign_out.ts';
 import { observable } from '../observable.ts';
 import { announce } from '../parts/announcer.tsx';
 import { keepVisit } from '../session/keeping.ts';
-import { endSession, type Opening, openSession, session } from '../session/session.ts';
+import { type Opening, openSession, session, tellHindrance } from '../session/session.ts';
 import type { Arrival } from './arrival.ts';
 
 /** How one can sign in here. */
@@ -64,8 +64,10 @@ const UNASKED: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
 
 function hinder(why: string, again?: () => void): void {
   const { open } = session.get();
-  if (open) announce(`${why} The session of ${open.label} goes on.`);
-  else endSession(why, again);
+  const words = open ? `${why} The session of ${open.label} goes on.` : why;
+  const isBrief = open !== undefined && again === undefined;
+  if (isBrief) announce(words);
+  tellHindrance(isBrief ? undefined : words, again);
 }
 
 /** The service takes answers of providers at another address than the page has. */

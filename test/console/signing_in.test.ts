@@ -147,6 +147,81 @@ describe('in a tab where a session is open', () => {
     await window.close();
   });
 
+  test('a code that the service did not look at is kept in memory, and tried again or left', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    const again = page.getByRole('button', { name: 'Try to sign in again' });
+    const words = page.getByText(/cannot be reached.*The session of Anna at the desk goes on/);
+    const bring = (code: string) => page.evaluate(`location.hash = '#code=${code}'`);
+    await page.clock.install();
+    await enter(window, service, READING);
+    const before = await tokenOf(window);
+    const left = await linkOf(service, { label: 'left' });
+    await page.context().setOffline(true);
+    await bring(left.code);
+    await words.waitFor();
+    await page.getByRole('button', { name: 'Leave it' }).click();
+    await again.waitFor({ state: 'detached' });
+    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    await bring(code);
+    await words.waitFor();
+    await page.clock.fastForward(20_000);
+    await again.click();
+    await words.waitFor();
+    expect(await address(window)).not.toContain(code);
+    expect(await storage(window)).not.toContain(code);
+    expect(await tokenOf(window)).toBe(before);
+    await page.context().setOffline(false);
+    expect(await window.hindrances()).toEqual([]);
+    await again.click();
+    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByText('somebody else', { exact: true }).waitFor();
+    expect(await again.count()).toBe(0);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  /** A window with a session, and the button that tries a code again which could not be asked for. */
+  async function hindered(code: string) {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    await page.context().setOffline(true);
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    const again = page.getByRole('button', { name: 'Try to sign in again' });
+    await again.waitFor();
+    await page.context().setOffline(false);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    return { window, page, again };
+  }
+
+  test('a code that was kept and is refused when it is tried again is not offered any more', async () => {
+    const { window, page, again } = await hindered('A'.repeat(22));
+    await again.click();
+    const words = /older than a minute.*The session of Anna at the desk goes on/;
+    await page.getByRole('status').filter({ hasText: words }).waitFor();
+    expect(await again.count()).toBe(0);
+    await window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a code that was kept can still be tried when the session has ended', async () => {
+    const { code } = await linkOf(service, { scope: READING, label: 'later' });
+    const { window, page, again } = await hindered(code);
+    await service.del('/console/token', await tokenOf(window), { Origin: service.url });
+    service.ambient.advance(1_000);
+    await page.getByRole('link', { name: 'Realms' }).click();
+    await page.getByText(/Your session has ended/).waitFor();
+    await window.expectTrouble(/status of 401/);
+    await again.click();
+    await page.getByText('later', { exact: true }).waitFor();
+    expect(await again.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+
   test('a code that is good ends that session at the service, and says whose it is now', async () => {
     const window = await visit(service.url);
     const { page } = window;
