@@ -24,6 +24,16 @@ async function confirm(page: Page, verb: string): Promise<void> {
   await button.click();
 }
 
+async function makePasswordProfile(page: Page): Promise<void> {
+  await press(page, 'New password profile');
+  await page.getByLabel('Name', { exact: true }).fill('Names');
+  await page.getByLabel('Username format').selectOption('email');
+  await page.getByLabel(/one time password/).check();
+  await press(page, 'Create');
+  await page.getByRole('heading', { name: 'Names' }).waitFor();
+  await page.locator('dd').filter({ hasText: /^yes$/ }).waitFor();
+}
+
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   describe('a user', () => {
     test('is made, changed and deleted', async () => {
@@ -183,14 +193,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await confirm(page, 'Delete');
       await page.getByText('No OIDC profiles yet').waitFor();
 
-      await press(page, 'New password profile');
-      await page.getByLabel('Name', { exact: true }).fill('Names');
-      await page.getByLabel('Username format').selectOption('email');
-      await page.getByLabel(/one time password/).check();
-      await press(page, 'Create');
-      await page.getByRole('heading', { name: 'Names' }).waitFor();
-      await page.locator('dd').filter({ hasText: /^yes$/ }).waitFor();
-
+      await makePasswordProfile(page);
       await window.page.evaluate(`location.hash = '${realm}'`);
       await page.getByRole('heading', { name: 'Outlet' }).waitFor();
       await press(page, 'Edit');
@@ -201,6 +204,33 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await confirm(page, 'Delete');
       await page.getByRole('heading', { name: 'Realms' }).waitFor();
       expect(await page.getByText('Outlet store').count()).toBe(0);
+      await expectSound(window);
+      await window.close();
+    });
+
+    test('has a password profile made, changed and deleted', async () => {
+      const window = await signedIn(service, placesOf(shop).realm, { view });
+      const { page } = window;
+      await makePasswordProfile(page);
+      const id = (await fragment(window)).split('/').at(-1) ?? '';
+      const path = `/v2/authentication-realms/${shop.realm}/password-profiles/${id}`;
+      const token = await service.token(WRITING);
+      await press(page, 'Edit');
+      await page.getByLabel('Name', { exact: true }).fill('Nicknames');
+      await page.getByLabel('Username format').selectOption('any');
+      await page.getByLabel(/one time password/).uncheck();
+      expect(await window.hindrances()).toEqual([]);
+      await press(page, 'Save');
+      await page.getByRole('heading', { name: 'Nicknames' }).waitFor();
+      const { data } = (await (await service.get(path, token)).json()) as { data: Record<string, unknown> };
+      expect(data).toMatchObject({ name: 'Nicknames', username_format: 'any' });
+      await expectSound(window);
+      await press(page, 'Delete');
+      await confirm(page, 'Delete');
+      await page.getByRole('heading', { name: 'Buyer Organization' }).waitFor();
+      await page.getByRole('link', { name: 'Passwords' }).waitFor();
+      expect(await page.getByText('Nicknames').count()).toBe(0);
+      expect((await service.get(path, token)).status).toBe(404);
       await expectSound(window);
       await window.close();
     });
