@@ -31,12 +31,27 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   nowhere: 'Nothing has this address',
 };
 
+/** The same, of the reference of the API, which is for anybody. */
+const REFERENCE: readonly (readonly [string, string])[] = [
+  ['', '/admin/v1/clients/{client_id}/rotate'],
+  ['#/create-user-authentication-info', 'given_name'],
+];
+
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('signing in', async () => {
     const window = await visit(service.url, view);
     await window.goto('');
     await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
     await window.page.getByText('authrealm console link').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each(REFERENCE)('the reference of the API, docs%s', async (fragment, sign) => {
+    const window = await visit(service.url, view);
+    await window.page.goto(`${service.url}/docs${fragment}`);
+    await window.page.getByRole('main').getByText(sign).first().waitFor();
+    await settled(window);
     await expectSound(window);
     await window.close();
   });
