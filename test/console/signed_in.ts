@@ -56,6 +56,13 @@ export async function enter(
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
 }
 
+/** Shows the menu, with the session at its foot, where a window is too narrow to have it beside the page. */
+export async function openMenu({ page }: Visit): Promise<void> {
+  await page.locator('[data-left]').waitFor({ state: 'attached' });
+  const button = page.getByRole('button', { name: 'Menu', expanded: false });
+  if (await button.isVisible()) await button.click();
+}
+
 /** Nothing went wrong in a window, and nobody is hindered. */
 export async function expectSound(window: Visit): Promise<void> {
   expect(await window.hindrances()).toEqual([]);

@@ -3,8 +3,8 @@ import { startFaultyProxy } from '../faulty_proxy.ts';
 import { linkOf } from '../signed_in.ts';
 import { openShop } from './open_shop.ts';
 import { placesOf } from './places.ts';
-import { enter, expectSound, READING } from './signed_in.ts';
-import { type Visit, visit } from './visit.ts';
+import { enter, expectSound, openMenu, READING } from './signed_in.ts';
+import { VIEWS, type Visit, visit } from './visit.ts';
 
 /** The ways in that need nobody else: a link, and the credentials of a client. */
 
@@ -19,24 +19,68 @@ async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
   await page.getByRole('status').filter({ hasText: words }).first().waitFor();
 }
 
-describe('a link', () => {
-  test('signs in, its code leaves the address, and a reload stays signed in', async () => {
-    const window = await visit(service.url);
+const tokenOf = async (window: Visit): Promise<string> =>
+  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).opening.access_token;
+
+async function fill({ page }: Visit, id: string, secret: string): Promise<void> {
+  await page.getByLabel('Client ID').fill(id);
+  await page.getByLabel('Client secret').fill(secret);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('a link signs in, its code leaves the address, and a reload stays signed in', async () => {
+    const window = await visit(service.url, view);
     const { code } = await linkOf(service, { scope: READING, label: 'anna' });
     const asked: string[] = [];
     window.page.on('request', (request) => asked.push(request.url()));
     await window.goto(`#code=${code}`);
+    await openMenu(window);
     await window.page.getByText('anna').waitFor();
     expect(await address(window)).toBe(`${service.url}/console#/`);
     expect(asked.filter((url) => url.includes(code))).toEqual([]);
     expect(await storage(window)).not.toContain(code);
     await window.page.reload();
+    await openMenu(window);
     await window.page.getByText('anna').waitFor();
     expect(await window.page.evaluate('history.length')).toBe(2);
     await expectSound(window);
     await window.close();
   });
 
+  test('who signs out is out everywhere: the service refuses the token', async () => {
+    const window = await visit(service.url, view);
+    await enter(window, service, READING);
+    const token = await tokenOf(window);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
+    await openMenu(window);
+    await expectSound(window);
+    await window.page.getByRole('button', { name: 'Sign out' }).click();
+    await expectSignIn(window, /You are signed out/);
+    expect(await storage(window)).not.toContain(token);
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('the credentials of a client sign in at the place that was asked for, and lie in memory alone', async () => {
+    const { clientId, secret } = await service.client(READING);
+    const window = await visit(service.url, view);
+    await window.goto(placesOf(shop).user);
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await expectSound(window);
+    await fill(window, clientId, secret);
+    await window.page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    expect(await storage(window)).toBe('[{},{}]');
+    await expectSound(window);
+    await window.page.reload();
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await window.close();
+  });
+});
+
+describe('a link', () => {
   const used = async (): Promise<string> => {
     const link = await linkOf(service);
     const first = await visit(service.url);
@@ -78,9 +122,6 @@ describe('a link', () => {
     await window.close();
   });
 });
-
-const tokenOf = async (window: Visit): Promise<string> =>
-  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).opening.access_token;
 
 describe('a link where the service did not look at it', () => {
   test('because there is no network can be tried again, and signs in', async () => {
@@ -259,40 +300,7 @@ test('a code that is good is not lost where the service never answers that the s
   await window.close();
 });
 
-test('who signs out is out everywhere: the service refuses the token', async () => {
-  const window = await visit(service.url);
-  await enter(window, service, READING);
-  const token = await tokenOf(window);
-  expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
-  await window.page.getByRole('button', { name: 'Sign out' }).click();
-  await expectSignIn(window, /You are signed out/);
-  expect(await storage(window)).not.toContain(token);
-  service.ambient.advance(1_000);
-  expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
-  await expectSound(window);
-  await window.close();
-});
-
 describe('the credentials of a client', () => {
-  async function fill({ page }: Visit, id: string, secret: string): Promise<void> {
-    await page.getByLabel('Client ID').fill(id);
-    await page.getByLabel('Client secret').fill(secret);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-  }
-
-  test('sign in where that is offered, at the place that was asked for, and lie in memory alone', async () => {
-    const { clientId, secret } = await service.client(READING);
-    const window = await visit(service.url);
-    await window.goto(placesOf(shop).user);
-    await fill(window, clientId, secret);
-    await window.page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-    expect(await storage(window)).toBe('[{},{}]');
-    await expectSound(window);
-    await window.page.reload();
-    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
-    await window.close();
-  });
-
   test('that are wrong are told so, and nothing of them is shown', async () => {
     const { clientId } = await service.client(READING);
     const window = await visit(service.url);

@@ -6,8 +6,8 @@ import { issuersFile } from '../issuers.ts';
 import { freePort, type Service, startService } from '../kit.ts';
 import { placesOf } from './places.ts';
 import { plantShop, type Shop } from './shop.ts';
-import { expectSound } from './signed_in.ts';
-import { BROWSER_TEST_MS, type Visit, visit } from './visit.ts';
+import { expectSound, openMenu } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit, visit } from './visit.ts';
 
 /** Signing in to the console by a real provider, oidc-provider from npm on loopback: over its own pages and back. */
 
@@ -111,25 +111,30 @@ async function expectSoundBut(window: Visit): Promise<void> {
   await expectSound(window);
 }
 
-test('over the pages of the provider and back, to the place that was asked for', async () => {
-  const window = await visit(service.url);
-  const { page } = window;
-  await leave(window, placesOf(shop).user);
-  const asked = new URL(page.url());
-  expect(asked.href).not.toContain(shop.user);
-  await signInThere(window, 'anna');
-  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  await page.getByText('anna@example.com', { exact: true }).waitFor();
-  expect(await page.evaluate('location.href')).toBe(`${service.url}/console${placesOf(shop).user}`);
-  expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
-  await expectSoundBut(window);
-  await page.reload();
-  await page.getByText('anna@example.com', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await expectSignIn(window, /You are signed out/);
-  await expectSound(window);
-  await window.close();
-});
+test.each(VIEWS)(
+  'over the pages of the provider and back to the place asked for: $viewport.width wide, $scheme',
+  async (view) => {
+    const window = await visit(service.url, view);
+    const { page } = window;
+    await leave(window, placesOf(shop).user);
+    const asked = new URL(page.url());
+    expect(asked.href).not.toContain(shop.user);
+    await signInThere(window, 'anna');
+    await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    await openMenu(window);
+    await page.getByText('anna@example.com', { exact: true }).waitFor();
+    expect(await page.evaluate('location.href')).toBe(`${service.url}/console${placesOf(shop).user}`);
+    expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
+    await expectSoundBut(window);
+    await page.reload();
+    await openMenu(window);
+    await page.getByText('anna@example.com', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await expectSignIn(window, /You are signed out/);
+    await expectSound(window);
+    await window.close();
+  },
+);
 
 test('a session that has ended is told in words, and the provider leads back to the same place', async () => {
   const window = await visit(service.url);
