@@ -49,6 +49,19 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await window.close();
   });
 
+  test('a write is filled in, sent and answered', async () => {
+    const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, { view });
+    const { page } = window;
+    const name = `Tried ${view.viewport.width} ${view.scheme}`;
+    const data = { type: 'user_authentication_info', name, email: 'tried@example.com' };
+    await page.getByLabel('Body').fill(JSON.stringify({ data }, null, 2));
+    await page.getByRole('button', { name: 'Send POST' }).click();
+    await answerOf(window).getByText('201 Created').waitFor();
+    await answerOf(window).getByText(name).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
   test('what strangers wrote is shown with care in an answer', async () => {
     const id = `path.id=${shop.strange}`;
     const window = await signedIn(service, `#/try/get-user-authentication-info?${USERS()}&${id}`, { view });
