@@ -130,40 +130,40 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     }
     await window.close();
   });
-});
 
-test('records are made under new IDs, and lead to each other', async () => {
-  const name = 'Linked & <b>bold</b>';
-  const profile = {
-    ...{ type: 'oidc-profile', realm_id: REALM, id: ID(2), name: 'Login', client_id: 'shop' },
-    ...{
-      client_secret: 'of a provider',
-      discovery_url: 'https://a.example/.well-known/openid-configuration',
-    },
-  };
-  const link = (number: number, user: number, subject: string) => ({
-    ...{ type: 'user_authentication_oidc_profile_info', realm_id: REALM, id: ID(number), subject },
-    ...{ user_authentication_info_id: ID(user), issuer: 'https://a.example', oidc_profile_id: ID(2) },
+  test('a realm and what is in it are made under new IDs, and lead to each other', async () => {
+    const name = `Linked & <b>bold</b> ${view.viewport.width} ${view.scheme}`;
+    const profile = {
+      ...{ type: 'oidc-profile', realm_id: REALM, id: ID(2), name: 'Login', client_id: 'shop' },
+      ...{
+        client_secret: 'of a provider',
+        discovery_url: 'https://a.example/.well-known/openid-configuration',
+      },
+    };
+    const link = (number: number, user: number, subject: string) => ({
+      ...{ type: 'user_authentication_oidc_profile_info', realm_id: REALM, id: ID(number), subject },
+      ...{ user_authentication_info_id: ID(user), issuer: 'https://a.example', oidc_profile_id: ID(2) },
+    });
+    const users = Object.values(STRANGE).map((strange, index) => userLine(10 + index, { name: strange }));
+    // Children first, CRLF, a byte order mark and an empty line: as `import` takes them.
+    const lines = [link(30, 10, 'one'), link(31, 11, 'one'), ...users, profile, realmLine(name)];
+    const window = await signedIn(service, PLACE, { view });
+    await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
+    await run(window);
+    await window.page.getByText('1 refused.').waitFor();
+    await window.expectTrouble(/422/);
+    await expectSound(window);
+    const realm = await realmNamed(service, name);
+    expect(realm).not.toBe(REALM);
+    const { data } = await usersOf(service, realm);
+    expect(data.map((each) => each.name).sort()).toEqual(Object.values(STRANGE).sort());
+    const token = await service.token('oidc-profile-infos:read');
+    const query = new URLSearchParams({ filter: 'eq(issuer,"https://a.example"):eq(subject,one)' });
+    const path = `/v2/authentication-realms/${realm}/user-authentication-oidc-profile-info?${query}`;
+    const found = (await (await service.get(path, token)).json()) as { data: readonly unknown[] };
+    expect(found.data).toHaveLength(1);
+    await window.close();
   });
-  const users = Object.values(STRANGE).map((strange, index) => userLine(10 + index, { name: strange }));
-  // Children first, CRLF, a byte order mark and an empty line: as `import` takes them.
-  const lines = [link(30, 10, 'one'), link(31, 11, 'one'), ...users, profile, realmLine(name)];
-  const window = await signedIn(service, PLACE);
-  await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
-  await run(window);
-  await window.page.getByText('1 refused.').waitFor();
-  await window.expectTrouble(/422/);
-  await expectSound(window);
-  const realm = await realmNamed(service, name);
-  expect(realm).not.toBe(REALM);
-  const { data } = await usersOf(service, realm);
-  expect(data.map((each) => each.name).sort()).toEqual(Object.values(STRANGE).sort());
-  const token = await service.token('oidc-profile-infos:read');
-  const query = new URLSearchParams({ filter: 'eq(issuer,"https://a.example"):eq(subject,one)' });
-  const path = `/v2/authentication-realms/${realm}/user-authentication-oidc-profile-info?${query}`;
-  const found = (await (await service.get(path, token)).json()) as { data: readonly unknown[] };
-  expect(found.data).toHaveLength(1);
-  await window.close();
 });
 
 test('lines that are none are told one by one, and hinder no other', async () => {
