@@ -284,17 +284,17 @@ test('a right that is lost on the way halts the import, and it goes on once it i
 });
 
 test('a service that is busy is asked again when it said so, and nothing is made twice', async () => {
-  const busy = await startService({ offline: 'true', clientRate: '20/1' });
+  const busy = await startService({ offline: 'true', clientRate: '20/4' });
   const window = await signedIn(busy, PLACE);
   await choose(
     window,
-    text([realmLine('Rated'), ...Array.from({ length: 70 }, (_, index) => userLine(index + 100))]),
+    text([realmLine('Rated'), ...Array.from({ length: 40 }, (_, index) => userLine(index + 100))]),
   );
   await run(window);
-  await window.page.getByText('71 made, 0 refused.').waitFor();
+  await window.page.getByText('41 made, 0 refused.').waitFor();
   await window.expectTrouble(/429/);
   await expectSound(window);
-  expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(70);
+  expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(40);
   await window.close();
   await busy.stop();
 });
