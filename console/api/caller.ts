@@ -90,10 +90,11 @@ export async function reach(question: Question): Promise<Response> {
   if (response.ok) return response;
   // Its status says enough, where there is no more.
   const said = await read(response).catch(() => undefined);
-  if (response.status === 401 && token !== undefined && session.get().open?.token === token) {
+  const isOurs = token !== undefined && session.get().open?.token === token;
+  if (isOurs && response.status === 401) {
     endSession('Your session has ended: it expired, or it was taken back.');
   }
-  if (response.status === 403 && question.scope) loseScope(question.scope);
+  if (isOurs && response.status === 403 && question.scope) loseScope(question.scope);
   throw problemFrom(response.status, response.headers, said);
 }
 

@@ -2,8 +2,8 @@ import { leaveSession, session } from '../session/session.ts';
 import { ask } from './caller.ts';
 
 /** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
-export async function signOut(): Promise<void> {
-  await giveBack();
+export function signOut(): void {
+  void giveBack();
   leaveSession('You are signed out.');
 }
 

@@ -26,7 +26,7 @@ export function SessionBox() {
       <p class={left < WARNING_SECONDS ? 'session-left soon' : 'session-left'} data-left={left}>
         Ends in {wordsOf(left)}
       </p>
-      <button type="button" class="text-button" onClick={() => void signOut()}>
+      <button type="button" class="text-button" onClick={signOut}>
         <Icon name="signOut" /> Sign out
       </button>
     </section>

@@ -22,16 +22,17 @@ export function endOf(known: number, height: number): View {
   return { base, top: Math.max((known - base) * ROW_PX - height, 0), height };
 }
 
-/** Of an element what is read and written here. */
 type Scrolled = Pick<HTMLElement, 'scrollTop' | 'clientHeight'>;
 
-/** What is seen after scrolling; the stretch moves on, and what is seen with it, where one of its ends is near. */
+/**
+ * What is seen after scrolling; the stretch moves on where one of its ends is near. The list is scrolled along once the
+ * rows of the next stretch give it its height.
+ */
 export function followed(list: Scrolled | null, { base }: View, known: number): View {
   if (!list) return START;
   const at = base + list.scrollTop / ROW_PX;
   const isBelow = at - base > STRETCH_ROWS - STEP_ROWS / 2 && known > base + STRETCH_ROWS;
   const isAbove = base > 0 && at - base < STEP_ROWS / 2;
   const moved = isBelow ? STEP_ROWS : isAbove ? -STEP_ROWS : 0;
-  if (moved !== 0) list.scrollTop -= moved * ROW_PX;
-  return { base: base + moved, top: list.scrollTop, height: list.clientHeight };
+  return { base: base + moved, top: list.scrollTop - moved * ROW_PX, height: list.clientHeight };
 }

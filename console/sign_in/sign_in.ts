@@ -35,7 +35,7 @@ export const isEntering = observable(false);
  * nothing: anybody can make a link that is good for nothing.
  */
 export async function enter(arrival: Arrival): Promise<void> {
-  if (arrival.way === 'refused') return hinder(arrival.why);
+  if (arrival.way === 'refused') return hinder(arrival, arrival.why);
   const data = arrival.way === 'link' ? { grant: 'link', code: arrival.code } : arrival.body;
   isEntering.set(true);
   try {
@@ -45,15 +45,14 @@ export async function enter(arrival: Arrival): Promise<void> {
       body: { data },
     });
     const isAnother = session.get().open !== undefined;
-    // The code is spent: the session is kept before anything else is waited for.
-    const isGivenBack = giveBack();
+    // The code is spent: the session is kept before anything is waited for.
+    void giveBack();
     openSession(arrival.way, body.data);
-    await isGivenBack;
-    if (isAnother) announce(`The session before has ended. This one is of ${body.data.label}.`);
+    if (isAnother) announce(`The session before is left. This one is of ${body.data.label}.`);
   } catch (error) {
     const { kind, message } = problemOf(error);
     const again = UNASKED.has(kind) ? () => void enter(arrival) : undefined;
-    hinder(REFUSED[`${arrival.way} ${kind}`] ?? message, again);
+    hinder(arrival, REFUSED[`${arrival.way} ${kind}`] ?? message, again);
   } finally {
     isEntering.set(false);
   }
@@ -62,12 +61,21 @@ export async function enter(arrival: Arrival): Promise<void> {
 /** What is said where nobody may have looked at a code: it may be good still. */
 const UNASKED: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
 
-function hinder(why: string, again?: () => void): void {
-  const { open } = session.get();
+/** What was brought here last that can be tried again. */
+let kept: Arrival | undefined;
+
+function hinder(arrival: Arrival, why: string, again?: () => void): void {
+  const { open, again: before } = session.get();
   const words = open ? `${why} The session of ${open.label} goes on.` : why;
-  const isBrief = open !== undefined && again === undefined;
-  if (isBrief) announce(words);
-  tellHindrance(isBrief ? undefined : words, again);
+  if (again !== undefined) {
+    kept = arrival;
+    tellHindrance(words, again);
+  } else if (before !== undefined && kept !== arrival) {
+    tellHindrance(`${words} What was brought here before can still be tried again.`, before);
+  } else {
+    if (open) announce(words);
+    tellHindrance(open ? undefined : words);
+  }
 }
 
 /** The service takes answers of providers at another address than the page has. */

@@ -67,7 +67,7 @@ export interface KeyCheck {
   readonly sealed: Uint8Array;
 }
 
-/** Whether a key is to be the first one; else what signed before `outlivedAt` does not count among those in use. */
+/** Whether a key is to be the first one, or to follow others. */
 export type KeyPlace = 'first' | { readonly outlivedAt: number };
 
 /** `unproven`: it was sealed by a master key that has no proof any more. `not needed`: there is a first one. */
@@ -90,8 +90,8 @@ export interface AccessStore {
   /** Every signing key that there ever was, those that were withdrawn included. */
   signingKeys(): MaybePromise<readonly SigningKey[]>;
   /**
-   * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are that sign from after
-   * `outlivedAt` on, an instant in milliseconds.
+   * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are. Of those that sign
+   * from `outlivedAt` or before, an instant in milliseconds, one is.
    */
   insertSigningKey(key: SigningKey, place: KeyPlace, act: Act): Promise<KeyInsertion>;
   /**

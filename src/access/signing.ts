@@ -69,8 +69,8 @@ export class KeyRefusal extends Refusal {
   constructor(why: Exclude<KeyInsertion, 'added'>) {
     super(
       why === 'too many'
-        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: withdraw one, or wait until the ` +
-            'tokens of an old one have ended'
+        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: withdraw one that does not ` +
+            'sign, or wait until the tokens of an old one have ended'
         : 'the master key was changed while this ran, and nothing was written: run it again',
     );
     this.why = why;

@@ -24,9 +24,12 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     .description('add a key that takes over once every cached key set has seen it')
     .action(async (_options, command: Command) => {
       const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
-      const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemAmbient);
-      console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
-      await engine.close();
+      try {
+        const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemAmbient);
+        console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
+      } finally {
+        await engine.close();
+      }
     });
 
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))

@@ -31,8 +31,9 @@ const keysThat = (
   from signing_key${are} order by created_at, kid`;
 const KEYS = keysThat('');
 const KEYS_IN_USE = keysThat(' where withdrawn_at is null');
-/** A key is accepted until its successor has signed for longer than any token lives: by then that one stands before this instant. */
+/** A key stands in the key set until its successor has signed for long: whatever began before that, one of them stands in it still. */
 const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
+const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
 const INSERT_CLIENT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision, client_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
@@ -257,7 +258,8 @@ function* insertKey(key: SigningKey, place: KeyPlace): Work<KeyInsertion> {
     if (yield* first(ANY_KEY)) return 'not needed';
   } else {
     const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.outlivedAt);
-    if (Number(counted?.count) >= LIMITS.signingKeysMax) return 'too many';
+    const older = (yield* first(ANY_OLDER_KEY, place.outlivedAt)) ? 1 : 0;
+    if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
   }
   return (yield* addKey(key)) ? 'added' : 'unproven';
 }

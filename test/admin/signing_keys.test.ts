@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { KeyInsertion } from '../../src/access/port.ts';
-import { mintSigningKey, rotateSigningKey } from '../../src/access/signing.ts';
+import { keySetAt, mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { FAULTS, Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcPath, plant } from '../kit.ts';
+import { AUTHREALM, runCommand } from '../processes.ts';
 import { type Item, type Office, openOffice, tokenOf } from './office.ts';
 
 let office: Office;
@@ -137,6 +138,24 @@ test(`${LIMITS.signingKeysMax} are in use at once, however many ask: one more is
   await refusal.catch(() => undefined);
   service.ambient.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
   await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+  await service.stop();
+});
+
+test('one that has signed for long is one of them, and so is the one that takes its place', async () => {
+  const { service } = await openOffice();
+  const { access } = service.vault.engine;
+  const rotate = () => rotateSigningKey(access, service.vault.keyring, service.ambient);
+  service.ambient.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+  for (let made = 1; made < LIMITS.signingKeysMax; made += 1) await rotate();
+  await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
+  const keys = async () => keySetAt(await access.signingKeys(), service.ambient.now());
+  expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
+  const signer = (await keys()).signer?.kid ?? '';
+  await withdrawSigningKey(signer, access, service.vault.keyring, service.ambient);
+  expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
+  await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
+  const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.words]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('withdraw one that does not sign')]);
   await service.stop();
 });
 

@@ -14,6 +14,9 @@ const storage = ({ page }: Visit) =>
   page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;
 const address = ({ page }: Visit) => page.evaluate('location.href') as Promise<string>;
 
+/** Comes when the service has answered that a session is over. */
+const given = ({ page }: Visit) => page.waitForResponse((answer) => answer.request().method() === 'DELETE');
+
 async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
   await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
   await page.getByRole('status').filter({ hasText: words }).first().waitFor();
@@ -55,9 +58,11 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
     await openMenu(window);
     await expectSound(window);
+    const told = given(window);
     await window.page.getByRole('button', { name: 'Sign out' }).click();
     await expectSignIn(window, /You are signed out/);
     expect(await storage(window)).not.toContain(token);
+    await told;
     service.ambient.advance(1_000);
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
     await expectSound(window);
@@ -269,10 +274,12 @@ describe('in a tab where a session is open', () => {
     await enter(window, service, READING);
     const before = await tokenOf(window);
     const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    const told = given(window);
     await page.evaluate(`location.hash = '#code=${code}'`);
     await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
     await page.getByText('somebody else', { exact: true }).waitFor();
     expect(await page.getByText('Anna at the desk').count()).toBe(0);
+    await told;
     service.ambient.advance(1_000);
     expect((await service.get('/v2/authentication-realms', before)).status).toBe(401);
     expect((await service.get('/v2/authentication-realms', await tokenOf(window))).status).toBe(200);
@@ -296,6 +303,38 @@ test('a code that is good is not lost where the service never answers that the s
   await page.reload();
   await page.getByText('somebody else', { exact: true }).waitFor();
   expect(await page.getByText('Anna at the desk').count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});
+
+test('who signs out where the service never answers that is out at once, and in again as somebody else', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await enter(window, service, READING);
+  await page.route('**/console/token', async (route) => {
+    if (route.request().method() !== 'DELETE') await route.continue();
+  });
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await expectSignIn(window, /You are signed out/);
+  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await page.getByText('somebody else', { exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a code that is kept to be tried again outlives one that is good for nothing', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await page.route('**/console/token', (route) => route.abort(), { times: 1 });
+  const { code } = await linkOf(service, { scope: READING, label: 'kept' });
+  await window.goto(`#code=${code}`);
+  await expectSignIn(window, /cannot be reached/);
+  await page.evaluate(`location.hash = '#code=${'A'.repeat(22)}'`);
+  await expectSignIn(window, /older than a minute.*can still be tried again/);
+  await page.getByRole('button', { name: 'Try to sign in again' }).click();
+  await page.getByText('kept', { exact: true }).waitFor();
+  await window.expectTrouble(/ERR_FAILED|status of 400/);
   await expectSound(window);
   await window.close();
 });

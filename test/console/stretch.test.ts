@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { ROW_PX } from '../../console/parts/drawn_rows.ts';
 import { endOf, followed, START, STRETCH_ROWS, type View } from '../../console/parts/stretch.ts';
 
-/** A list of a million rows, of which a browser can hold a stretch. */
+/** A list of which a browser can hold a stretch. */
 
 const ALL = 1_000_000;
 const HEIGHT = 628;
@@ -10,11 +10,23 @@ const HEIGHT = 628;
 /** The row at the upper edge of what is seen. */
 const rowAt = ({ base, top }: View) => base + top / ROW_PX;
 
-/** Scrolls by some rows, as far as the stretch goes. */
-function scrolled(view: View, rows: number): View {
-  const end = Math.min(ALL - view.base, STRETCH_ROWS) * ROW_PX - HEIGHT;
-  const scrollTop = Math.min(Math.max(view.top + rows * ROW_PX, 0), end);
-  return followed({ scrollTop, clientHeight: HEIGHT }, view, ALL);
+/** Scrolls by some rows in a list of so many, as far as the stretch goes that is drawn; and then along with the next one. */
+function scrolled(view: View, rows: number, all = ALL): View {
+  const reached = ({ base }: View, top: number) =>
+    Math.min(Math.max(top, 0), Math.min(all - base, STRETCH_ROWS) * ROW_PX - HEIGHT);
+  const element = {
+    clientHeight: HEIGHT,
+    top: reached(view, view.top + rows * ROW_PX),
+    get scrollTop() {
+      return this.top;
+    },
+    // No browser scrolls further than what is drawn.
+    set scrollTop(top: number) {
+      this.top = reached(view, top);
+    },
+  };
+  const next = followed(element, view, all);
+  return { ...next, top: reached(next, next.top) };
 }
 
 test('its end is seen at once, from wherever it was seen before', () => {
@@ -34,19 +46,22 @@ test.each([0, 1, 12, 99_999, 100_000, 100_001, 149_999, 150_000, 250_000])(
   },
 );
 
-test('is gone through to its end and back, a thousand rows at a time, and none is passed over', () => {
-  let view: View = { ...START, height: HEIGHT };
-  const end = endOf(ALL, HEIGHT);
-  for (let row = 1_000; row < rowAt(end); row += 1_000) {
-    view = scrolled(view, 1_000);
-    expect(rowAt(view)).toBe(row);
-  }
-  view = scrolled(view, 1_000);
-  expect(rowAt(view)).toBe(rowAt(end));
-  while (rowAt(view) > 0) {
-    const before = rowAt(view);
-    view = scrolled(view, -1_000);
-    expect(rowAt(view)).toBeCloseTo(Math.max(before - 1_000, 0), 6);
-  }
-  expect(view.base).toBe(0);
-});
+test.each([ALL, ALL + 1, 100_050, 120_000])(
+  '%i rows are gone through to the end and back, a thousand at a time, and none is passed over',
+  (all) => {
+    let view: View = { ...START, height: HEIGHT };
+    const end = rowAt(endOf(all, HEIGHT));
+    for (let row = 1_000; row < end; row += 1_000) {
+      view = scrolled(view, 1_000, all);
+      expect(rowAt(view)).toBe(row);
+    }
+    view = scrolled(view, 1_000, all);
+    expect(rowAt(view)).toBe(end);
+    while (rowAt(view) > 0) {
+      const before = rowAt(view);
+      view = scrolled(view, -1_000, all);
+      expect(rowAt(view)).toBeCloseTo(Math.max(before - 1_000, 0), 6);
+    }
+    expect(view.base).toBe(0);
+  },
+);

@@ -44,6 +44,11 @@ async function exportShop({ page }: Visit): Promise<void> {
   await page.getByText('The export is done.').waitFor();
 }
 
+async function recordsOf({ page }: Visit): Promise<number> {
+  const said = await page.getByRole('main').textContent();
+  return Number(/The export is done\. (\d+) records/.exec(said ?? '')?.[1]);
+}
+
 /** Chooses a file of a realm with many users, and starts its import. */
 async function importCrowd({ page }: Visit, users: number): Promise<void> {
   const realm = crypto.randomUUID();
@@ -110,6 +115,43 @@ describe('a file that was exported', () => {
     await expectSound(window);
     await window.close();
   });
+});
+
+test('an export leaves nothing out where the session expires in between', async () => {
+  const window = await opened('Anna');
+  const { page } = window;
+  await exportShop(window);
+  const whole = await recordsOf(window);
+  expect(whole).toBeGreaterThan(20);
+  await page.getByRole('button', { name: 'Export another realm' }).click();
+  const asked = Promise.withResolvers<void>();
+  const expired = Promise.withResolvers<void>();
+  await page.route(/user-authentication-info\?.*sort/, async (route) => {
+    const response = await route.fetch();
+    asked.resolve();
+    await expired.promise;
+    await route.fulfill({ response });
+  });
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  await asked.promise;
+  await expire(window);
+  await page.getByRole('link', { name: 'Realms' }).click();
+  await page.getByText(/Your session has ended/).waitFor();
+  await window.expectTrouble(/401/);
+  // What is below the users is asked for, though nobody is signed in to ask.
+  const refused = page.waitForResponse(
+    (answer) => /profile-info/.test(answer.url()) && answer.status() === 401,
+  );
+  expired.resolve();
+  await refused;
+  await open(window, 'Anna');
+  await page.getByRole('link', { name: 'Import and export' }).click();
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByText('The export is done.').waitFor();
+  expect(await recordsOf(window)).toBe(whole);
+  await window.expectTrouble(/401/);
+  await expectSound(window);
+  await window.close();
 });
 
 describe('an import that is under way', () => {

@@ -4,7 +4,7 @@ import { type Key, RESOURCES, readRecord, type Shown } from '../../api/records.t
 import type { Description } from '../../description.ts';
 import { type Observable, observable } from '../../observable.ts';
 import { belonging } from '../../session/belonging.ts';
-import { may, session } from '../../session/session.ts';
+import { may, type SessionState, session } from '../../session/session.ts';
 import { lineOf } from './line_format.ts';
 import { eachOf, type Patience, patience } from './patience.ts';
 
@@ -37,6 +37,8 @@ export const LINKS: readonly Description[] = [RESOURCES.oidcProfileInfos, RESOUR
 
 interface Work {
   readonly realm: string;
+  /** As it was at the beginning: one that has ended since leaves nothing out, what it may not read is asked for and refused. */
+  readonly began: SessionState;
   readonly signal: AbortSignal;
   readonly patience: Patience;
   readonly tell: (what: Partial<ExportState>) => void;
@@ -53,7 +55,7 @@ export function beginExport(realm: string): void {
   const tell = (what: Partial<ExportState>) => state.set({ ...state.get(), ...what });
   const { signal } = controller;
   const waiting = patience({ signal, onWaiting: (problem) => tell({ waiting: problem }) });
-  const work: Work = { realm, signal, tell, patience: waiting, records: 0, users: 0 };
+  const work: Work = { realm, began: session.get(), signal, tell, patience: waiting, records: 0, users: 0 };
   currentExport.set({ state, cancel: () => controller.abort(), goOn: waiting.goOn });
   perform(work).then(
     (file) => tell({ ...talliesOf(work), end: 'done', file }),
@@ -82,12 +84,12 @@ async function perform(work: Work): Promise<Blob> {
   const { record } = await waiting.ask(() => readRecord(RESOURCES.realms, [realm], signal));
   keep([lineOf(RESOURCES.realms, [], record)]);
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
-    if (!may(session.get(), `${description.scope}:read`)) continue;
+    if (!may(work.began, `${description.scope}:read`)) continue;
     for await (const page of pages(work, description, [realm])) {
       keep(page.map((each) => lineOf(description, [realm], each)));
     }
   }
-  return may(session.get(), `${RESOURCES.users.scope}:read`) ? withUsers(work, parts, keep) : new Blob(parts);
+  return may(work.began, `${RESOURCES.users.scope}:read`) ? withUsers(work, parts, keep) : new Blob(parts);
 }
 
 async function withUsers(
@@ -111,7 +113,7 @@ async function withUsers(
 /** The API lists links below their user alone. */
 async function linksOf(work: Work, users: readonly Shown[], into: ReadonlyMap<Description, Blob[]>) {
   for (const description of LINKS) {
-    if (!may(session.get(), `${description.scope}:read`)) continue;
+    if (!may(work.began, `${description.scope}:read`)) continue;
     const lines: string[][] = users.map(() => []);
     await eachOf(users.entries(), AT_ONCE, async ([index, { id }]) => {
       const key = [work.realm, id];

@@ -80,7 +80,7 @@ const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
 const TOO_MANY = {
   field: 'signing_keys',
-  rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one, or wait until the tokens of an old one have ended`,
+  rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one that does not sign, or wait until the tokens of an old one have ended`,
 };
 
 async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, keyring }: AdminRooms) {
