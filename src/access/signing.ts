@@ -62,6 +62,10 @@ const ANNOUNCED_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.cloc
 /** How long a key is accepted when another one signs: until the tokens that it signed have ended. */
 const OUTLIVED_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
 
+/** What to do where as many signing keys are in use as may be. */
+export const HOW_TO_MAKE_ROOM =
+  'withdraw one that does not sign, or wait until the tokens of an old one have ended';
+
 /** Why there is no new key. */
 export class KeyRefusal extends Refusal {
   readonly why: Exclude<KeyInsertion, 'added'>;
@@ -69,8 +73,7 @@ export class KeyRefusal extends Refusal {
   constructor(why: Exclude<KeyInsertion, 'added'>) {
     super(
       why === 'too many'
-        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: withdraw one that does not ` +
-            'sign, or wait until the tokens of an old one have ended'
+        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: ${HOW_TO_MAKE_ROOM}`
         : 'the master key was changed while this ran, and nothing was written: run it again',
     );
     this.why = why;

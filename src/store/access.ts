@@ -67,14 +67,8 @@ const FORGOTTEN = new Uint8Array();
 
 /** Clients, signing keys and the keyring's proofs. */
 export function openAccess({ read, write }: Transactions): AccessStore {
-  /** One piece of work that answers whether it changed anything, and moves the version if so. */
-  function change(work: () => Work<boolean>, act?: Act): Promise<boolean> {
-    return write('instance', function* () {
-      const value = yield* work();
-      if (value) yield* run(TOUCH_ACCESS);
-      return { value, keep: value, ...(act ? { acts: [act] } : {}) };
-    });
-  }
+  /** One piece of work that answers whether it changed anything. */
+  const change = (work: () => Work<boolean>, act?: Act) => changing(write, work, Boolean, act);
 
   return {
     table: (known) => read(() => wholeTable(known)),
@@ -146,6 +140,21 @@ export function openAccess({ read, write }: Transactions): AccessStore {
   };
 }
 
+/** One piece of work; where its outcome is a change, it is kept, moves the version of the table, and is the act. */
+function changing<T>(
+  write: Transactions['write'],
+  work: () => Work<T>,
+  isChange: (outcome: T) => boolean,
+  act?: Act,
+): Promise<T> {
+  return write('instance', function* () {
+    const value = yield* work();
+    const keep = isChange(value);
+    if (keep) yield* run(TOUCH_ACCESS);
+    return { value, keep, ...(act ? { acts: [act] } : {}) };
+  });
+}
+
 type Keys = 'signingKeys' | 'insertSigningKey';
 
 function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Keys> {
@@ -155,12 +164,12 @@ function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<A
         return (yield* all<KeyRow>(KEYS)).map(keyOf);
       }),
     insertSigningKey: (key, place, act) =>
-      write('instance', function* () {
-        const value = yield* insertKey(key, place);
-        if (value !== 'added') return { value, keep: false };
-        yield* run(TOUCH_ACCESS);
-        return { value, keep: true, acts: [act] };
-      }),
+      changing(
+        write,
+        () => insertKey(key, place),
+        (outcome) => outcome === 'added',
+        act,
+      ),
   };
 }
 

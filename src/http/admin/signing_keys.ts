@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import type { SigningKey } from '../../access/port.ts';
-import { KeyRefusal, keySetAt, rotateSigningKey, withdrawSigningKey } from '../../access/signing.ts';
+import {
+  HOW_TO_MAKE_ROOM,
+  KeyRefusal,
+  keySetAt,
+  rotateSigningKey,
+  withdrawSigningKey,
+} from '../../access/signing.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { instant, link } from '../openapi_schemas.ts';
@@ -40,10 +46,6 @@ const EXAMPLE = {
 const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
 const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
 
-async function storedKeys({ accessStore }: AdminRooms): Promise<readonly SigningKey[]> {
-  return accessStore.signingKeys();
-}
-
 /** What each of these keys does at this moment. */
 function describing(keys: readonly SigningKey[], now: number) {
   const { signer, accepted } = keySetAt(keys, now);
@@ -68,7 +70,7 @@ async function present(
   { url }: Asked<unknown, unknown>,
   rooms: AdminRooms,
 ): Promise<Answered & { readonly self: string }> {
-  const keys = await storedKeys(rooms);
+  const keys = await rooms.accessStore.signingKeys();
   const key = keys.find((each) => each.kid === kid);
   if (!key) throw new Fault('not_found');
   const self = url(`/signing-keys/${kid}`);
@@ -80,7 +82,7 @@ const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
 const TOO_MANY = {
   field: 'signing_keys',
-  rule: `at most ${LIMITS.signingKeysMax} are in use: withdraw one that does not sign, or wait until the tokens of an old one have ended`,
+  rule: `at most ${LIMITS.signingKeysMax} are in use: ${HOW_TO_MAKE_ROOM}`,
 };
 
 async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, keyring }: AdminRooms) {
@@ -112,7 +114,7 @@ export const SIGNING_KEY_OPERATIONS = [
       },
     },
     async act({ query, url }, rooms) {
-      const keys = await storedKeys(rooms);
+      const keys = await rooms.accessStore.signingKeys();
       const describe = describing(keys, rooms.ambient.now());
       const wanted = wantedOf(query, rooms.pageLength);
       const items = sliceOf(keys, ({ kid }) => kid, wanted).map((key) => ({
@@ -163,7 +165,7 @@ export const SIGNING_KEY_OPERATIONS = [
     async act(asked, rooms) {
       const { kid = '' } = asked.params;
       await withdrawSigningKey(kid, rooms.accessStore, rooms.keyring, asked.occasion);
-      const key = (await storedKeys(rooms)).find((each) => each.kid === kid);
+      const key = (await rooms.accessStore.signingKeys()).find((each) => each.kid === kid);
       if (key && key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
       return present(kid, asked, rooms);
     },
