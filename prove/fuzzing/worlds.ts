@@ -1,6 +1,7 @@
 import { type Caller, type Operation, openCaller } from '../../test/document_caller.ts';
 import { openWorld, type World } from '../../test/document_world.ts';
 import type { JsonObject } from '../../test/json_schema.ts';
+import { openMade } from './made.ts';
 import { type Credentials, openRights, type Rights } from './rights.ts';
 
 /** What requests are made of: records, and the rights to ask for them. */
@@ -22,13 +23,10 @@ interface Ground {
 
 const WORLD_MS_MAX = 30_000;
 const WORLD_PAUSE_MS = 300;
-/** Far below what there may be of anything, so that what is right goes on to be so. */
-const MADE_MAX = 200;
 
 export function openWorlds({ url, document, operations, credentials }: Ground): Worlds {
   const known = new Map<string, ReturnType<Credentials>>();
-  /** Addresses of records that may go, the oldest first. */
-  const made: string[] = [];
+  const made = openMade();
   /** Addresses of the records that others hang on. */
   let kept: string[] = [];
   let world: Promise<World> | undefined;
@@ -46,7 +44,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
   function forgetClients(): void {
     for (const client of known.values()) {
       client.then(
-        ({ clientId }) => made.push(`${url}/admin/v1/clients/${clientId}`),
+        ({ clientId }) => made.note(`${url}/admin/v1/clients/${clientId}`),
         () => undefined,
       );
     }
@@ -55,7 +53,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
   }
 
   function forgetRecords(): void {
-    made.push(...kept);
+    kept.forEach(made.note);
     kept = [];
   }
 
@@ -78,7 +76,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
     const deadline = performance.now() + WORLD_MS_MAX;
     for (;;) {
       let isMade = false;
-      const caller = noting((location) => (isMade ? made : kept).push(location));
+      const caller = noting((location) => (isMade ? made.note(location) : kept.push(location)));
       try {
         // At once, because each takes a while until it is known.
         await Promise.all(rightsNeeded.map((scope) => remembered(scope)));
@@ -107,11 +105,8 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
       rights.renew();
     },
     async made(location) {
-      made.push(location);
-      while (made.length > MADE_MAX) {
-        const authorization = { Authorization: `Bearer ${await rights.ofAll()}` };
-        await (await fetch(made.shift() as string, { method: 'DELETE', headers: authorization })).text();
-      }
+      made.note(location);
+      await made.trim(async () => `Bearer ${await rights.ofAll()}`);
     },
   };
 }
