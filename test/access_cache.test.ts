@@ -41,7 +41,7 @@ test('a view is read once, and again in the instant that it is as old as it may 
   }
 });
 
-test('a key that may sign is opened before it is needed, and no other one', async () => {
+test('a key that may sign is opened before it is needed, no other one, and it is let go with its use', async () => {
   const { engine, keyring } = service.vault;
   const { ambient, settings } = service;
   const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, ambient);
@@ -70,8 +70,12 @@ test('a key that may sign is opened before it is needed, and no other one', asyn
   tokens.prepare([...keys, ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 }))]);
   expect(opened).toEqual(rest);
   const { clientId } = await service.client('users:read');
-  const client = (await engine.access.table(undefined))?.clients.find((each) => each.clientId === clientId);
+  const client = await engine.access.client(clientId);
   if (!client) throw new Error('there is no client');
   await tokens.mint(client, client.scopes);
   expect(opened).toEqual(rest);
+  // Of what is used no more nothing stays: it would have to be opened again.
+  tokens.prepare([]);
+  await tokens.mint(client, client.scopes);
+  expect(opened).toEqual([...rest, ...rest]);
 });

@@ -1,12 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import {
-  changeClient,
-  createClient,
-  editClient,
-  findClient,
-  isSecretOf,
-  rotateSecret,
-} from '../src/access/clients.ts';
+import { changeClient, createClient, editClient, isSecretOf, rotateSecret } from '../src/access/clients.ts';
 import { Refusal } from '../src/domain/fault.ts';
 import type { Revision, Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
@@ -35,7 +28,7 @@ const refusalOf = async (asked: Promise<unknown>): Promise<string> => {
 test('an overlap has ended in the instant that it ends', async () => {
   const { clientId, secret } = await service.client('users:read');
   await rotateSecret(access(), clientId, LIMITS.secretOverlapMs, service.ambient);
-  const rotated = await findClient(access(), clientId);
+  const rotated = await access().client(clientId);
   const until = rotated?.previous?.expiresAt ?? 0;
   expect([until - 1, until].map((now) => isSecretOf(rotated, secret, now))).toEqual([true, false]);
 });
@@ -43,7 +36,7 @@ test('an overlap has ended in the instant that it ends', async () => {
 test('without an overlap nothing is kept of the secret before', async () => {
   const { clientId, secret } = await service.client('users:read');
   await rotateSecret(access(), clientId, 0, service.ambient);
-  const rotated = await findClient(access(), clientId);
+  const rotated = await access().client(clientId);
   expect(rotated?.previous).toBeUndefined();
   expect(isSecretOf(rotated, secret, 0)).toBe(false);
 });
@@ -54,7 +47,7 @@ test.each([[''], ['a\nb'], ['x'.repeat(256)]])('no client is called %j', async (
   const said = 'the name of a client ';
   expect(await refusalOf(createClient(access(), name, rights, service.ambient))).toContain(said);
   expect(await refusalOf(changeClient(access(), clientId, { name }, service.ambient))).toContain(said);
-  expect((await findClient(access(), clientId))?.name).toBe('test');
+  expect((await access().client(clientId))?.name).toBe('test');
 });
 
 test('rights that do not go together are refused, and so is a client that nobody has', async () => {
@@ -66,7 +59,7 @@ test('rights that do not go together are refused, and so is a client that nobody
   expect(await refusalOf(changeClient(access(), clientId, { scopes: new Set() }, service.ambient))).toBe(
     'a client needs at least one scope',
   );
-  expect((await findClient(access(), clientId))?.realms).toBe('*');
+  expect((await access().client(clientId))?.realms).toBe('*');
   expect(await refusalOf(changeClient(access(), 'nobody', limited, service.ambient))).toBe(
     'there is no client nobody: authrealm client list names them all',
   );
@@ -74,7 +67,7 @@ test('rights that do not go together are refused, and so is a client that nobody
 
 test('an edit of what was seen lands, and one of what was seen before does not', async () => {
   const { clientId } = await service.client('users:read');
-  const seen = (await findClient(access(), clientId))?.revision;
+  const seen = (await access().client(clientId))?.revision;
   const edit = (name: string, revision: Revision | undefined) =>
     editClient(access(), clientId, { patch: { name }, seen: revision }, service.ambient);
   expect((await edit('first', seen)).kind).toBe('done');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { ensureBootstrapClient } from '../src/access/bootstrap.ts';
-import { changeClient, findClient, isSecretOf } from '../src/access/clients.ts';
+import { changeClient, isSecretOf } from '../src/access/clients.ts';
 import { Refusal } from '../src/domain/fault.ts';
 import { type Service, startService } from './kit.ts';
 
@@ -22,7 +22,7 @@ const ensure = (described: object) =>
     service.ambient,
   );
 const found = async (clientId = 'boot') => {
-  const client = await findClient(service.vault.engine.access, clientId);
+  const client = await service.vault.engine.access.client(clientId);
   if (!client) throw new Error(`there is no client ${clientId}`);
   return client;
 };
@@ -94,6 +94,6 @@ describe('refused with a sentence:', () => {
     const refused = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);
     expect(refused).toBeInstanceOf(Refusal);
     expect(refused.message).toContain(sentence);
-    expect(await findClient(service.vault.engine.access, 'refused')).toBeUndefined();
+    expect(await service.vault.engine.access.client('refused')).toBeUndefined();
   });
 });

@@ -120,6 +120,33 @@ test('more realms than are asked for together are met once each, by one look', a
   expect(realmsOf(await met()).filter((realm) => made.includes(realm))).toEqual(made);
 });
 
+test('a sweep that finds no place asks for as much as there are places, goes on there, and meets each realm once', async () => {
+  const most = LIMITS.webhookRealmsAtOnceMax;
+  const realms = await Promise.all(Array.from({ length: 3 * most }, async () => (await plant(vault)).realm));
+  await moveOn(database);
+  const { webhooks } = vault.engine;
+  for (const listed of ['*', new Set([one, other, busy, ...realms])] as const) {
+    const asked: number[] = [];
+    const store: typeof webhooks = {
+      ...webhooks,
+      standingsBehind(id, after, limit) {
+        asked.push(limit);
+        return webhooks.standingsBehind(id, after, limit);
+      },
+      standingsOf(id, some) {
+        asked.push(some.length);
+        return webhooks.standingsOf(id, some);
+      },
+    };
+    const line = lineOf({ ...webhook, realms: listed });
+    sources = openSources({ ...line, rooms: { ...line.rooms, store } }, new Set());
+    const found: Uuid[] = [];
+    for (let some = await met(1); some.length > 0; some = await met(1)) found.push(...realmsOf(some));
+    expect(found).toEqual([one, other, busy, ...realms].toSorted());
+    expect(Math.max(...asked.slice(1))).toBe(most);
+  }
+});
+
 test('what was stopped is met again, and first what is behind it in turn', async () => {
   await met();
   await passBy();
@@ -143,6 +170,7 @@ test('what was not received is met when it is due, and not before', async () => 
 
 test('what was not received of realms that were taken off the list meanwhile is in the way of no other', async () => {
   const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(vault)))).map(({ realm }) => realm);
+  await moveOn(database);
   const changed = await changeWebhook(
     roomsOf({ vault, settings }),
     webhook.webhookId,

@@ -152,7 +152,7 @@ export async function editClient(
   ambient: Occasion,
 ): Promise<Edited> {
   for (;;) {
-    const found = await findClient(store, clientId);
+    const found = await store.client(clientId);
     if (!found) return { kind: 'absent' };
     if (seen !== undefined && found.revision !== seen) return { kind: 'moved' };
     const wanted = typeof patch === 'function' ? patch(found) : patch;
@@ -181,16 +181,12 @@ export async function deleteClient(
   ambient: Occasion,
 ): Promise<Edited> {
   for (;;) {
-    const client = await findClient(store, clientId);
+    const client = await store.client(clientId);
     if (!client) return { kind: 'absent' };
     if (seen !== undefined && client.revision !== seen) return { kind: 'moved' };
     const act = actOf('client.deleted', { object: clientId, detail: { before: toldOf(client) } }, ambient);
     if (await store.removeClient(clientId, client.revision, act)) return { kind: 'done', client };
   }
-}
-
-export async function findClient(store: AccessStore, clientId: string): Promise<Client | undefined> {
-  return (await listClients(store)).find((client) => client.clientId === clientId);
 }
 
 /** The client that an edit without `seen` came to. Throws Refusal for an unknown one, or rights that do not go together. */
@@ -245,7 +241,7 @@ export async function ensureClient(
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;
   const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
-  const found = await findClient(store, clientId);
+  const found = await store.client(clientId);
   // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
   if (!found) {

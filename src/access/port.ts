@@ -73,10 +73,19 @@ export type KeyPlace = 'first' | { readonly outlivedAt: number };
 /** `unproven`: it was sealed by a master key that has no proof any more. `not needed`: there is a first one. */
 export type KeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
 
+/** Some signing keys, and all those in use as of the same moment: what a key does follows from the others. */
+export interface KeysAmong {
+  readonly keys: readonly SigningKey[];
+  readonly inUse: readonly SigningKey[];
+}
+
 /** Where clients, signing keys and the keyring's proofs rest. */
 export interface AccessStore {
   /** The whole table in one snapshot, or undefined while its version is still `known`. */
   table(known: number | undefined): MaybePromise<AccessTable | undefined>;
+  client(clientId: string): MaybePromise<Client | undefined>;
+  /** Clients in the order of their identifiers, behind `after`, at most `limit`. */
+  clientsBehind(after: string, limit: number): MaybePromise<readonly Client[]>;
   /** Adds a client; answers false when its identifier is taken. The act is logged in the same commit, as with all of these. */
   insertClient(client: Client, act: Act): Promise<boolean>;
   /** Replaces a client; answers false unless the stored one still carries `seen`. */
@@ -89,6 +98,11 @@ export interface AccessStore {
   noteUses(clientIds: readonly string[], at: number): Promise<void>;
   /** Every signing key that there ever was, those that were withdrawn included. */
   signingKeys(): MaybePromise<readonly SigningKey[]>;
+  signingKeysInUse(): MaybePromise<readonly SigningKey[]>;
+  /** The key of this identifier, if there is one. */
+  signingKey(kid: string): MaybePromise<KeysAmong>;
+  /** Signing keys in the order of their identifiers, behind `after`, at most `limit`. */
+  signingKeysBehind(after: string, limit: number): MaybePromise<KeysAmong>;
   /**
    * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are. Of those that sign
    * from `outlivedAt` or before, an instant in milliseconds, one is.

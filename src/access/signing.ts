@@ -42,8 +42,7 @@ export async function ensureSigningKey(
   keyring: Keyring,
   ambient: Occasion,
 ): Promise<void> {
-  const table = await store.table(undefined);
-  if (table && table.signingKeys.length > 0) return;
+  if ((await store.signingKeysInUse()).length > 0) return;
   const key = await mintSigningKey(keyring, ambient, ambient.now());
   await store.insertSigningKey(key, 'first', keyAct('signing-key.created', key.kid, key, ambient));
 }
@@ -94,7 +93,7 @@ export async function rotateSigningKey(
   const act = keyAct('signing-key.created', key.kid, key, ambient);
   const inserted = await store.insertSigningKey(key, { outlivedAt: now - OUTLIVED_MS }, act);
   if (inserted !== 'added') throw new KeyRefusal(inserted);
-  const keys = (await store.table(undefined))?.signingKeys ?? [];
+  const keys = await store.signingKeysInUse();
   const { accepted } = keySetAt(keys, now);
   const outlived = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
   if (outlived.length > 0) await store.forgetPrivateHalves(outlived.map(({ kid }) => kid));
@@ -112,7 +111,7 @@ export async function withdrawSigningKey(
   ambient: Occasion,
 ): Promise<boolean> {
   const now = ambient.now();
-  const { signer } = keySetAt((await store.table(undefined))?.signingKeys ?? [], now);
+  const { signer } = keySetAt(await store.signingKeysInUse(), now);
   const replacement = signer?.kid === kid ? await mintSigningKey(keyring, ambient, now) : undefined;
   const act = keyAct('signing-key.withdrawn', kid, replacement, ambient);
   return store.withdrawSigningKey(kid, replacement, { ...act, at: now });

@@ -64,7 +64,10 @@ export interface Tokens {
   verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
   /** What a token of our own says, where `verify` accepts it. Rejects as that does. */
   inspect(token: string): Promise<OwnToken | undefined>;
-  /** Opens private halves ahead: what is open in a process still signs after the master key was changed. */
+  /**
+   * Opens the private halves of the keys in use ahead: what is open in a process still signs after the master key was
+   * changed. Of any other key nothing stays in memory.
+   */
   prepare(keys: readonly SigningKey[]): void;
 }
 
@@ -84,16 +87,18 @@ export function openTokens(
   settings: TokenSettings,
   ambient: Ambient,
 ): Tokens {
-  const privateKeys = memoise((key) => importPrivateKey(key, keyring));
+  const privateKeys = openImported((key) => importPrivateKey(key, keyring));
+  const publicKeys = openImported(importPublicKey);
   return {
-    mint: openMint(cache, privateKeys, settings, ambient),
-    ...openVerify(cache, settings, ambient),
+    mint: openMint(cache, privateKeys.of, settings, ambient),
+    ...openVerify(cache, publicKeys.of, settings, ambient),
     prepare(keys) {
-      const usable = keys.filter(
-        ({ withdrawnAt, privateSealed }) => !withdrawnAt && privateSealed.length > 0,
-      );
+      const inUse = keys.filter(({ withdrawnAt }) => withdrawnAt === undefined);
+      const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
+      publicKeys.keep(inUse);
+      privateKeys.keep(usable);
       // What does not open is told when it is needed.
-      for (const key of usable) privateKeys(key).catch(() => undefined);
+      for (const key of usable) privateKeys.of(key).catch(() => undefined);
     },
   };
 }
@@ -129,11 +134,11 @@ function openMint(
 
 function openVerify(
   cache: AccessCache,
+  publicKeys: LoadKey,
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   ambient: Ambient,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
   const verified = openVerified(ambient);
-  const publicKeys = memoise(importPublicKey);
 
   async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {
     const key = claimedKey(token, view);
@@ -334,15 +339,27 @@ function readRealms(claim: unknown): Realms | undefined {
 
 type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
 
-/** Each signing key is read once per process, and again only where that failed. There are a handful of them. */
-function memoise(load: LoadKey): LoadKey {
+interface ImportedKeys {
+  readonly of: LoadKey;
+  /** Lets go of all but these. */
+  keep(keys: readonly SigningKey[]): void;
+}
+
+/** Each signing key is read once per process, and again only where that failed. */
+function openImported(load: LoadKey): ImportedKeys {
   const loaded = new Map<string, Promise<CryptoKey>>();
-  return (key) => {
-    const known = loaded.get(key.kid);
-    if (known) return known;
-    const loading = load(key);
-    loaded.set(key.kid, loading);
-    loading.catch(() => loaded.delete(key.kid));
-    return loading;
+  return {
+    of(key) {
+      const known = loaded.get(key.kid);
+      if (known) return known;
+      const loading = load(key);
+      loaded.set(key.kid, loading);
+      loading.catch(() => loaded.delete(key.kid));
+      return loading;
+    },
+    keep(keys) {
+      const kept = new Set(keys.map(({ kid }) => kid));
+      for (const kid of loaded.keys()) if (!kept.has(kid)) loaded.delete(kid);
+    },
   };
 }

@@ -1,17 +1,23 @@
 import type {
   AccessStore,
   AccessTable,
-  Client,
   KeyCheck,
   KeyInsertion,
   KeyPlace,
+  KeysAmong,
   SigningKey,
 } from '../access/port.ts';
 import type { Act } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
-import type { Revision, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Realms } from '../domain/principal.ts';
+import {
+  insertClient,
+  readAllClients,
+  readClient,
+  readClientsBehind,
+  removeClient,
+  updateClient,
+} from './clients.ts';
 import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
 import { proveServable } from './copying/mark.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
@@ -22,32 +28,19 @@ import { all, first, type Long, run, runAll, type Work } from './work.ts';
 const INSTANCE = 'select store_id, access_version from instance';
 /** Every write moves the version of the table. */
 export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
-const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision from client order by created_at, client_id`;
-const CLIENT_REALMS = 'select client_id, realm_id from client_realm';
-const keysThat = (
-  are: string,
-) => `select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at
-  from signing_key${are} order by created_at, kid`;
-const KEYS = keysThat('');
-const KEYS_IN_USE = keysThat(' where withdrawn_at is null');
+const ANY_KEYS =
+  'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at from signing_key';
+const KEYS = `${ANY_KEYS} order by created_at, kid`;
+const KEYS_IN_USE = `${ANY_KEYS} where withdrawn_at is null order by created_at, kid`;
+const KEY = `${ANY_KEYS} where kid = ?`;
+const KEYS_BEHIND = `${ANY_KEYS} where kid > ? order by kid limit ?`;
 /** A key stands in the key set until its successor has signed for long: whatever began before that, one of them stands in it still. */
 const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
 const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
-const INSERT_CLIENT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
-  previous_expires_at, created_at, updated_at, revision, client_id)
-  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
-const UPDATE_CLIENT = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
-  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
-  where client_id = ? and revision = ?`;
-const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
-const REMOVE_USE = 'delete from client_use where client_id = ?';
-const REMOVE_CLIENT = 'delete from client where client_id = ? and revision = ?';
 const USES = 'select client_id, at from client_use';
 /** A client that was deleted meanwhile leaves nothing. */
 const NOTE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
   on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
-const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
 const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
 const INSERT_KEY =
   'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
@@ -72,24 +65,11 @@ export function openAccess({ read, write }: Transactions): AccessStore {
 
   return {
     table: (known) => read(() => wholeTable(known)),
-    insertClient: (client, act) =>
-      change(function* () {
-        const isNew = (yield* run(INSERT_CLIENT, ...columnsOf(client))) === 1;
-        if (isNew) yield* keepRealms(client);
-        return isNew;
-      }, act),
-    updateClient: (client, seen, act) =>
-      change(function* () {
-        const isKept = (yield* run(UPDATE_CLIENT, ...columnsOf(client), seen)) === 1;
-        if (isKept) yield* keepRealms(client);
-        return isKept;
-      }, act),
-    removeClient: (clientId, seen, act) =>
-      change(function* () {
-        yield* run(CLEAR_REALMS, clientId);
-        yield* run(REMOVE_USE, clientId);
-        return (yield* run(REMOVE_CLIENT, clientId, seen)) === 1;
-      }, act),
+    client: (clientId) => read(() => readClient(clientId)),
+    clientsBehind: (after, limit) => read(() => readClientsBehind(after, limit)),
+    insertClient: (client, act) => change(() => insertClient(client), act),
+    updateClient: (client, seen, act) => change(() => updateClient(client, seen), act),
+    removeClient: (clientId, seen, act) => change(() => removeClient(clientId, seen), act),
     ...openUses({ read, write }),
     ...openLinks({ read, write }),
     ...openKeys({ read, write }),
@@ -155,14 +135,14 @@ function changing<T>(
   });
 }
 
-type Keys = 'signingKeys' | 'insertSigningKey';
+type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysBehind' | 'insertSigningKey';
 
 function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Keys> {
   return {
-    signingKeys: () =>
-      read(function* () {
-        return (yield* all<KeyRow>(KEYS)).map(keyOf);
-      }),
+    signingKeys: () => read(() => keysOf(KEYS)),
+    signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
+    signingKey: (kid) => read(() => keysAmong(KEY, kid)),
+    signingKeysBehind: (after, limit) => read(() => keysAmong(KEYS_BEHIND, after, limit)),
     insertSigningKey: (key, place, act) =>
       changing(
         write,
@@ -245,21 +225,19 @@ function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessT
   proveServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
-  const realms = Map.groupBy(yield* all<ClientRealmRow>(CLIENT_REALMS), (row) => row.client_id);
-  const clients = (yield* all<ClientRow>(CLIENTS)).map((row) => {
-    const listed = realms.get(row.client_id)?.map(({ realm_id }) => realm_id) ?? [];
-    return clientOf(row, row.all_realms === 1 ? '*' : new Set(listed));
-  });
+  const clients = yield* readAllClients();
   const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
-  const signingKeys = (yield* all<KeyRow>(KEYS_IN_USE)).map(keyOf);
+  const signingKeys = yield* keysOf(KEYS_IN_USE);
   const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
 
-function* keepRealms({ clientId, realms }: Client): Work<void> {
-  yield* run(CLEAR_REALMS, clientId);
-  if (realms === '*') return;
-  for (const realm of realms) yield* run(INSERT_REALM, clientId, realm);
+function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
+  return (yield* all<KeyRow>(text, ...values)).map(keyOf);
+}
+
+function* keysAmong(text: string, ...values: readonly SqlValue[]): Work<KeysAmong> {
+  return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
 }
 
 function* insertKey(key: SigningKey, place: KeyPlace): Work<KeyInsertion> {
@@ -279,32 +257,9 @@ function* addKey(key: SigningKey): Work<boolean> {
   return (yield* run(INSERT_KEY, ...keyColumnsOf(key))) === 1;
 }
 
-function instantOf(at: Long | null): number | undefined {
-  return at === null ? undefined : Number(at);
-}
-
 interface InstanceRow {
   readonly store_id: string;
   readonly access_version: Long;
-}
-
-interface ClientRealmRow {
-  readonly client_id: string;
-  readonly realm_id: Uuid;
-}
-
-interface ClientRow {
-  readonly client_id: string;
-  readonly name: string;
-  readonly scopes: string;
-  readonly all_realms: number;
-  readonly disabled_at: Long | null;
-  readonly secret_digest: Uint8Array;
-  readonly previous_digest: Uint8Array | null;
-  readonly previous_expires_at: Long | null;
-  readonly created_at: Long;
-  readonly updated_at: Long;
-  readonly revision: Revision;
 }
 
 interface KeyRow {
@@ -319,41 +274,6 @@ interface KeyRow {
 interface KeyCheckRow {
   readonly key_id: string;
   readonly sealed: Uint8Array;
-}
-
-/** The values of a client's row, its identifier last, as both statements take them. */
-function columnsOf(client: Client): readonly SqlValue[] {
-  return [
-    client.name,
-    [...client.scopes].join(' '),
-    client.realms === '*' ? 1 : 0,
-    client.disabledAt ?? null,
-    client.secretDigest,
-    client.previous?.digest ?? null,
-    client.previous?.expiresAt ?? null,
-    client.createdAt,
-    client.updatedAt,
-    client.revision,
-    client.clientId,
-  ];
-}
-
-function clientOf(row: ClientRow, realms: Realms): Client {
-  return Object.freeze({
-    clientId: row.client_id,
-    name: row.name,
-    scopes: new Set(row.scopes.split(' ').filter(Boolean)),
-    realms,
-    disabledAt: instantOf(row.disabled_at),
-    secretDigest: row.secret_digest,
-    previous:
-      row.previous_digest === null || row.previous_expires_at === null
-        ? undefined
-        : { digest: row.previous_digest, expiresAt: Number(row.previous_expires_at) },
-    createdAt: Number(row.created_at),
-    updatedAt: Number(row.updated_at),
-    revision: row.revision,
-  });
 }
 
 function keyColumnsOf({
@@ -373,6 +293,6 @@ function keyOf(row: KeyRow): SigningKey {
     privateSealed: row.private_sealed,
     createdAt: Number(row.created_at),
     signsFrom: Number(row.signs_from),
-    withdrawnAt: instantOf(row.withdrawn_at),
+    withdrawnAt: row.withdrawn_at === null ? undefined : Number(row.withdrawn_at),
   });
 }

@@ -34,9 +34,9 @@ export function openStandings({ read }: Pick<Transactions, 'read'>, { moves }: D
         const rows = yield* all<StandingRow>(LATELY, webhookId, ...place, TOGETHER);
         return { rows: rows.map(movedOf), upTo: Number(begins), end: Number(ends) };
       }),
-    standingsBehind: (webhookId, after) =>
+    standingsBehind: (webhookId, after, limit) =>
       read(function* () {
-        return (yield* all<StandingRow>(BEHIND, webhookId, after, TOGETHER)).map(standingOf);
+        return (yield* all<StandingRow>(BEHIND, webhookId, after, limit)).map(standingOf);
       }),
     standingsOf: (webhookId, realms) =>
       read(function* () {

@@ -106,14 +106,14 @@ export interface MovedPage {
   readonly end: number;
 }
 
-/** How far a receiver is in realms: LIMITS.webhookClocksAtOnce of them at a time. */
+/** How far a receiver is in realms: at most LIMITS.webhookClocksAtOnce of them at a time. */
 export interface Standings {
   /** Under this number no clock moves any more that has not moved for whoever looks now. */
   movedUpTo(): MaybePromise<number>;
   /** Realms whose clock moved, behind a place in that order; told or not. */
   moved(webhookId: string, after: MovedPlace): MaybePromise<MovedPage>;
   /** Realms behind one in the order of their identifiers, told or not. */
-  standingsBehind(webhookId: string, after: Uuid): MaybePromise<readonly Standing[]>;
+  standingsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly Standing[]>;
   /** In the same order. */
   standingsOf(webhookId: string, realms: readonly Uuid[]): MaybePromise<readonly Standing[]>;
   /** Realms of which something was not received and is to be sent again by now, the first one first. */

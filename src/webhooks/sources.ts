@@ -136,23 +136,43 @@ function openMoved({ rooms, webhookId }: Line) {
   };
 }
 
-/** Everything, from the start and then now and then. */
+/**
+ * Everything, from the start and then now and then. Where it finds what is behind and no place for it, it reads no more at
+ * once than there are places, until nothing is behind again.
+ */
 function openSweep({ rooms, webhookId, webhook }: Line) {
   const { store, ambient } = rooms;
-  const most = LIMITS.webhookClocksAtOnce;
   let after: Uuid | undefined = NIL_UUID;
   let dueAt = ambient.monotonic();
+  let most: number = LIMITS.webhookClocksAtOnce;
 
-  /** Some realms, and the one behind which to go on, if there are more. */
-  async function page(behind: Uuid): Promise<{ standings: readonly Standing[]; next: Uuid | undefined }> {
+  /** Some realms, and whether there are more behind them. */
+  async function page(behind: Uuid): Promise<{ standings: readonly Standing[]; isLast: boolean; end: Uuid }> {
     const { realms } = webhook();
     if (realms === '*') {
-      const standings = await store.standingsBehind(webhookId, behind);
-      return { standings, next: standings[most - 1]?.realm };
+      const standings = await store.standingsBehind(webhookId, behind, most);
+      return { standings, isLast: standings.length < most, end: standings.at(-1)?.realm ?? behind };
     }
     const listed = [...realms].filter((realm) => realm > behind).sort();
     const some = listed.slice(0, most);
-    return { standings: await store.standingsOf(webhookId, some), next: some[most - 1] };
+    const standings = await store.standingsOf(webhookId, some);
+    return { standings, isLast: listed.length <= most, end: some.at(-1) ?? behind };
+  }
+
+  /** Answers whether there was a place for all of them; where there was none, the next page begins there. */
+  async function walk(begin: Begin, behind: Uuid): Promise<boolean> {
+    const { standings, isLast, end } = await page(behind);
+    for (const standing of standings) {
+      if (!beginFresh(begin, standing)) {
+        most = LIMITS.webhookRealmsAtOnceMax;
+        return false;
+      }
+      after = standing.realm;
+    }
+    after = isLast ? undefined : end;
+    most = Math.min(2 * most, LIMITS.webhookClocksAtOnce);
+    if (isLast) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
+    return true;
   }
 
   return {
@@ -160,11 +180,7 @@ function openSweep({ rooms, webhookId, webhook }: Line) {
       const end = ambient.monotonic() + LIMITS.webhookLookMsMax;
       if (ambient.monotonic() >= dueAt) after ??= NIL_UUID;
       while (after !== undefined && ambient.monotonic() < end) {
-        const begin = beginner();
-        const { standings, next } = await page(after);
-        if (!standings.every((standing) => beginFresh(begin, standing))) return false;
-        after = next;
-        if (next === undefined) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
+        if (!(await walk(beginner(), after))) return false;
         await nextTurn();
       }
       return true;

@@ -5,10 +5,8 @@ import {
   deleteClient,
   type Edited,
   editClient,
-  findClient,
   type Grant,
   type Issued,
-  listClients,
   type Patch,
   renewal,
   ruleAgainst,
@@ -19,7 +17,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../domain/principal.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
 import { realmsOf, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
@@ -120,7 +118,7 @@ function presentIssued({ client, secret }: Issued, asked: Any, rooms: AdminRooms
 }
 
 async function clientAt({ params }: Any, { accessStore }: AdminRooms): Promise<Client> {
-  const client = await findClient(accessStore, params.client_id ?? '');
+  const client = await accessStore.client(params.client_id ?? '');
   if (!client) throw new Fault('not_found');
   return client;
 }
@@ -206,7 +204,7 @@ export const CLIENT_OPERATIONS = [
     },
     async act({ query, url }, { accessStore, ambient, pageLength }) {
       const wanted = wantedOf(query, pageLength);
-      const clients = sliceOf(await listClients(accessStore), ({ clientId }) => clientId, wanted);
+      const clients = await accessStore.clientsBehind(wanted.after ?? '', wanted.limit);
       const uses = await accessStore.uses();
       const items = clients.map((client) => ({
         ...describe(client, ambient.now()),

@@ -11,7 +11,7 @@ import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageSchema, sliceOf, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
@@ -46,9 +46,9 @@ const EXAMPLE = {
 const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
 const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
 
-/** What each of these keys does at this moment. */
-function describing(keys: readonly SigningKey[], now: number) {
-  const { signer, accepted } = keySetAt(keys, now);
+/** What a key does at this moment, beside those in use. */
+function describing(inUse: readonly SigningKey[], now: number) {
+  const { signer, accepted } = keySetAt(inUse, now);
   const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
     if (withdrawnAt !== undefined) return 'withdrawn';
     if (kid === signer?.kid) return 'signs';
@@ -70,11 +70,13 @@ async function present(
   { url }: Asked<unknown, unknown>,
   rooms: AdminRooms,
 ): Promise<Answered & { readonly self: string }> {
-  const keys = await rooms.accessStore.signingKeys();
-  const key = keys.find((each) => each.kid === kid);
+  const {
+    keys: [key],
+    inUse,
+  } = await rooms.accessStore.signingKey(kid);
   if (!key) throw new Fault('not_found');
   const self = url(`/signing-keys/${kid}`);
-  return { body: { data: describing(keys, rooms.ambient.now())(key), links: { self } }, self };
+  return { body: { data: describing(inUse, rooms.ambient.now())(key), links: { self } }, self };
 }
 
 /** Nothing is sealed by a master key that ends at this very moment. */
@@ -114,10 +116,10 @@ export const SIGNING_KEY_OPERATIONS = [
       },
     },
     async act({ query, url }, rooms) {
-      const keys = await rooms.accessStore.signingKeys();
-      const describe = describing(keys, rooms.ambient.now());
       const wanted = wantedOf(query, rooms.pageLength);
-      const items = sliceOf(keys, ({ kid }) => kid, wanted).map((key) => ({
+      const { keys, inUse } = await rooms.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
+      const describe = describing(inUse, rooms.ambient.now());
+      const items = keys.map((key) => ({
         ...describe(key),
         links: { self: url(`/signing-keys/${key.kid}`) },
       }));
@@ -165,7 +167,7 @@ export const SIGNING_KEY_OPERATIONS = [
     async act(asked, rooms) {
       const { kid = '' } = asked.params;
       await withdrawSigningKey(kid, rooms.accessStore, rooms.keyring, asked.occasion);
-      const key = (await rooms.accessStore.signingKeys()).find((each) => each.kid === kid);
+      const [key] = (await rooms.accessStore.signingKey(kid)).keys;
       if (key && key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
       return present(kid, asked, rooms);
     },
