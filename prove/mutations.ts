@@ -56,6 +56,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/console_providers.ts': OF_CONSOLE,
   'src/access/external_tokens.ts': OF_EXTERNAL,
   'src/access/grant.ts': [...OF_TOKENS, 'grants_logged'],
+  'src/access/imported_keys.ts': ['imported_keys', 'access_cache'],
   'src/access/inspection.ts': ['access_inspection'],
   'src/access/issuer_keys.ts': ['issuer_key_sets', ...OF_EXTERNAL],
   'src/access/issued_token.ts': [...OF_EXTERNAL, ...OF_CONSOLE],

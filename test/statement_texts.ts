@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../src/domain/resource.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
+import { ACCESS_TEXTS } from '../src/store/access.ts';
 import { arrearsTexts } from '../src/store/arrears.ts';
 import { CASCADES } from '../src/store/cascade.ts';
 import { deliveryTexts } from '../src/store/deliveries.ts';
@@ -54,6 +55,7 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
       ...arrearsTexts(POSTGRES),
     ],
     ...CLAIM_TEXTS,
+    ...ACCESS_TEXTS,
   ];
   return new Set(texts.map((text) => plainText(numbered(text).text)));
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemAmbient } from '../src/ambient.ts';
 import { openVault, type Vault } from '../src/app.ts';
@@ -120,31 +120,85 @@ test('more realms than are asked for together are met once each, by one look', a
   expect(realmsOf(await met()).filter((realm) => made.includes(realm))).toEqual(made);
 });
 
-test('a sweep that finds no place asks for as much as there are places, goes on there, and meets each realm once', async () => {
-  const most = LIMITS.webhookRealmsAtOnceMax;
-  const realms = await Promise.all(Array.from({ length: 3 * most }, async () => (await plant(vault)).realm));
-  await moveOn(database);
+/** Sources of this target that write down how many realms are asked for at once. */
+function watchedSources(of: Webhook) {
   const { webhooks } = vault.engine;
-  for (const listed of ['*', new Set([one, other, busy, ...realms])] as const) {
-    const asked: number[] = [];
-    const store: typeof webhooks = {
-      ...webhooks,
-      standingsBehind(id, after, limit) {
-        asked.push(limit);
-        return webhooks.standingsBehind(id, after, limit);
-      },
-      standingsOf(id, some) {
-        asked.push(some.length);
-        return webhooks.standingsOf(id, some);
-      },
-    };
-    const line = lineOf({ ...webhook, realms: listed });
-    sources = openSources({ ...line, rooms: { ...line.rooms, store } }, new Set());
-    const found: Uuid[] = [];
-    for (let some = await met(1); some.length > 0; some = await met(1)) found.push(...realmsOf(some));
-    expect(found).toEqual([one, other, busy, ...realms].toSorted());
-    expect(Math.max(...asked.slice(1))).toBe(most);
-  }
+  const asked = { moved: [] as number[], swept: [] as number[] };
+  const store: typeof webhooks = {
+    ...webhooks,
+    moved(id, after, limit) {
+      asked.moved.push(limit);
+      return webhooks.moved(id, after, limit);
+    },
+    standingsBehind(id, after, limit) {
+      asked.swept.push(limit);
+      return webhooks.standingsBehind(id, after, limit);
+    },
+    standingsOf(id, realms) {
+      asked.swept.push(realms.length);
+      return webhooks.standingsOf(id, realms);
+    },
+  };
+  const line = lineOf(of);
+  sources = openSources({ ...line, rooms: { ...line.rooms, store } }, new Set());
+  return asked;
+}
+
+describe('a sweep', () => {
+  const { webhookClocksAtOnce: whole, webhookRealmsAtOnceMax: places } = LIMITS;
+  let realms: readonly Uuid[];
+
+  /** Two whole pages of clocks, most of which seem never to have moved: a sweep alone finds them. */
+  beforeEach(async () => {
+    const still = Array.from({ length: 2 * whole - 3 }, () => systemAmbient.mintId());
+    for (const realm of still)
+      await database.spoil('insert into realm_clock (realm_id, seq, moved) values (?, 1, 0)', realm);
+    realms = [one, other, busy, ...still].toSorted();
+  });
+
+  test('meets each realm once, also where the last page is full', async () => {
+    const { swept } = watchedSources(webhook);
+    expect(realmsOf(await met())).toEqual(realms);
+    expect(swept).toEqual([whole, whole, whole]);
+  });
+
+  test('that found no place goes on there, with as many as there are places, and then twice as many', async () => {
+    const { swept } = watchedSources(webhook);
+    expect(realmsOf(await met(1))).toEqual(realms.slice(0, 1));
+    expect(realmsOf(await met(1))).toEqual(realms.slice(1, 2));
+    expect(realmsOf(await met())).toEqual(realms.slice(2));
+    expect(swept).toEqual([whole, places, places, 2 * places, 4 * places, 8 * places, whole, whole]);
+  });
+
+  test('that is begun again meets again what it had met', async () => {
+    watchedSources(webhook);
+    expect(realmsOf(await met(5))).toEqual(realms.slice(0, 5));
+    sources.restart();
+    expect(realmsOf(await met())).toEqual(realms);
+  });
+
+  test('of a list goes on behind realms without a clock', async () => {
+    const nobody = Array.from(
+      { length: 2 * whole },
+      (_, at) => `00000000-0000-7000-8000-${String(at).padStart(12, '0')}` as Uuid,
+    );
+    const { swept } = watchedSources({ ...webhook, realms: new Set([...realms.slice(0, 3), ...nobody]) });
+    expect(realmsOf(await met())).toEqual(realms.slice(0, 3));
+    expect(swept).toEqual([whole, whole, 3]);
+  });
+});
+
+test('of realms that moved no more are read than there are places, once there was none', async () => {
+  const { moved } = watchedSources(webhook);
+  await met();
+  const most = LIMITS.webhookRealmsAtOnceMax;
+  const realms = await Promise.all(Array.from({ length: 2 * most }, async () => (await plant(vault)).realm));
+  moved.length = 0;
+  const left = new Set(realms);
+  for (let looks = 0; left.size > 0 && looks < 100; looks += 1)
+    for (const realm of realmsOf(await met(1))) left.delete(realm);
+  expect(left.size).toBe(0);
+  expect([moved[0], Math.max(...moved.slice(1))]).toEqual([LIMITS.webhookClocksAtOnce, most]);
 });
 
 test('what was stopped is met again, and first what is behind it in turn', async () => {

@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 export interface Made {
   /** Takes note of an address. */
   note(location: string): void;
-  /** Removes what is too much, with this right. */
+  /** Removes what is too much, with this right. What cannot be removed now is the first to be the next time. */
   trim(authorization: () => Promise<string>): Promise<void>;
 }
 
@@ -26,19 +26,33 @@ const KINDS: readonly Kind[] = [
   { is: () => true, leftMax: 200, removal: (location) => ['DELETE', location] },
 ];
 
+/** Who asks has lost the right to meanwhile, or there is too much to do. */
+const LATER: readonly number[] = [401, 403, 429, 503];
+
 export function openMade(): Made {
   const queues = KINDS.map((kind) => ({ ...kind, locations: [] as string[] }));
+
+  async function trimOne({ locations, leftMax, removal }: (typeof queues)[number], authorization: string) {
+    while (locations.length > leftMax) {
+      const location = locations.shift() as string;
+      const [method, url] = removal(location);
+      const answer = await fetch(url, { method, headers: { Authorization: authorization } });
+      await answer.text();
+      if (LATER.includes(answer.status)) {
+        locations.unshift(location);
+        return;
+      }
+    }
+  }
+
   return {
     note(location) {
       queues.find(({ is }) => is(location))?.locations.push(location);
     },
     async trim(authorization) {
-      for (const { locations, leftMax, removal } of queues) {
-        while (locations.length > leftMax) {
-          const [method, url] = removal(locations.shift() as string);
-          await (await fetch(url, { method, headers: { Authorization: await authorization() } })).text();
-        }
-      }
+      if (queues.every(({ locations, leftMax }) => locations.length <= leftMax)) return;
+      const held = await authorization();
+      for (const queue of queues) await trimOne(queue, held);
     },
   };
 }

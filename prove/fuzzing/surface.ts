@@ -49,8 +49,8 @@ const MISSED_MIN = 100;
 const MISSED_MAX = 0.2;
 const OVERLOADED = /"status":"503"/;
 /**
- * Asked for so much more seldom. To hash a password takes as much of the machine as a hundred requests; and a signing key
- * stays for good, so that there would be a thousand where a service has a handful.
+ * Asked for so much more seldom. To hash a password takes as much of the machine as a hundred requests; and of signing keys
+ * there may be few.
  */
 const COSTLY = /^(create|update|delete)-user-authentication-password-profile-info|^create-signing-key$/;
 const COSTLY_SHARE = 0.1;

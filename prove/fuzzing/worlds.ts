@@ -57,6 +57,8 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
     kept = [];
   }
 
+  const trim = () => made.trim(async () => `Bearer ${await rights.ofAll()}`);
+
   /** Notes what is made with it in a list that may be another one later. */
   function noting(note: (location: string) => void): Caller {
     const caller = openCaller(document);
@@ -87,6 +89,8 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
         forgetRecords();
         forgetClients();
         if (performance.now() > deadline) throw error;
+        // It may have failed because there is too much already, or because nobody may remove anything either.
+        await trim().catch(() => undefined);
         await Bun.sleep(WORLD_PAUSE_MS);
       }
     }
@@ -106,7 +110,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
     },
     async made(location) {
       made.note(location);
-      await made.trim(async () => `Bearer ${await rights.ofAll()}`);
+      await trim();
     },
   };
 }

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { Refusal } from '../domain/fault.ts';
 import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
-import { CLIENT_NAME, ensureClient } from './clients.ts';
+import { CLIENT_ID_PATTERN, CLIENT_NAME, ensureClient } from './clients.ts';
 import type { AccessStore } from './port.ts';
 
 const bootstrapClient = z.strictObject({
-  client_id: z.string().regex(/^[A-Za-z0-9._~-]{1,64}$/, 'must be 1 to 64 letters, digits or . _ ~ -'),
+  client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
   client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
   name: CLIENT_NAME,
   scope: z.string(),

@@ -12,6 +12,9 @@ const SECRET_PREFIX = 'ars_';
 /** What people call a client: a text like any other, so that no list or log is written on by it. */
 export const CLIENT_NAME = text(255);
 
+/** How the identifier of a client looks: what we mint, or what a bootstrap file says. */
+export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
+
 export interface Grant {
   readonly scopes: Scopes;
   readonly realms: Realms;

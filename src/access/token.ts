@@ -1,4 +1,4 @@
-import { type CryptoKey, decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
+import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { MaybePromise } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
@@ -13,6 +13,7 @@ import {
   type Scopes,
 } from '../domain/principal.ts';
 import type { ExternalTokens } from './external_tokens.ts';
+import { type LoadKey, openImported } from './imported_keys.ts';
 import type { Keyring } from './keyring.ts';
 import type { Client, SigningKey } from './port.ts';
 import { ALGORITHM, importPrivateKey, importPublicKey } from './signing.ts';
@@ -335,31 +336,4 @@ function readRealms(claim: unknown): Realms | undefined {
   if (claim.length === 1 && claim[0] === '*') return '*';
   const realms = claim.map((realm) => (typeof realm === 'string' ? parseUuid(realm) : undefined));
   return realms.includes(undefined) ? undefined : new Set(realms as Uuid[]);
-}
-
-type LoadKey = (key: SigningKey) => Promise<CryptoKey>;
-
-interface ImportedKeys {
-  readonly of: LoadKey;
-  /** Lets go of all but these. */
-  keep(keys: readonly SigningKey[]): void;
-}
-
-/** Each signing key is read once per process, and again only where that failed. */
-function openImported(load: LoadKey): ImportedKeys {
-  const loaded = new Map<string, Promise<CryptoKey>>();
-  return {
-    of(key) {
-      const known = loaded.get(key.kid);
-      if (known) return known;
-      const loading = load(key);
-      loaded.set(key.kid, loading);
-      loading.catch(() => loaded.delete(key.kid));
-      return loading;
-    },
-    keep(keys) {
-      const kept = new Set(keys.map(({ kid }) => kid));
-      for (const kid of loaded.keys()) if (!kept.has(kid)) loaded.delete(kid);
-    },
-  };
 }

@@ -220,7 +220,7 @@ export const LIMITS = Object.freeze({
   webhookRealmsAtOnceMax: 4,
   /** How often receivers and what they were not told yet are looked at. */
   webhookPollMs: 500,
-  /** Realms that are asked at once how far a receiver is in them, and for how long one look goes on. */
+  /** Realms that are asked at once, at most, how far a receiver is in them, and for how long one look goes on. */
   webhookClocksAtOnce: 64,
   webhookLookMsMax: 50,
   /** Realms that were told of lately and are to be looked at again, before no others are begun with. */

@@ -11,6 +11,7 @@ import type { Act } from '../domain/act.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {
+  CLIENT_TEXTS,
   insertClient,
   readAllClients,
   readClient,
@@ -231,6 +232,9 @@ function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessT
   const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
   return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
 }
+
+/** Texts that only read clients and signing keys. */
+export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_BEHIND] as const;
 
 function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
   return (yield* all<KeyRow>(text, ...values)).map(keyOf);

@@ -1,15 +1,18 @@
 import type { Client } from '../access/port.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { SqlValue } from './statements.ts';
-import { all, type Long, run, type Work } from './work.ts';
+import { all, first, type Long, run, type Work } from './work.ts';
 
 const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision from client`;
 const ALL = `${CLIENTS} order by created_at, client_id`;
 const ONE = `${CLIENTS} where client_id = ?`;
 const BEHIND = `${CLIENTS} where client_id > ? order by client_id limit ?`;
-const ALL_REALMS = 'select client_id, realm_id from client_realm';
-const REALMS = `${ALL_REALMS} where client_id = ?`;
+const REALMS = 'select client_id, realm_id from client_realm';
+const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
+/** Parameters: behind which identifier, and up to which one. */
+const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
+const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
 const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
   previous_expires_at, created_at, updated_at, revision, client_id)
   values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
@@ -42,27 +45,28 @@ interface RealmRow {
 
 /** The oldest first. */
 export function* readAllClients(): Work<readonly Client[]> {
-  const realms = Map.groupBy(yield* all<RealmRow>(ALL_REALMS), (row) => row.client_id);
-  return (yield* all<ClientRow>(ALL)).map((row) => clientOf(row, realms.get(row.client_id) ?? []));
+  const realms = yield* all<RealmRow>(REALMS_OF_ALL);
+  return clientsOf(yield* all<ClientRow>(ALL), realms);
 }
 
 export function* readClient(clientId: string): Work<Client | undefined> {
-  return (yield* clientsOf(ONE, clientId))[0];
+  const row = yield* first<ClientRow>(ONE, clientId);
+  return row && clientOf(row, yield* all<RealmRow>(REALMS_OF_ONE, clientId));
 }
 
 /** In the order of their identifiers. */
-export function readClientsBehind(after: string, limit: number): Work<readonly Client[]> {
-  return clientsOf(BEHIND, after, limit);
+export function* readClientsBehind(after: string, limit: number): Work<readonly Client[]> {
+  const rows = yield* all<ClientRow>(BEHIND, after, limit);
+  const last = rows.at(-1);
+  return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id)) : [];
 }
 
-/** A page of them at most: the realms of each are asked for by themselves. */
-function* clientsOf(text: string, ...values: readonly SqlValue[]): Work<readonly Client[]> {
-  const clients: Client[] = [];
-  for (const row of yield* all<ClientRow>(text, ...values)) {
-    const realms = row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS, row.client_id);
-    clients.push(clientOf(row, realms));
-  }
-  return clients;
+/** Every text that only reads. */
+export const CLIENT_TEXTS = [ALL, ONE, BEHIND, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
+
+function clientsOf(rows: readonly ClientRow[], realms: readonly RealmRow[]): readonly Client[] {
+  const listed = Map.groupBy(realms, (row) => row.client_id);
+  return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? []));
 }
 
 /** Answers false where the identifier is taken. */

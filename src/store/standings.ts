@@ -26,12 +26,12 @@ export function openStandings({ read }: Pick<Transactions, 'read'>, { moves }: D
       read(function* () {
         return Number((yield* first<BoundsRow>(moves.bounds))?.begins);
       }),
-    moved: (webhookId, { moved, realm }) =>
+    moved: (webhookId, { moved, realm }, limit) =>
       read(function* () {
         // First, so that nothing becomes visible between the two that is not found by the next one.
         const { begins, ends } = (yield* first<BoundsRow>(moves.bounds)) as BoundsRow;
         const place = [moved, realm, Number(ends), NIL_UUID] as const;
-        const rows = yield* all<StandingRow>(LATELY, webhookId, ...place, TOGETHER);
+        const rows = yield* all<StandingRow>(LATELY, webhookId, ...place, limit);
         return { rows: rows.map(movedOf), upTo: Number(begins), end: Number(ends) };
       }),
     standingsBehind: (webhookId, after, limit) =>

@@ -111,7 +111,7 @@ export interface Standings {
   /** Under this number no clock moves any more that has not moved for whoever looks now. */
   movedUpTo(): MaybePromise<number>;
   /** Realms whose clock moved, behind a place in that order; told or not. */
-  moved(webhookId: string, after: MovedPlace): MaybePromise<MovedPage>;
+  moved(webhookId: string, after: MovedPlace, limit: number): MaybePromise<MovedPage>;
   /** Realms behind one in the order of their identifiers, told or not. */
   standingsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly Standing[]>;
   /** In the same order. */

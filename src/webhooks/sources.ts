@@ -60,8 +60,9 @@ function openDue({ rooms, webhookId }: Line, unsettled: ReadonlySet<Uuid>): Sour
 
 /** What was told of just now. */
 function openAgain({ rooms, webhookId }: Line, again: Set<Uuid>): Source {
+  const length = openPageLength();
   return async (beginner) => {
-    const realms = [...again].slice(0, LIMITS.webhookClocksAtOnce);
+    const realms = [...again].slice(0, length.most());
     if (realms.length === 0) return true;
     const begin = beginner();
     const left = new Set(realms);
@@ -69,10 +70,14 @@ function openAgain({ rooms, webhookId }: Line, again: Set<Uuid>): Source {
     try {
       const standings = await rooms.store.standingsOf(webhookId, realms);
       for (const standing of standings) {
-        if (!beginFresh(begin, standing)) return false;
+        if (!beginFresh(begin, standing)) {
+          length.stopped();
+          return false;
+        }
         left.delete(standing.realm);
       }
       left.clear();
+      length.walked();
       return true;
     } finally {
       for (const realm of left) again.add(realm);
@@ -101,18 +106,24 @@ function passFrom(moved: number): Pass {
 /** What was written lately. A transaction that is under way for long has all that came after it walked over again. */
 function openMoved({ rooms, webhookId }: Line) {
   const { store, ambient } = rooms;
+  const length = openPageLength();
   let pass: Pass | undefined;
 
   /** Answers undefined where there is more behind the place that it came to. */
   async function page(begin: Begin, from: Pass): Promise<boolean | undefined> {
-    const { rows, upTo, end } = await store.moved(webhookId, from.at);
+    const most = length.most();
+    const { rows, upTo, end } = await store.moved(webhookId, from.at, most);
     // Those of its beginning.
     if (from.upTo === Number.POSITIVE_INFINITY) Object.assign(from, { upTo, end });
     for (const standing of rows) {
-      if (!beginFresh(begin, standing)) return false;
+      if (!beginFresh(begin, standing)) {
+        length.stopped();
+        return false;
+      }
       from.at = standing;
     }
-    const isThrough = rows.length < LIMITS.webhookClocksAtOnce;
+    length.walked();
+    const isThrough = rows.length < most;
     if (isThrough || from.at.moved >= from.end) pass = passFrom(from.upTo);
     return isThrough ? true : undefined;
   }
@@ -136,42 +147,43 @@ function openMoved({ rooms, webhookId }: Line) {
   };
 }
 
-/**
- * Everything, from the start and then now and then. Where it finds what is behind and no place for it, it reads no more at
- * once than there are places, until nothing is behind again.
- */
+/** Everything, from the start and then now and then. */
 function openSweep({ rooms, webhookId, webhook }: Line) {
   const { store, ambient } = rooms;
+  const length = openPageLength();
   let after: Uuid | undefined = NIL_UUID;
   let dueAt = ambient.monotonic();
-  let most: number = LIMITS.webhookClocksAtOnce;
+  let listed: readonly Uuid[] | undefined;
 
-  /** Some realms, and whether there are more behind them. */
-  async function page(behind: Uuid): Promise<{ standings: readonly Standing[]; isLast: boolean; end: Uuid }> {
+  /** Some realms, and the place that they reach to; undefined where there are no more behind them. */
+  async function page(
+    behind: Uuid,
+  ): Promise<{ readonly standings: readonly Standing[]; readonly end: Uuid | undefined }> {
+    const most = length.most();
     const { realms } = webhook();
     if (realms === '*') {
       const standings = await store.standingsBehind(webhookId, behind, most);
-      return { standings, isLast: standings.length < most, end: standings.at(-1)?.realm ?? behind };
+      return { standings, end: standings[most - 1]?.realm };
     }
-    const listed = [...realms].filter((realm) => realm > behind).sort();
-    const some = listed.slice(0, most);
-    const standings = await store.standingsOf(webhookId, some);
-    return { standings, isLast: listed.length <= most, end: some.at(-1) ?? behind };
+    listed ??= [...realms].sort();
+    const some = listed.filter((realm) => realm > behind).slice(0, most);
+    // Some of them may have no clock yet.
+    return { standings: await store.standingsOf(webhookId, some), end: some[most - 1] };
   }
 
   /** Answers whether there was a place for all of them; where there was none, the next page begins there. */
   async function walk(begin: Begin, behind: Uuid): Promise<boolean> {
-    const { standings, isLast, end } = await page(behind);
+    const { standings, end } = await page(behind);
     for (const standing of standings) {
       if (!beginFresh(begin, standing)) {
-        most = LIMITS.webhookRealmsAtOnceMax;
+        length.stopped();
         return false;
       }
       after = standing.realm;
     }
-    after = isLast ? undefined : end;
-    most = Math.min(2 * most, LIMITS.webhookClocksAtOnce);
-    if (isLast) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
+    length.walked();
+    after = end;
+    if (end === undefined) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
     return true;
   }
 
@@ -187,6 +199,24 @@ function openSweep({ rooms, webhookId, webhook }: Line) {
     },
     restart() {
       after = NIL_UUID;
+      listed = undefined;
+    },
+  };
+}
+
+/**
+ * How many realms are read at once: as many as there are places, where one of them found none the last time, because those
+ * behind it are read again; twice as many after each page for which there was a place.
+ */
+function openPageLength() {
+  let most: number = LIMITS.webhookClocksAtOnce;
+  return {
+    most: () => most,
+    stopped() {
+      most = LIMITS.webhookRealmsAtOnceMax;
+    },
+    walked() {
+      most = Math.min(2 * most, LIMITS.webhookClocksAtOnce);
     },
   };
 }

@@ -148,8 +148,8 @@ describe('what is wrong is named, all of it', () => {
     expect([status, body.errors.map(({ source }) => source?.parameter)]).toEqual([400, [parameter]]);
   });
 
-  test('404 for a client that nobody has', async () => {
-    const nobody = '/clients/01900000-0000-7000-8000-000000000000';
+  test.each(['nobody', 'a%00b'])('404 for a client %s', async (id) => {
+    const nobody = `/clients/${id}`;
     for (const [method, path, data] of [
       ['GET', '', undefined],
       ['GET', '/use', undefined],

@@ -69,14 +69,32 @@ test('a withdrawn key ends what it signed within a second, also for who withdrew
   const anew = await tokenOf(service, ...(await adminCredentials()));
   const again = await office.ask('POST', `/signing-keys/${signer}/withdraw`, { token: anew });
   expect([again.status, again.text]).toEqual([200, withdrawn.text]);
-  const nobody = await office.ask('POST', `/signing-keys/${crypto.randomUUID()}/withdraw`, { token: anew });
-  expect(nobody.status).toBe(404);
+  for (const kid of [crypto.randomUUID(), 'a%00b']) {
+    const statuses = [
+      (await office.ask('GET', `/signing-keys/${kid}`, { token: anew })).status,
+      (await office.ask('POST', `/signing-keys/${kid}/withdraw`, { token: anew })).status,
+    ];
+    expect([kid, ...statuses]).toEqual([kid, 404, 404]);
+  }
   const log = await office.ask('GET', '/log?page%5Blimit%5D=100', { token: anew });
   const acts = (log.body.data as unknown as readonly Item[]).filter(({ object }) => object === signer);
   expect(acts.map(({ what, request_id }) => [what, request_id])).toEqual([
     ['signing-key.created', null],
     ['signing-key.withdrawn', 'desk-2'],
   ]);
+});
+
+test('pages of two follow each other to the end, and a key does on one what it does among all', async () => {
+  const { service, ...full } = await openOffice();
+  const { access } = service.vault.engine;
+  const made = [];
+  for (let count = 0; count < 4; count += 1)
+    made.push((await rotateSigningKey(access, service.vault.keyring, service.ambient)).kid);
+  await full.ask('POST', `/signing-keys/${made[1]}/withdraw`);
+  const all = await full.all('/signing-keys?page%5Blimit%5D=2');
+  expect(all.map(({ id }) => id).slice(1)).toEqual(made);
+  expect(all.map(({ state }) => state)).toEqual(['signs', 'next', 'withdrawn', 'next', 'next']);
+  await service.stop();
 });
 
 test('every state that a key comes to is told, and when it was withdrawn', async () => {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import {
+  CLIENT_ID_PATTERN,
   CLIENT_NAME,
   createClient,
   deleteClient,
@@ -117,8 +118,14 @@ function presentIssued({ client, secret }: Issued, asked: Any, rooms: AdminRooms
   return present(client, asked, rooms, { client_secret: secret });
 }
 
-async function clientAt({ params }: Any, { accessStore }: AdminRooms): Promise<Client> {
-  const client = await accessStore.client(params.client_id ?? '');
+/** Throws Fault `not_found` for what no client is called. */
+function clientIdIn({ params: { client_id: id = '' } }: Any): string {
+  if (!CLIENT_ID_PATTERN.test(id)) throw new Fault('not_found');
+  return id;
+}
+
+async function clientAt(asked: Any, { accessStore }: AdminRooms): Promise<Client> {
+  const client = await accessStore.client(clientIdIn(asked));
   if (!client) throw new Fault('not_found');
   return client;
 }
@@ -138,9 +145,9 @@ function done(outcome: Edited): Client {
 }
 
 async function edit(asked: Any, rooms: AdminRooms, patch: Patch): Promise<Client> {
-  const { params, occasion } = asked;
+  const clientId = clientIdIn(asked);
   const seen = await asked.seen(async () => (await clientAt(asked, rooms)).revision);
-  return done(await editClient(rooms.accessStore, params.client_id ?? '', { patch, seen }, occasion));
+  return done(await editClient(rooms.accessStore, clientId, { patch, seen }, asked.occasion));
 }
 
 /** Nobody locks the door behind themselves by accident. Throws Fault `conflict`. */
@@ -191,7 +198,7 @@ export const CLIENT_OPERATIONS = [
     method: 'GET',
     path: '/clients',
     summary: 'List the clients, in the order of their identifiers.',
-    query: z.object(pageParameters({ pattern: /^[A-Za-z0-9._~-]{1,64}$/, example: CLIENT_ID })),
+    query: z.object(pageParameters({ pattern: CLIENT_ID_PATTERN, example: CLIENT_ID })),
     success: {
       status: 200,
       description: 'The clients, without secrets.',
@@ -291,8 +298,8 @@ export const CLIENT_OPERATIONS = [
     faults: ['not_found', 'conflict', 'outcome_unknown'],
     async act(asked, rooms) {
       proveOther(asked);
+      const clientId = clientIdIn(asked);
       const seen = await asked.seen(async () => (await clientAt(asked, rooms)).revision);
-      const { client_id: clientId = '' } = asked.params;
       done(await deleteClient(rooms.accessStore, clientId, seen, asked.occasion));
       return undefined;
     },

@@ -8,6 +8,7 @@ import {
   withdrawSigningKey,
 } from '../../access/signing.ts';
 import { Fault } from '../../domain/fault.ts';
+import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
@@ -65,18 +66,30 @@ function describing(inUse: readonly SigningKey[], now: number) {
   });
 }
 
-async function present(
-  kid: string,
-  { url }: Asked<unknown, unknown>,
-  rooms: AdminRooms,
-): Promise<Answered & { readonly self: string }> {
+/** Throws Fault `not_found` for what no key is called. */
+function kidIn({ params: { kid = '' } }: Asked<unknown, unknown>): string {
+  const id = parseUuid(kid);
+  if (id === undefined) throw new Fault('not_found');
+  return id;
+}
+
+/** A key, and the others in use. Throws Fault `not_found`. */
+async function keyAt(kid: string, { accessStore }: AdminRooms) {
   const {
     keys: [key],
     inUse,
-  } = await rooms.accessStore.signingKey(kid);
+  } = await accessStore.signingKey(kid);
   if (!key) throw new Fault('not_found');
-  const self = url(`/signing-keys/${kid}`);
-  return { body: { data: describing(inUse, rooms.ambient.now())(key), links: { self } }, self };
+  return { key, inUse };
+}
+
+function present(
+  { key, inUse }: { readonly key: SigningKey; readonly inUse: readonly SigningKey[] },
+  { url }: Asked<unknown, unknown>,
+  { ambient }: AdminRooms,
+): Answered & { readonly self: string } {
+  const self = url(`/signing-keys/${key.kid}`);
+  return { body: { data: describing(inUse, ambient.now())(key), links: { self } }, self };
 }
 
 /** Nothing is sealed by a master key that ends at this very moment. */
@@ -140,7 +153,7 @@ export const SIGNING_KEY_OPERATIONS = [
     faults: ['conflict', 'outcome_unknown'],
     async act(asked, rooms) {
       const { kid } = await rotated(asked, rooms);
-      const { body, self } = await present(kid, asked, rooms);
+      const { body, self } = present(await keyAt(kid, rooms), asked, rooms);
       return { body, location: self };
     },
   }),
@@ -152,7 +165,7 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
     faults: ['not_found'],
-    act: (asked, rooms) => present(asked.params.kid ?? '', asked, rooms),
+    act: async (asked, rooms) => present(await keyAt(kidIn(asked), rooms), asked, rooms),
   }),
   operation({
     name: 'withdraw-signing-key',
@@ -165,11 +178,11 @@ export const SIGNING_KEY_OPERATIONS = [
     success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
     faults: ['not_found', 'outcome_unknown'],
     async act(asked, rooms) {
-      const { kid = '' } = asked.params;
+      const kid = kidIn(asked);
       await withdrawSigningKey(kid, rooms.accessStore, rooms.keyring, asked.occasion);
-      const [key] = (await rooms.accessStore.signingKey(kid)).keys;
-      if (key && key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
-      return present(kid, asked, rooms);
+      const found = await keyAt(kid, rooms);
+      if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
+      return present(found, asked, rooms);
     },
   }),
 ] as const;

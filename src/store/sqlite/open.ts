@@ -96,10 +96,16 @@ function engineOver(db: Database): EmbeddedEngine {
   const writer = openWriter(db, snapshot, place, log);
   const transactions = openTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);
-  const access = openAccess(transactions);
+  // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
+  const access = openAccess({
+    ...transactions,
+    read(work) {
+      place.prove();
+      return transactions.read(work);
+    },
+  });
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
-    // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
     records: {
       ...records,
       ready() {
@@ -107,13 +113,7 @@ function engineOver(db: Database): EmbeddedEngine {
         return records.ready();
       },
     },
-    access: {
-      ...access,
-      table(known) {
-        place.prove();
-        return access.table(known);
-      },
-    },
+    access,
     sealed: openSealed(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeases(transactions),
