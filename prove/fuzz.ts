@@ -140,7 +140,10 @@ async function surface({ url, running }: Served): Promise<void> {
   const requests = minutes === undefined ? Number(given.requests) : Number.POSITIVE_INFINITY;
   const millisecondsMax = (minutes ?? 60) * 60_000;
   const credentials = credentialsOf(database, url);
-  const held = () => heldBy(running.process.pid, FILE);
+  const held = async () => {
+    await endWebhooks(url, credentials);
+    return heldBy(running.process.pid, FILE);
+  };
   const start = performance.now();
   let first: Promise<Sample> | undefined;
   // What is there after a minute of requests; everybody waits meanwhile.
@@ -166,6 +169,22 @@ async function surface({ url, running }: Served): Promise<void> {
     const text = `${fromMb.toFixed(1)} to ${toMb.toFixed(1)} MB ${of} (${(share * 100).toFixed(1)} %)`;
     figures.push(text);
     if (share > GROWTH_MAX) complaints.push(`it grew from ${text}`);
+  }
+}
+
+/**
+ * Deletes every webhook target. None of them can be reached, and each is told of every realm again and again: with them a
+ * service to which nobody speaks has hundreds of messages a second to send, and is not at rest.
+ */
+async function endWebhooks(url: string, credentials: Credentials): Promise<void> {
+  const { clientId, secret } = await credentials('admin');
+  const headers = { Authorization: `Bearer ${await grantedBy(url, clientId, secret)}` };
+  for (;;) {
+    const listed = await fetch(`${url}/admin/v1/webhooks?page%5Blimit%5D=100`, { headers });
+    const { data } = (await listed.json()) as { readonly data: readonly { readonly id: string }[] };
+    if (data.length === 0) return;
+    for (const { id } of data)
+      await (await fetch(`${url}/admin/v1/webhooks/${id}`, { method: 'DELETE', headers })).text();
   }
 }
 
