@@ -112,6 +112,8 @@ const WITHOUT = [
   'test/console/stretch.test.ts',
   'test/deploy.test.ts',
   'test/filter.test.ts',
+  'test/fuzz_made.test.ts',
+  'test/imported_keys.test.ts',
   'test/issuer_key_sets.test.ts',
   'test/log_witness.test.ts',
   'test/master_key.test.ts',

@@ -36,12 +36,15 @@ export function openMade(): Made {
     while (locations.length > leftMax) {
       const location = locations.shift() as string;
       const [method, url] = removal(location);
-      const answer = await fetch(url, { method, headers: { Authorization: authorization } });
-      await answer.text();
-      if (LATER.includes(answer.status)) {
-        locations.unshift(location);
-        return;
+      let isOver = false;
+      try {
+        const answer = await fetch(url, { method, headers: { Authorization: authorization } });
+        await answer.text();
+        isOver = !LATER.includes(answer.status);
+      } finally {
+        if (!isOver) locations.unshift(location);
       }
+      if (!isOver) return;
     }
   }
 

@@ -90,7 +90,7 @@ export function openWorlds({ url, document, operations, credentials }: Ground): 
         forgetClients();
         if (performance.now() > deadline) throw error;
         // It may have failed because there is too much already, or because nobody may remove anything either.
-        await trim().catch(() => undefined);
+        await trim().catch(forgetClients);
         await Bun.sleep(WORLD_PAUSE_MS);
       }
     }

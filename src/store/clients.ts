@@ -51,7 +51,8 @@ export function* readAllClients(): Work<readonly Client[]> {
 
 export function* readClient(clientId: string): Work<Client | undefined> {
   const row = yield* first<ClientRow>(ONE, clientId);
-  return row && clientOf(row, yield* all<RealmRow>(REALMS_OF_ONE, clientId));
+  if (!row) return undefined;
+  return clientOf(row, row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS_OF_ONE, clientId));
 }
 
 /** In the order of their identifiers. */

@@ -68,21 +68,42 @@ function openAgain({ rooms, webhookId }: Line, again: Set<Uuid>): Source {
     const left = new Set(realms);
     for (const realm of realms) again.delete(realm);
     try {
-      const standings = await rooms.store.standingsOf(webhookId, realms);
-      for (const standing of standings) {
-        if (!beginFresh(begin, standing)) {
-          length.stopped();
-          return false;
-        }
-        left.delete(standing.realm);
-      }
-      left.clear();
-      length.walked();
-      return true;
+      const found = await rooms.store.standingsOf(webhookId, realms);
+      const standings = new Map(found.map((standing) => [standing.realm, standing]));
+      const inTurn = realms.flatMap((realm) => standings.get(realm) ?? []);
+      const isWalked = walkOver(inTurn, begin, length, ({ realm }) => left.delete(realm));
+      if (isWalked) left.clear();
+      return isWalked;
     } finally {
-      for (const realm of left) again.add(realm);
+      putFirst(left, again);
     }
   };
+}
+
+/** Those that had no place keep their turn. */
+function putFirst(left: ReadonlySet<Uuid>, again: Set<Uuid>): void {
+  if (left.size === 0) return;
+  const others = [...again];
+  again.clear();
+  for (const realm of [...left, ...others]) again.add(realm);
+}
+
+/** Answers whether there was a place for all of them. `pass` is told each one for which there was. */
+function walkOver<T extends Standing>(
+  standings: readonly T[],
+  begin: Begin,
+  length: PageLength,
+  pass: (standing: T) => void,
+): boolean {
+  for (const standing of standings) {
+    if (!beginFresh(begin, standing)) {
+      length.stopped();
+      return false;
+    }
+    pass(standing);
+  }
+  length.walked();
+  return true;
 }
 
 /** What was not received has its own time. */
@@ -115,17 +136,13 @@ function openMoved({ rooms, webhookId }: Line) {
     const { rows, upTo, end } = await store.moved(webhookId, from.at, most);
     // Those of its beginning.
     if (from.upTo === Number.POSITIVE_INFINITY) Object.assign(from, { upTo, end });
-    for (const standing of rows) {
-      if (!beginFresh(begin, standing)) {
-        length.stopped();
-        return false;
-      }
+    const isWalked = walkOver(rows, begin, length, (standing) => {
       from.at = standing;
-    }
-    length.walked();
-    const isThrough = rows.length < most;
+    });
+    const isThrough = isWalked && rows.length < most;
+    // Also where it was stopped: what became visible behind it meanwhile is for the next one.
     if (isThrough || from.at.moved >= from.end) pass = passFrom(from.upTo);
-    return isThrough ? true : undefined;
+    return isWalked && !isThrough ? undefined : isWalked;
   }
 
   return {
@@ -174,14 +191,10 @@ function openSweep({ rooms, webhookId, webhook }: Line) {
   /** Answers whether there was a place for all of them; where there was none, the next page begins there. */
   async function walk(begin: Begin, behind: Uuid): Promise<boolean> {
     const { standings, end } = await page(behind);
-    for (const standing of standings) {
-      if (!beginFresh(begin, standing)) {
-        length.stopped();
-        return false;
-      }
-      after = standing.realm;
-    }
-    length.walked();
+    const isWalked = walkOver(standings, begin, length, ({ realm }) => {
+      after = realm;
+    });
+    if (!isWalked) return false;
     after = end;
     if (end === undefined) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
     return true;
@@ -204,11 +217,19 @@ function openSweep({ rooms, webhookId, webhook }: Line) {
   };
 }
 
+interface PageLength {
+  most(): number;
+  /** One of them found no place. */
+  stopped(): void;
+  /** There was a place for a whole page. */
+  walked(): void;
+}
+
 /**
  * How many realms are read at once: as many as there are places, where one of them found none the last time, because those
  * behind it are read again; twice as many after each page for which there was a place.
  */
-function openPageLength() {
+function openPageLength(): PageLength {
   let most: number = LIMITS.webhookClocksAtOnce;
   return {
     most: () => most,

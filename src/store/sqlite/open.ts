@@ -96,16 +96,10 @@ function engineOver(db: Database): EmbeddedEngine {
   const writer = openWriter(db, snapshot, place, log);
   const transactions = openTransactions(db, snapshot, writer);
   const records = openSqliteRecords(db, snapshot, transactions);
-  // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
-  const access = openAccess({
-    ...transactions,
-    read(work) {
-      place.prove();
-      return transactions.read(work);
-    },
-  });
+  const access = openAccess(transactions);
   return {
     figures: () => ({ ...writer.figures(), lists: undefined }),
+    // Lookups are proven with the access table, which every one of them needs and no one trusts for a second.
     records: {
       ...records,
       ready() {
@@ -113,7 +107,13 @@ function engineOver(db: Database): EmbeddedEngine {
         return records.ready();
       },
     },
-    access,
+    access: {
+      ...access,
+      table(known) {
+        place.prove();
+        return access.table(known);
+      },
+    },
     sealed: openSealed(transactions, SQLITE),
     log: openLogStore(transactions, log, SQLITE),
     leases: openLeases(transactions),
