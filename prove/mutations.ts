@@ -44,7 +44,7 @@ const OF_PATHS = [
 ];
 const OF_CLIENTS = ['access_clients', 'grant', 'rights', 'admin/clients'];
 const OF_KEYS = ['sealed_secrets', 'access_inspection', 'rewrap'];
-const OF_FEED = ['changes', 'matrix', 'change_streams'];
+const OF_FEED = ['changes', 'changes_of_user', 'matrix', 'change_streams'];
 
 /** The files, and the suites that hold their checks. */
 const SUITES: Readonly<Record<string, readonly string[]>> = {
@@ -60,7 +60,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/inspection.ts': ['access_inspection'],
   'src/access/issuer_keys.ts': ['issuer_key_sets', ...OF_EXTERNAL],
   'src/access/issued_token.ts': [...OF_EXTERNAL, ...OF_CONSOLE],
-  'src/access/issuers_file.ts': ['issuers_file', 'external_tokens', 'console_entry'],
+  'src/access/issuers_file.ts': ['issuers_file', 'issuers_console', 'external_tokens', 'console_entry'],
   'src/access/jwk_set.ts': ['issuer_key_sets', ...OF_EXTERNAL],
   'src/access/keyring.ts': OF_KEYS,
   'src/access/live_keyring.ts': OF_KEYS,

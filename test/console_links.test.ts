@@ -222,9 +222,10 @@ describe('a session', () => {
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   });
 
-  test('ends with the key that signed it', async () => {
+  test('ends with the key that signed it, also where it was used before', async () => {
     const { engine, keyring } = service.vault;
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
+    expect((await service.get(oidcPath(planted), token)).status).toBe(200);
     const { keys } = (await (await service.get('/.well-known/jwks.json')).json()) as {
       keys: { kid: string }[];
     };

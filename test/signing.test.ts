@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'bun:test';
 import type { SigningKey } from '../src/access/port.ts';
-import { ensureSigningKey, keySetAt, rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
+import {
+  ensureSigningKey,
+  KeyRefusal,
+  keySetAt,
+  rotateSigningKey,
+  withdrawSigningKey,
+} from '../src/access/signing.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { startService } from './kit.ts';
 
@@ -33,6 +39,14 @@ describe('withdrawing a signing key', () => {
     expect(await service.token('users:read')).toBeString();
     await service.stop();
   });
+});
+
+test('why there is no new key is told', () => {
+  expect(new KeyRefusal('too many').message).toContain('32 signing keys are in use');
+  for (const why of ['unproven', 'not needed'] as const)
+    expect(new KeyRefusal(why).message).toBe(
+      'the master key was changed while this ran, and nothing was written: run it again',
+    );
 });
 
 describe('a first signing key', () => {
