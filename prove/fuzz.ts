@@ -141,12 +141,12 @@ async function surface({ url, running }: Served): Promise<void> {
   const millisecondsMax = (minutes ?? 60) * 60_000;
   const credentials = credentialsOf(database, url);
   const held = async () => {
-    for (;;) {
-      await endWebhooks(url, credentials);
-      const sample = await heldBy(running.process.pid, FILE);
-      // One may have been made by what was still under way.
-      if ((await endWebhooks(url, credentials)) === 0) return sample;
-    }
+    await endWebhooks(url, credentials);
+    let sample: Sample;
+    // One may have been made meanwhile by what was still under way.
+    do sample = await heldBy(running.process.pid, FILE);
+    while ((await endWebhooks(url, credentials)) > 0);
+    return sample;
   };
   const start = performance.now();
   let first: Promise<Sample> | undefined;
@@ -177,8 +177,8 @@ async function surface({ url, running }: Served): Promise<void> {
 }
 
 /**
- * Deletes every webhook target; answers how many there were. None of them can be reached, and each is told of every realm again and again: with them a
- * service to which nobody speaks has hundreds of messages a second to send, and is not at rest.
+ * Deletes every webhook target; answers how many there were. None of them can be reached, and what was not received is sent
+ * again: with them a service to which nobody speaks is not at rest.
  */
 async function endWebhooks(url: string, credentials: Credentials): Promise<number> {
   // The client by which others are made may have been disabled by what was sent: then there is another one.

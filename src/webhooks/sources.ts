@@ -142,7 +142,8 @@ function openMoved({ rooms, webhookId }: Line) {
     const isThrough = isWalked && rows.length < most;
     // Also where it was stopped: what became visible behind it meanwhile is for the next one.
     if (isThrough || from.at.moved >= from.end) pass = passFrom(from.upTo);
-    return isWalked && !isThrough ? undefined : isWalked;
+    if (isThrough) return true;
+    return isWalked ? undefined : false;
   }
 
   return {
