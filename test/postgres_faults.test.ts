@@ -1,10 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
+import { TOO_MANY_CONNECTIONS } from '../src/store/postgres/trouble.ts';
 import { type PostgresServer, startServer } from './postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from './tcp_proxy.ts';
 import { databaseBy, type Heard, startTroubled, type Troubled } from './troubled.ts';
 
 /** PostgreSQL in trouble, under a service that serves on (issue 5, point 3). */
+
+/** No one listens there. */
+const UNUSED_PORT = 1;
 
 let server: PostgresServer;
 let proxy: TcpProxy;
@@ -27,6 +31,7 @@ afterAll(async () => {
 });
 
 const statusesOf = (heard: readonly Heard[]) => heard.map(({ status }) => status);
+const faultsOf = ({ service }: Troubled) => service.log.filter((record) => record.event === 'fault');
 const both = ({ look, write } = troubled) => Promise.all([look(), write()]);
 /** Longer than clients are trusted without being read again (LIMITS.accessAgeMsMax). */
 const felt = () => Bun.sleep(1_000);
@@ -148,11 +153,20 @@ test('out of connections', async () => {
     else await hog.close();
     return isTaken;
   };
+  const database = new URL(troubled.service.database.url).pathname.slice(1);
+  const isEnded = async () =>
+    (await hogs[0]?.unsafe('select from pg_stat_activity where datname = $1', [database]))?.length === 0;
+  // Nothing leads to the engine before its last connection is taken: the service would be faster now and then.
+  proxy.leadTo(UNUSED_PORT);
   proxy.cut();
+  await take();
+  while (!(await isEnded())) await Bun.sleep(10);
   while (await take());
+  proxy.leadTo(server.port);
   expect(statusesOf(await both())).toEqual([503, 503]);
   await felt();
   expect(statusesOf(await both())).toEqual([503, 503]);
+  expect(faultsOf(troubled).some(({ cause }) => cause === TOO_MANY_CONNECTIONS)).toBeTrue();
   await Promise.all(hogs.map((hog) => hog.close()));
   await troubled.recovered();
 }, 60_000);
@@ -172,8 +186,8 @@ test('read-only: lookups go on, writes are refused', async () => {
 });
 
 test('the log names codes, and nothing that anybody said', async () => {
-  const { service, planted } = troubled;
-  const faults = [...service.log, ...near.service.log].filter((record) => record.event === 'fault');
+  const { planted } = troubled;
+  const faults = [...faultsOf(troubled), ...faultsOf(near)];
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
     expect(fault.code).toBeOneOf(['unavailable', 'outcome_unknown', 'not_ready']);
