@@ -78,7 +78,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/access/token_desk.ts': ['revocation'],
   'src/access/uses.ts': ['refusals_logged', 'grant', 'external_tokens'],
-  'src/access/verified.ts': [...OF_TOKENS, 'external_tokens'],
+  'src/access/verified.ts': ['verified', ...OF_TOKENS, 'external_tokens'],
   'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
   'src/domain/token_buckets.ts': ['token_buckets', 'prepaid', 'rate_limits'],
   'src/feed/cursor.ts': OF_FEED,

@@ -357,30 +357,4 @@ describe('verified tokens', () => {
     expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
     expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
   }, 60_000);
-
-  test('verifiedTokensTurnMs: after it, and once more, one that nobody showed is forgotten', async () => {
-    const verify = await counting();
-    const make = await maker();
-    const [busy, idle] = await Promise.all([make(-1), make(-2)]);
-    for (const token of [busy, idle]) await verify(token);
-    for (const jti of [1, 2]) {
-      expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
-      service.ambient.advance(LIMITS.verifiedTokensTurnMs);
-      await verify(await make(jti));
-    }
-    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
-    expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
-  });
-
-  test('verifiedTokensTurnMs: before it nothing is forgotten', async () => {
-    const verify = await counting();
-    const make = await maker();
-    const idle = await make(-1);
-    await verify(idle);
-    for (const jti of [1, 2, 3, 4]) {
-      service.ambient.advance(LIMITS.verifiedTokensTurnMs / 5);
-      await verify(await make(jti));
-    }
-    expect(await verify(idle)).toEqual({ opens: true, isChecked: false });
-  });
 });

@@ -139,7 +139,7 @@ function openVerify(
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   ambient: Ambient,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
-  const verified = openVerified(ambient);
+  const verified = openVerified();
 
   async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {
     const key = claimedKey(token, view);

@@ -1,4 +1,3 @@
-import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { AccessView } from './table.ts';
@@ -48,25 +47,30 @@ export interface VerifiedTokens {
 /**
  * The tokens whose signatures were checked, each under its SHA-256: no collection of tokens is kept. They stand in two
  * generations. What is used goes to the younger one, and when that is full or old, the older one is forgotten: so those of a
- * busy client stay, and one that nobody shows any more leaves nothing behind. Only the one that came last is also known as it
- * came, because that of a busy client comes again at once and a digest costs more than the rest of the check. It ends in a
- * signature nobody can guess, so how long the comparison takes tells nothing of use.
+ * busy client stay, and one that nobody shows any more leaves nothing behind, also where no other one comes. Only the one that
+ * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the rest
+ * of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
  */
-export function openVerified({ monotonic }: Pick<Ambient, 'monotonic'>): VerifiedTokens {
+export function openVerified(): VerifiedTokens {
   let younger = new Map<string, Verified>();
   let older: typeof younger = new Map();
-  let turnedAt = monotonic();
   let last: { readonly token: string; readonly entry: Verified } | undefined;
+  /** Runs as long as anything is remembered. */
+  let timer: ReturnType<typeof setTimeout> | undefined;
   const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
+  const turnLater = () => setTimeout(turn, LIMITS.verifiedTokensTurnMs).unref();
+
+  function turn(): void {
+    [older, younger] = [younger, new Map()];
+    last = undefined;
+    clearTimeout(timer);
+    timer = older.size > 0 ? turnLater() : undefined;
+  }
 
   function keep(digest: string, entry: Verified): void {
-    const now = monotonic();
-    if (younger.size >= LIMITS.verifiedTokensMax / 2 || now - turnedAt >= LIMITS.verifiedTokensTurnMs) {
-      older = younger;
-      younger = new Map();
-      turnedAt = now;
-    }
+    if (younger.size >= LIMITS.verifiedTokensMax / 2) turn();
     younger.set(digest, entry);
+    timer ??= turnLater();
   }
 
   function find(digest: string): Verified | undefined {
