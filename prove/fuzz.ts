@@ -142,20 +142,16 @@ async function surface({ url, running }: Served): Promise<void> {
   const credentials = credentialsOf(database, url);
   const held = async () => {
     await endWebhooks(url, credentials);
-    let sample: Sample;
-    // One may have been made meanwhile by what was still under way.
-    do sample = await heldBy(running.process.pid, FILE);
-    while ((await endWebhooks(url, credentials)) > 0);
-    return sample;
+    return heldBy(running.process.pid, FILE);
   };
-  const start = performance.now();
-  let first: Promise<Sample> | undefined;
-  // What is there after a minute of requests; everybody waits meanwhile.
-  const pause = () => {
-    if (minutes !== undefined && performance.now() - start > 60_000) first ??= curve.rest(held);
-    return first;
+  let first: Sample | undefined;
+  const rest = {
+    afterMs: minutes === undefined ? Number.POSITIVE_INFINITY : 60_000,
+    during: async () => {
+      first = await curve.rest(held);
+    },
   };
-  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16, pause });
+  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16, rest });
   curve.stop();
   complaints.push(...fired.complaints);
   table(fired);
@@ -166,10 +162,7 @@ async function surface({ url, running }: Served): Promise<void> {
   );
   if (first === undefined) return;
   for (const line of minutesOf(curve)) console.log(line);
-  for (const { of, fromMb, toMb, share } of [
-    ...growthsOf(await first, await held()),
-    ...growthBeside(curve),
-  ]) {
+  for (const { of, fromMb, toMb, share } of [...growthsOf(first, await held()), ...growthBeside(curve)]) {
     const text = `${fromMb.toFixed(1)} to ${toMb.toFixed(1)} MB ${of} (${(share * 100).toFixed(1)} %)`;
     figures.push(text);
     if (share > GROWTH_MAX) complaints.push(`it grew from ${text}`);
@@ -177,10 +170,10 @@ async function surface({ url, running }: Served): Promise<void> {
 }
 
 /**
- * Deletes every webhook target; answers how many there were. None of them can be reached, and what was not received is sent
- * again: with them a service to which nobody speaks is not at rest.
+ * Deletes every webhook target. None of them can be reached, and what was not received is sent again: with them a service to
+ * which nobody speaks is not at rest.
  */
-async function endWebhooks(url: string, credentials: Credentials): Promise<number> {
+async function endWebhooks(url: string, credentials: Credentials): Promise<void> {
   // The client by which others are made may have been disabled by what was sent: then there is another one.
   const { clientId, secret } = await credentials('admin').catch(() => credentials('admin'));
   const headers = { Authorization: `Bearer ${await grantedBy(url, clientId, secret)}` };
@@ -192,7 +185,6 @@ async function endWebhooks(url: string, credentials: Credentials): Promise<numbe
     const removed = await fetch(`${url}/admin/v1/webhooks/${id}`, { method: 'DELETE', headers });
     if (!removed.ok && removed.status !== 404) throw new Error(`a target stays: ${await removed.text()}`);
   }
-  return data.length;
 }
 
 /** Operations that no request was made for, which chance does not explain where there were many. */

@@ -30,7 +30,7 @@ import { startServed } from './served.ts';
 setDefaultTimeout(120_000);
 
 const seed = freshSeed();
-const service = await startService({ offline: 'true', badTokenRate: 'off' });
+const service = await startService({ offline: 'true', badTokenRate: 'off', requestLogging: 'full' });
 const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 const operations = operationsOf(document);
 afterAll(() => service.stop());
@@ -39,8 +39,21 @@ test('requests made from the document are answered as it says', async () => {
   const credentials = (scope: string, realms?: readonly string[]) =>
     service.client(scope, realms === undefined ? '*' : new Set(realms as readonly Uuid[]));
   const target = { url: service.url, credentials };
-  const fired = await fireAt(target, { seed, requests: 1_200, millisecondsMax: 45_000, atOnce: 8 });
+  const answered = () => service.log.filter(({ event }) => event === 'request').length;
+  const counts: number[] = [];
+  const rest = {
+    afterMs: 1_000,
+    async during() {
+      counts.push(answered());
+      await Bun.sleep(300);
+      counts.push(answered());
+    },
+  };
+  const fired = await fireAt(target, { seed, requests: 1_200, millisecondsMax: 45_000, atOnce: 8, rest });
   expect({ seed, complaints: fired.complaints }).toEqual({ seed, complaints: [] });
+  const [before = 0, after] = counts;
+  expect({ seed, after, times: counts.length }).toEqual({ seed, after: before, times: 2 });
+  expect(answered()).toBeGreaterThan(before);
   // A machine that has much else to do sends fewer.
   expect(fired.sent).toBeGreaterThan(300);
   expect(fired.right.done).toBeGreaterThan(fired.right.sent * 0.7);

@@ -17,11 +17,16 @@ export interface Target {
 export interface Firing {
   readonly seed: number;
   readonly requests: number;
-  /** Ends before all requests are sent once so much time is over, beside that of pauses. */
+  /** Ends before all requests are sent once so much time is over, beside that of the rest. */
   readonly millisecondsMax?: number;
   readonly atOnce: number;
-  /** Awaited before every request. */
-  readonly pause?: () => Promise<unknown> | undefined;
+  readonly rest?: Rest;
+}
+
+/** Once so much time is over nobody sends anything until `during` is done, which begins when nothing is under way any more. */
+export interface Rest {
+  readonly afterMs: number;
+  readonly during: () => Promise<unknown>;
 }
 
 /** What became of requests. */
@@ -76,22 +81,51 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
     worldSince: 0,
   };
   const isOver = () => front.sent >= firing.requests || front.complaints.length >= COMPLAINTS_MAX;
+  const { rest = { afterMs: Number.POSITIVE_INFINITY, during: async () => undefined } } = firing;
+  const meeting = openMeeting(firing.atOnce, rest.during);
   const gunners = Array.from({ length: firing.atOnce }, async (_, index) => {
     const draw = drawOf(chanceOf(firing.seed + index));
+    const restAt = performance.now() + rest.afterMs;
     let deadline = performance.now() + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
+    let hasRested = false;
     while (!isOver() && performance.now() < deadline) {
       const operation = draw.one(operations);
       if (COSTLY.test(operation.id) && !draw.happens(COSTLY_SHARE)) continue;
       const before = performance.now();
-      await firing.pause?.();
-      deadline += performance.now() - before;
+      if (!hasRested && before >= restAt) {
+        hasRested = true;
+        await meeting.come();
+        deadline += performance.now() - before;
+      }
       front.sent += 1;
       await fire(front, operation, draw);
     }
+    if (!hasRested) meeting.stayAway();
   });
   await Promise.all(gunners);
   const { sent, asked, statuses, right, readBack, complaints } = front;
   return { sent, operations: operations.length, asked, statuses, right, readBack, complaints };
+}
+
+/** What is done once, when all have come who will. Whoever comes waits until it is done. */
+function openMeeting(invited: number, during: () => Promise<unknown>) {
+  const done = Promise.withResolvers<unknown>();
+  let came = 0;
+  let expected = invited;
+  const beginWithLast = () => {
+    if (came > 0 && came === expected) during().then(done.resolve, done.reject);
+  };
+  return {
+    come(): Promise<unknown> {
+      came += 1;
+      beginWithLast();
+      return done.promise;
+    },
+    stayAway(): void {
+      expected -= 1;
+      beginWithLast();
+    },
+  };
 }
 
 interface Front {
