@@ -40,6 +40,7 @@ const { values: given } = parseArgs({
 });
 const seed = Number(given.seed ?? freshSeed());
 const minutes = given.minutes === undefined ? undefined : Number(given.minutes);
+const FIRST_MINUTE_MS = 60_000;
 const GROWTH_MAX = 0.1;
 console.log(`seed ${seed}`);
 
@@ -146,13 +147,13 @@ async function surface({ url, running }: Served): Promise<void> {
   };
   let first: Sample | undefined;
   const rest = {
-    afterMs: minutes === undefined ? Number.POSITIVE_INFINITY : 60_000,
+    afterMs: FIRST_MINUTE_MS,
     during: async () => {
       first = await curve.rest(held);
     },
   };
-  const fired = await fireAt({ url, credentials }, { seed, requests, millisecondsMax, atOnce: 16, rest });
-  curve.stop();
+  const firing = { seed, requests, millisecondsMax, atOnce: 16, ...(minutes === undefined ? {} : { rest }) };
+  const fired = await fireAt({ url, credentials }, firing).finally(curve.stop);
   complaints.push(...fired.complaints);
   table(fired);
   const unfired = await untouched(url, fired);
@@ -160,7 +161,8 @@ async function surface({ url, running }: Served): Promise<void> {
   figures.push(
     `${fired.sent} requests of ${fired.operations} operations, ${fired.readBack} records read back`,
   );
-  if (first === undefined) return;
+  if (minutes === undefined) return;
+  if (!first) return void complaints.push('it ended before its memory was looked at for the first time');
   for (const line of minutesOf(curve)) console.log(line);
   for (const { of, fromMb, toMb, share } of [...growthsOf(first, await held()), ...growthBeside(curve)]) {
     const text = `${fromMb.toFixed(1)} to ${toMb.toFixed(1)} MB ${of} (${(share * 100).toFixed(1)} %)`;

@@ -113,6 +113,7 @@ const WITHOUT = [
   'test/deploy.test.ts',
   'test/filter.test.ts',
   'test/fuzz_made.test.ts',
+  'test/fuzz_meeting.test.ts',
   'test/imported_keys.test.ts',
   'test/issuer_key_sets.test.ts',
   'test/issuers_console.test.ts',
@@ -128,6 +129,7 @@ const WITHOUT = [
   'test/supply_chain.test.ts',
   'test/texts.test.ts',
   'test/tidy.test.ts',
+  'test/verified.test.ts',
 ] as const;
 
 /** What runs on PostgreSQL even when a few minutes are all there is. */

@@ -39,7 +39,7 @@ test('behind them nothing is left of it where no other one came, whether it was 
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test.each([['alone'], ['beside another one']])('shown in each turn it stays: %s', (company) => {
+test.each([['alone'], ['beside others']])('shown in each turn it stays: %s', (company) => {
   const verified = openVerified();
   const busy = entry();
   verified.remember('busy', busy);
@@ -48,7 +48,15 @@ test.each([['alone'], ['beside another one']])('shown in each turn it stays: %s'
     expect(verified.recall('busy')).toBe(busy);
     if (company !== 'alone') verified.remember(`other ${turn}`, entry());
   }
-  expect(verified.recall('other 0')).toBeUndefined();
+});
+
+test('one that is to be forgotten is gone from both generations', () => {
+  const verified = openVerified();
+  verified.remember('token', entry());
+  jest.advanceTimersByTime(TURN_MS);
+  expect(verified.recall('token')).toBeDefined();
+  verified.forget('token');
+  expect(verified.recall('token')).toBeUndefined();
 });
 
 test('the next one is forgotten in its time as well', () => {

@@ -4,6 +4,7 @@ import { chanceOf } from '../chance.ts';
 import { changedMembers, openAnswers } from './answers.ts';
 import { drawOf } from './draw.ts';
 import { type Finds, openFinds } from './finds.ts';
+import { openMeeting } from './meeting.ts';
 import { type Asked, draftOf, type Intent } from './requests.ts';
 import type { Credentials } from './rights.ts';
 import { openWorlds, type Worlds } from './worlds.ts';
@@ -23,10 +24,13 @@ export interface Firing {
   readonly rest?: Rest;
 }
 
-/** Once so much time is over nobody sends anything until `during` is done, which begins when nothing is under way any more. */
+/**
+ * Once so much time is over nobody sends anything until `during` is done, which begins when nothing is under way any more. It
+ * is left out where all ends before.
+ */
 export interface Rest {
   readonly afterMs: number;
-  readonly during: () => Promise<unknown>;
+  readonly during: () => Promise<void>;
 }
 
 /** What became of requests. */
@@ -81,12 +85,13 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
     worldSince: 0,
   };
   const isOver = () => front.sent >= firing.requests || front.complaints.length >= COMPLAINTS_MAX;
-  const { rest = { afterMs: Number.POSITIVE_INFINITY, during: async () => undefined } } = firing;
-  const meeting = openMeeting(firing.atOnce, rest.during);
+  const { rest } = firing;
+  const meeting = openMeeting(firing.atOnce, async () => rest?.during());
   const gunners = Array.from({ length: firing.atOnce }, async (_, index) => {
     const draw = drawOf(chanceOf(firing.seed + index));
-    const restAt = performance.now() + rest.afterMs;
-    let deadline = performance.now() + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
+    const start = performance.now();
+    const restAt = start + (rest?.afterMs ?? Number.POSITIVE_INFINITY);
+    let deadline = start + (firing.millisecondsMax ?? Number.POSITIVE_INFINITY);
     let hasRested = false;
     while (!isOver() && performance.now() < deadline) {
       const operation = draw.one(operations);
@@ -105,27 +110,6 @@ export async function fireAt(target: Target, firing: Firing): Promise<Fired> {
   await Promise.all(gunners);
   const { sent, asked, statuses, right, readBack, complaints } = front;
   return { sent, operations: operations.length, asked, statuses, right, readBack, complaints };
-}
-
-/** What is done once, when all have come who will. Whoever comes waits until it is done. */
-function openMeeting(invited: number, during: () => Promise<unknown>) {
-  const done = Promise.withResolvers<unknown>();
-  let came = 0;
-  let expected = invited;
-  const beginWithLast = () => {
-    if (came > 0 && came === expected) during().then(done.resolve, done.reject);
-  };
-  return {
-    come(): Promise<unknown> {
-      came += 1;
-      beginWithLast();
-      return done.promise;
-    },
-    stayAway(): void {
-      expected -= 1;
-      beginWithLast();
-    },
-  };
 }
 
 interface Front {
