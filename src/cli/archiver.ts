@@ -13,8 +13,11 @@ type Told = { readonly answer: unknown } | { readonly refusal: string };
 /** One errand comes over the channel to the parent; what became of it goes back. */
 export function addArchiver(program: Command): void {
   program.command(ARCHIVER_COMMAND, { hidden: true }).action(async () => {
-    const errand = await new Promise<Errand>((resolve) => process.once('message', resolve));
+    // First of all: a channel that is closed while nobody heeds it keeps the runtime turning for ever.
     process.once('disconnect', () => process.exit());
+    if (!process.connected)
+      throw new Refusal('this command is started by a backup or a restoration', { isUsage: true });
+    const errand = await new Promise<Errand>((resolve) => process.once('message', resolve));
     // A copy keeps the log of the database from being folded back, and should end; looking through may take its time.
     if (errand.does === 'examine') setPriority(constants.priority.PRIORITY_LOW);
     process.send?.(outcomeOf(errand));

@@ -1,0 +1,32 @@
+import { expect, test } from 'bun:test';
+import { ends, isAlive } from '../prove/process_tree.ts';
+import { besideCommand } from '../src/beside.ts';
+import { runCommand, start } from './processes.ts';
+
+/** What a backup starts, and has not yet asked anything. */
+const ARCHIVER = besideCommand('archiver');
+
+const PARENT = `
+  const child = Bun.spawn(${JSON.stringify(ARCHIVER)}, { stdio: ['ignore', 'ignore', 'inherit'], env: {}, ipc() {} });
+  console.log('child', child.pid);
+  setInterval(() => {}, 1_000);`;
+
+test.each([
+  ['before it has begun', 0],
+  ['while it waits to be asked', 1_000],
+])('after kill -9 of its parent %s it ends, and does not turn for ever', async (_, ms) => {
+  const parent = start([process.execPath, '-e', PARENT]);
+  const pid = Number((await parent.line(/^child \d+$/)).split(' ')[1]);
+  await Bun.sleep(ms);
+  expect(isAlive(pid)).toBe(true);
+  parent.process.kill('SIGKILL');
+  await parent.process.exited;
+  const hasEnded = await ends(pid, 15_000);
+  if (!hasEnded) process.kill(pid, 'SIGKILL');
+  expect(hasEnded).toBe(true);
+});
+
+test('without a parent it says whose it is', async () => {
+  const { stderr, code } = await runCommand(ARCHIVER);
+  expect([stderr, code]).toEqual(['authrealm: this command is started by a backup or a restoration\n', 2]);
+});
