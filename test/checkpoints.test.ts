@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
@@ -129,7 +130,7 @@ describe('checkpoints', () => {
 
   test('of more logs than a line tells of are signed line by line, each telling of several', async () => {
     const heads = Array.from({ length: LIMITS.checkpointsAtOnceMax + 70 }, (_, at): LogHead => {
-      const end = { seq: at + 1, tag: Buffer.alloc(32, at), entries: at + 1 };
+      const end = { seq: at + 1, tag: randomBytes(32), entries: at + 1 };
       return { log: systemAmbient.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
     }).sort((one, other) => (one.log < other.log ? -1 : 1));
     const database = await freshDatabase();

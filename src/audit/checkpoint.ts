@@ -2,14 +2,17 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import type { LogKeys } from './keys.ts';
 import type { Erasure, LogHead } from './port.ts';
 
-/** How far a log was at some time, said outside of the database. */
-export interface Checkpoint extends Telling {
+/** How far a log is. */
+export interface Place {
   readonly log: Uuid;
   readonly position: number;
   /** Hexadecimal. */
   readonly tag: string;
   readonly entries: number;
 }
+
+/** How far a log was at some time, said outside of the database. */
+export interface Checkpoint extends Place, Telling {}
 
 /** When a line was told, and what was in force then. */
 export interface Telling {
@@ -51,16 +54,16 @@ export function checkpointLine(
   { at, retentionDays }: Telling,
   keys: Pick<LogKeys, 'sign'>,
 ): string {
-  const logs = heads.flatMap(placeOf);
+  const logs = heads.flatMap((head) => placeOf(head) ?? []);
   const said = { kind: 'checkpoint', at: new Date(at).toISOString(), retention_days: retentionDays, logs };
   return signed(said, keys);
 }
 
-function placeOf({ log, chain }: LogHead): readonly Omit<Checkpoint, keyof Telling>[] {
-  // Of what is no log of this program nothing is told that nobody could read again.
-  if (!chain || !parseUuid(log)) return [];
+/** What is told of a log. Undefined where it has no entry, and of what is no log of this program: nobody could read it again. */
+export function placeOf({ log, chain }: LogHead): Place | undefined {
+  if (!chain || !parseUuid(log)) return undefined;
   const { seq, tag, entries } = chain.end;
-  return [{ log, position: seq, tag: Buffer.from(tag).toString('hex'), entries }];
+  return { log, position: seq, tag: Buffer.from(tag).toString('hex'), entries };
 }
 
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');

@@ -1,8 +1,8 @@
 import { Fault } from '../domain/fault.ts';
-import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
-import { checkpointLine } from './checkpoint.ts';
+import { checkpointLine, type Place, placeOf } from './checkpoint.ts';
 import { type LedgerRooms, openLedger, openPatience, type Witness } from './ledger.ts';
 import type { LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
@@ -76,42 +76,55 @@ export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMIT
   };
 }
 
-/** Tells one witness of the logs that moved since this process told it of them. */
+/** Tells one witness of each log that is not where this process told it last. */
 function openTelling(
   { store, keys, retentionDays, ambient }: CheckpointRooms,
   witness: Witness,
 ): () => Promise<void> {
-  const told = new Map<Uuid, number>();
+  const markOf = openMarks();
+  let told = new Set<number>();
   return async () => {
-    let lines: string[] = [];
+    const met = new Set<number>();
     let heads: LogHead[] = [];
-    const tell = async (): Promise<void> => {
-      await witness(lines);
-      for (const { log, chain } of heads) if (chain) told.set(log, chain.end.seq);
-      [lines, heads] = [[], []];
-    };
-    // Each line is written as soon as it has its logs: between pages of them others have their turn.
-    for await (const moved of batchesOf(store, ({ log, chain }) => told.get(log) !== chain?.end.seq)) {
+    let lines: string[] = [];
+    let marks: number[] = [];
+    const sign = (): void => {
+      if (heads.length === 0) return;
       // Its time is behind that of its heads, so a backup that is taken later holds what it tells of.
-      lines.push(checkpointLine(moved, { at: ambient.now(), retentionDays }, keys));
-      heads.push(...moved);
-      if (heads.length >= LIMITS.checkpointsAtOnceMax) await tell();
+      lines.push(checkpointLine(heads, { at: ambient.now(), retentionDays }, keys));
+      heads = [];
+    };
+    const tell = async (): Promise<void> => {
+      sign();
+      if (lines.length === 0) return;
+      await witness(lines);
+      for (const mark of marks) told.add(mark);
+      [lines, marks] = [[], []];
+    };
+    for await (const head of headsOf(store)) {
+      const place = placeOf(head);
+      if (!place) continue;
+      const mark = markOf(place);
+      met.add(mark);
+      if (told.has(mark)) continue;
+      heads.push(head);
+      marks.push(mark);
+      // Each line is written as soon as it has its logs: between pages of them others have their turn.
+      if (heads.length === LIMITS.checkpointLogsMax) sign();
+      if (marks.length === LIMITS.checkpointsAtOnceMax) await tell();
     }
-    if (lines.length > 0) await tell();
+    await tell();
+    told = met;
   };
 }
 
-/** The heads that are wanted, as many of them as a line tells of. */
-async function* batchesOf(
-  store: CheckpointRooms['store'],
-  isWanted: (head: LogHead) => boolean,
-): AsyncGenerator<readonly LogHead[]> {
-  let batch: LogHead[] = [];
-  for await (const head of headsOf(store)) {
-    if (isWanted(head)) batch.push(head);
-    if (batch.length < LIMITS.checkpointLogsMax) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
+/**
+ * A number of 52 bits for each place of each log. Of a log a number is kept and no text, because texts that come one by one
+ * and stay keep the memory around them from being given back. It depends on a secret of its own, so that nobody finds two
+ * places that have one number, one of which would never be told.
+ */
+function openMarks(): (place: Place) => number {
+  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).readBigUInt64LE();
+  return ({ log, position, tag, entries }) =>
+    Number(Bun.hash.wyhash(`${log} ${position} ${entries} ${tag}`, secret) >> 12n);
 }

@@ -52,7 +52,7 @@ export interface Moves {
   /** The number of what is being written now. */
   readonly now: string;
   /**
-   * A select of `begins`, the least number under which anything may still become visible, and `ends`, which is greater than
+   * A select of `begins`, the least number from which on anything may still become visible, and `ends`, which is greater than
    * that of everything that is visible.
    */
   readonly bounds: string;

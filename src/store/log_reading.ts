@@ -146,20 +146,23 @@ function* headOf(which: Uuid): Work<LogHead | undefined> {
   return row && headFrom(row);
 }
 
+/** What a stranger took off a chain: it stays a chain, of which others are told and which is found to be none of ours. */
+const NOTHING = new Uint8Array();
+
 function headFrom(row: HeadRow): LogHead {
   const { realm_id: log, tag, anchor_tag, anchor_mac } = row;
   const seq = Number(row.seq);
-  if (!tag || !anchor_tag || !anchor_mac) return { log, seq, chain: undefined };
+  if (!tag && !anchor_tag && !anchor_mac) return { log, seq, chain: undefined };
   return {
     log,
     seq,
     chain: {
-      end: { seq: Number(row.tagged_seq), tag, entries: Number(row.entries) },
+      end: { seq: Number(row.tagged_seq), tag: tag ?? NOTHING, entries: Number(row.entries) },
       anchor: {
         seq: Number(row.anchor_seq),
-        tag: anchor_tag,
+        tag: anchor_tag ?? NOTHING,
         entries: Number(row.anchor_entries),
-        mac: anchor_mac,
+        mac: anchor_mac ?? NOTHING,
       },
     },
   };
