@@ -105,7 +105,7 @@ describe('the judge of memory', () => {
   });
 
   test('finds what is kept, in the service and in what works beside it', () => {
-    const both = ['resident beside the database', 'not of files'];
+    const both = ['at rest, resident beside the database', 'at rest, not of files'];
     expect(grown(growthsOf(sampleOf(60, 90), sampleOf(600, 120)))).toEqual(both);
     expect(grown(growthBeside(curveOf(600, (second) => 25 + second / 60)))).toEqual([
       'not of files in each process beside',
@@ -132,7 +132,7 @@ describe('the judge of memory', () => {
   });
 
   test('sees what a process holds, and has it collect its garbage', async () => {
-    const rests = { restMs: 400, codeRestMs: 0 };
+    const rests = { restMs: 400, givingBackMs: 0 };
     const script = `let kept = Array.from({ length: 2e6 }, (_, at) => ({ at })); console.log('made'); process.stdin.once('data', () => { kept = []; console.log('freed'); });`;
     const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
     await running.line(/^made/);
@@ -143,6 +143,25 @@ describe('the judge of memory', () => {
     const empty = await heldBy(running.process.pid, '/nowhere', rests);
     await running.stop();
     expect(full.own.anonymousMb).toBeGreaterThan(2 * empty.own.anonymousMb);
+  });
+
+  test('has it let go of compiled code', async () => {
+    const script = `
+      const { heapStats } = require('bun:jsc');
+      const tell = (at) => console.log(at, heapStats().objectTypeCounts.FunctionCodeBlock);
+      const kept = Array.from({ length: 3_000 }, (_, at) => new Function('return ' + at));
+      for (const each of kept) each();
+      tell('before');
+      process.stdin.once('data', () => tell('after'));`;
+    const running = start([process.execPath, '--preload', COLLECTING, '-e', script]);
+    const before = Number((await running.line(/^before/)).slice('before '.length));
+    await heldBy(running.process.pid, '/nowhere', { restMs: 400, givingBackMs: 0 });
+    running.process.stdin.write('x');
+    running.process.stdin.flush();
+    const after = Number((await running.line(/^after/)).slice('after '.length));
+    await running.stop();
+    expect(before).toBeGreaterThan(3_000);
+    expect(after).toBeLessThan(before / 10);
   });
 });
 
