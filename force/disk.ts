@@ -17,7 +17,7 @@ export interface Disk {
   has(pattern: RegExp, times: number): Promise<void>;
 }
 
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Builds the library that stands between a program and the disk. */
 export function buildShim(): string {

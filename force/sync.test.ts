@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from 'bun:test';
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { disagreements } from '../prove/agreement.ts';
@@ -9,6 +9,9 @@ import { freshFolder } from '../test/kit.ts';
 import { AUTHREALM, runCommand } from '../test/processes.ts';
 import { buildShim, type Disk, openDisk } from './disk.ts';
 import { earlyAcknowledgements } from './order.ts';
+
+// Syncs come by the hundred, and how long each takes is for the disk to say.
+setDefaultTimeout(300_000);
 
 const library = buildShim();
 const started: { kill(signal: 'SIGKILL'): void }[] = [];
@@ -72,25 +75,21 @@ describe('no acknowledgement leaves before the sync of its commit', () => {
     expect(await startImport(disk, path).exited).toBe(3);
     expect(disk.journal().match(/^line \d+: /gm)).toHaveLength(3);
     expect(earlyAcknowledgements(disk.journal(), IMPORTS)).toEqual([]);
-  }, 60_000);
+  });
 
-  test.each(SYNCHRONOUS)(
-    'and with synchronous = %s this is seen not to hold',
-    async (to) => {
-      const disk = openDisk(library);
-      const { child } = await startWriter(disk, weakened(to));
-      await disk.has(/^kept /, 50);
-      child.kill('SIGKILL');
-      await child.exited;
-      const early = earlyAcknowledgements(disk.journal(), WRITES);
-      expect(early.length).toBeGreaterThan(idsAfter('kept', disk.journal()).length / 2);
+  test.each(SYNCHRONOUS)('and with synchronous = %s this is seen not to hold', async (to) => {
+    const disk = openDisk(library);
+    const { child } = await startWriter(disk, weakened(to));
+    await disk.has(/^kept /, 50);
+    child.kill('SIGKILL');
+    await child.exited;
+    const early = earlyAcknowledgements(disk.journal(), WRITES);
+    expect(early.length).toBeGreaterThan(idsAfter('kept', disk.journal()).length / 2);
 
-      const other = openDisk(library);
-      await startImport(other, join(freshFolder(), 'force.db'), weakened(to)).exited;
-      expect(earlyAcknowledgements(other.journal(), IMPORTS).length).toBeGreaterThan(0);
-    },
-    60_000,
-  );
+    const other = openDisk(library);
+    await startImport(other, join(freshFolder(), 'force.db'), weakened(to)).exited;
+    expect(earlyAcknowledgements(other.journal(), IMPORTS).length).toBeGreaterThan(0);
+  });
 
   test('the reading of the lines itself tells early from late', () => {
     const early = (...lines: string[]) => earlyAcknowledgements(lines.join('\n'), WRITES);
@@ -127,7 +126,6 @@ describe('a sync that fails acknowledges nothing', () => {
       expect(earlyAcknowledgements(disk.journal(), WRITES)).toEqual([]);
       isSound(path, idsAfter('kept', disk.journal()));
     },
-    60_000,
   );
 
   test('of single records, where the process ends by force before syncs succeed again', async () => {
@@ -157,7 +155,7 @@ describe('a sync that fails acknowledges nothing', () => {
       expect(await startImport(disk, path).exited).toBe(3);
       isSound(path, idsOfLines(FILE.length));
     }
-  }, 60_000);
+  });
 
   test('of init, from whichever sync on: it ends with a sentence, and leaves what another init goes on from', async () => {
     for (let spared = 0; ; spared += 1) {
@@ -176,7 +174,7 @@ describe('a sync that fails acknowledges nothing', () => {
       expect([spared, later, stderr]).toEqual([spared, ...(isThere ? [1, THERE] : [0, ''])]);
       expect(disagreements(path)).toEqual([]);
     }
-  }, 60_000);
+  });
 });
 
 test('a disk that has become read-only acknowledges nothing; when it is writable again, writes go on', async () => {

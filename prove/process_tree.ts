@@ -14,7 +14,14 @@ export function childrenOf(pid: number): readonly number[] {
 /** One that has ended and that nobody has asked about yet holds nothing any more. */
 export function isAlive(pid: number): boolean {
   const state = read(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
-  return state !== undefined && state !== 'Z';
+  return state !== undefined && state !== 'Z' && state !== 'X';
+}
+
+/** Whether it ends within so many milliseconds. */
+export async function ends(pid: number, ms = 5_000): Promise<boolean> {
+  const deadline = performance.now() + ms;
+  while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
+  return !isAlive(pid);
 }
 
 /** What processes hold. */

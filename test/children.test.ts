@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { ends, isAlive } from '../prove/process_tree.ts';
 import { type Children, type ChildrenSettings, openChildren } from '../src/children.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { freshFolder } from './kit.ts';
@@ -46,21 +47,6 @@ function noted(then: string) {
 }
 
 const BECOME = `exec ${ANSWERS.join(' ')}`;
-
-/** Whether a process is there and not just waiting to be reaped. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  } catch {
-    return false;
-  }
-}
-
-async function ends(pid: number, ms = 5_000): Promise<boolean> {
-  const deadline = performance.now() + ms;
-  while (isAlive(pid) && performance.now() < deadline) await Bun.sleep(20);
-  return !isAlive(pid);
-}
 
 async function faultOf(asked: Promise<unknown>): Promise<Fault> {
   const error = await asked.then(

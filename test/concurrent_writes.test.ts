@@ -12,6 +12,7 @@ import {
   word,
 } from './family.ts';
 import { type Served, startServed } from './served.ts';
+import { settled } from './settled.ts';
 
 /** Many writers at once, through four processes on one database (issue 4, show 2). */
 
@@ -45,19 +46,6 @@ function tally(answers: readonly Response[]): Record<number, number> {
 /** Which processes answered, by the part of the request ID that is their own. */
 function processesOf(answers: readonly Response[]): ReadonlySet<string | undefined> {
   return new Set(answers.map(({ headers }) => headers.get('x-request-id')?.split('-')[0]));
-}
-
-const TRIES_MAX = 10;
-
-/** The answer to a request that is sent again, as it is told to, while there is too much to do. */
-async function settled(send: () => Promise<Response>): Promise<Response> {
-  for (let tries = 1; ; tries += 1) {
-    const answer = await send();
-    if (answer.status !== 503 || tries === TRIES_MAX) return answer;
-    const seconds = Number(answer.headers.get('retry-after'));
-    expect(seconds).toBeGreaterThan(0);
-    await Bun.sleep(seconds * 1_000);
-  }
 }
 
 async function countOf(sql: string, ...values: string[]): Promise<number> {

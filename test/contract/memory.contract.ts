@@ -19,7 +19,7 @@ import {
 } from './ground.ts';
 
 const REMEMBERED = { kind: 'remembered' } as const;
-const KEPT_AT_ONCE = 200;
+const KEPT_AT_ONCE = 50;
 
 /** What a Store promises of answers it remembers, in the sentences of its port. */
 export function memoryContract(name: string, open: () => Promise<OpenStore>): void {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import type { AnyRecord, Key } from '../../src/domain/resource.ts';
 import {
   oidcProfile,
@@ -142,7 +143,9 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       });
 
       test('a read between two commits of one tick answers, however many there are', async () => {
-        const links = Array.from({ length: 1_500 }, (_, index) => oidcLink(at, `many-${index}`));
+        const links = Array.from({ length: LIMITS.writesGroupedMax + 1 }, (_, index) =>
+          oidcLink(at, `many-${index}`),
+        );
         const read = links.map(async (link) => {
           expect(await land(store, link)).toEqual(LANDED);
           return (await store.get(oidcProfileInfo, link.key))?.subject;
