@@ -18,7 +18,7 @@ import { openAdministration } from './administration.ts';
 import type { LogKeys } from './audit/keys.ts';
 import { findLogKeys, keepLog } from './audit/root.ts';
 import { openAuthority, readIssuers } from './authority.ts';
-import { besideCommand, openSearch, READER_COMMAND } from './beside.ts';
+import { besideCommand, openSearch } from './beside.ts';
 import { type Children, openChildren } from './children.ts';
 import { masterKeySource, passwordCost, readTls, type Settings } from './config.ts';
 import { openCounting } from './counting.ts';
@@ -41,7 +41,7 @@ import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
 import { openLearner } from './outbound/learner.ts';
-import { HASHER_COMMAND, openHasher } from './passwords/hasher.ts';
+import { openHasher } from './passwords/hasher.ts';
 import {
   type CountQuestion,
   type Engine,
@@ -56,18 +56,12 @@ import { startTelling, type Telling, webhookRule } from './telling.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { readIssuers } from './authority.ts';
-export {
-  besideCommand,
-  openSearch,
-  READER_COMMAND,
-  SEARCHER_COMMAND,
-  type SearchQuestion,
-} from './beside.ts';
-export { type Archiver, type Errand, runErrand } from './store/backups/archiver.ts';
+export { besideCommand, openSearch } from './beside.ts';
+export type { Archiver, Errand } from './store/backups/archiver.ts';
 export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
 export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
 export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
-export { fileOf, hasStray, isInMemory, nameOf, openReader, refusalOf } from './store/open.ts';
+export { fileOf, isInMemory, nameOf, refusalOf } from './store/open.ts';
 export { pendingMigrations } from './store/pending.ts';
 export { citusSql } from './store/postgres/citus.ts';
 
@@ -226,7 +220,7 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
     return { store: engine.records, figures: undefined, close: async () => undefined };
   }
   const readers = openChildren({
-    command: besideCommand(READER_COMMAND, '--database', `sqlite:${path}`),
+    command: besideCommand('reader', path),
     atOnce: LIMITS.readersMax,
     waitingMax: LIMITS.listsWaitingMax,
     waitMsMax: LIMITS.listMsMax,
@@ -289,7 +283,7 @@ export async function serve(
   const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
   const startedAt = ambient.now();
   const installation = await engine.access.storeId();
-  const hasher = openHasher(passwordCost(settings), besideCommand(HASHER_COMMAND));
+  const hasher = openHasher(passwordCost(settings), besideCommand('hasher'));
   const learner = openLearner(settings, ambient);
   const makers = { ...sealerOf(keyring), hash: hasher.hash, learn: learner.learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };

@@ -1,5 +1,5 @@
 import { constants, setPriority } from 'node:os';
-import { type Complaint, Fault, type FaultCode, overloaded, Refusal } from './domain/fault.ts';
+import { type Complaint, Fault, type FaultCode, overloaded } from './domain/fault.ts';
 import { LIMITS } from './domain/limits.ts';
 
 export interface ChildrenSettings {
@@ -349,11 +349,9 @@ function causeOf({ code, frames }: Trace): Error {
 
 /**
  * The child's side: answers questions until the parent goes away. `handle` may throw; what a Fault says is passed on by
- * its code and complaints, anything else is a bug: `internal`. No message of an error leaves the child. Throws Refusal
- * where no parent is there.
+ * its code and complaints, anything else is a bug: `internal`. No message of an error leaves the child.
  */
 export async function serveParent(handle: (question: unknown) => unknown | Promise<unknown>): Promise<void> {
-  if (!process.send) throw new Refusal('this command is started by the service itself', { isUsage: true });
   lowerPriority();
   // A terminal and a service manager signal every process of a group; what is in flight is the parent's to end.
   const ignore = () => undefined;

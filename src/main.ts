@@ -1,3 +1,8 @@
-import { run } from './cli/cli.ts';
+import { isRole, play } from './roles/roles.ts';
 
-process.exitCode = await run(process.argv.slice(2), process.env);
+const [word = '', path = ''] = process.argv.slice(2);
+if (isRole(word)) process.exitCode = await play(word, path);
+else {
+  const { run } = await import('./cli/cli.ts');
+  process.exitCode = await run(process.argv.slice(2), process.env);
+}

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { ends, isAlive } from '../prove/process_tree.ts';
 import { besideCommand } from '../src/beside.ts';
-import { runCommand, start } from './processes.ts';
+import { start } from './processes.ts';
 
 /** What a backup starts, and has not yet asked anything. */
 const ARCHIVER = besideCommand('archiver');
@@ -24,9 +24,4 @@ test.each([
   const hasEnded = await ends(pid, 15_000);
   if (!hasEnded) process.kill(pid, 'SIGKILL');
   expect(hasEnded).toBe(true);
-});
-
-test('without a parent it says whose it is', async () => {
-  const { stderr, code } = await runCommand(ARCHIVER);
-  expect([stderr, code]).toEqual(['authrealm: this command is started by a backup or a restoration\n', 2]);
 });

@@ -357,10 +357,4 @@ describe('the end', () => {
     await running.process.exited;
     expect(await ends(pid, 15_000)).toBe(true);
   });
-
-  test('without a parent the child’s command says whose it is', async () => {
-    const { stderr, code } = await runCommand(ANSWERS);
-    expect(code).not.toBe(0);
-    expect(stderr).toContain('this command is started by the service itself');
-  });
 });

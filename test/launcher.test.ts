@@ -1,11 +1,9 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { besideCommand, READER_COMMAND } from '../src/app.ts';
-import { HASHER_COMMAND } from '../src/passwords/hasher.ts';
-import { sqliteAt } from './database.ts';
+import { besideCommand } from '../src/app.ts';
 import { freePort, freshFolder } from './kit.ts';
-import { AUTHREALM, clientCreate, runCommand, start } from './processes.ts';
+import { AUTHREALM, runCommand, start } from './processes.ts';
 
 /** What a command takes from the folder it is started in: nothing. The folder may be anybody's. */
 
@@ -76,11 +74,10 @@ describe('the folder in which a command starts', () => {
     expect(existsSync(marks)).toBe(false);
   });
 
-  test('changes nothing for the processes beside the service', async () => {
-    expect((await clientCreate(sqliteAt(join(folder, 'read.db')), 'admin')).code).toBe(0);
-    for (const words of [[HASHER_COMMAND], [READER_COMMAND, '--database', 'sqlite:read.db']]) {
-      const { stderr } = await runCommand(inFolder(...besideCommand(...words)));
-      expect(stderr.trim()).toBe('authrealm: this command is started by the service itself');
+  test('changes nothing for the processes beside the service, which say whose they are', async () => {
+    for (const role of ['hasher', 'reader', 'searcher', 'archiver'] as const) {
+      const { stderr, code } = await runCommand(inFolder(...besideCommand(role)));
+      expect([stderr, code]).toEqual(['authrealm: this command is started by the program itself\n', 2]);
     }
     expect(existsSync(marks)).toBe(false);
   });

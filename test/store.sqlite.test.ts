@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { openEngine, openReader } from '../src/store/open.ts';
+import { openEngine } from '../src/store/open.ts';
+import { openReader } from '../src/store/sqlite/reader.ts';
 import { holdContracts, openStore } from './contract/contracts.ts';
 import { listContract } from './contract/list.contract.ts';
 import { freshFolder } from './folder.ts';
@@ -8,9 +9,12 @@ import { freshFolder } from './folder.ts';
 holdContracts('sqlite in memory', () => openStore({ engine: 'sqlite', path: ':memory:' }));
 
 listContract('sqlite on disk, the long ones beside', async () => {
-  const address = { engine: 'sqlite', path: join(freshFolder(), 'contract.db') } as const;
-  const engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
-  const reader = await openReader(address);
+  const path = join(freshFolder(), 'contract.db');
+  const engine = await openEngine({ engine: 'sqlite', path }, 'auto', {
+    version: 'test',
+    ambient: systemAmbient,
+  });
+  const reader = await openReader(path);
   return {
     store: { ...engine.records, list: engine.embedded.listBeside(reader.answer) },
     close() {

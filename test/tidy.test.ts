@@ -43,7 +43,8 @@ const DOORS: Readonly<
     types: ['directory', 'access', 'feed', 'leases', 'webhooks'],
   },
   children: { any: ['domain'] },
-  beside: { any: ['domain', 'children'], types: ['audit'] },
+  beside: { any: ['domain', 'children'], types: ['audit', 'roles'] },
+  roles: { any: ['domain', 'children', 'passwords', 'store'], types: ['beside'] },
   passwords: { any: ['domain', 'children'] },
   outbound: { any: ['domain'] },
   observe: { any: [] },
@@ -68,7 +69,7 @@ const DOORS: Readonly<
       'telling',
       'webhooks',
     ],
-    types: ['store'],
+    types: ['roles', 'store'],
   },
   administration: { any: ['audit', 'domain'], types: ['access', 'http', 'observe', 'store'] },
   counting: { any: ['domain', 'access', 'audit', 'http'], types: ['observe', 'store'] },
@@ -106,7 +107,7 @@ const DOORS: Readonly<
     any: ['audit', 'config', 'domain', 'durable', 'leases', 'outbound', 'store'],
     types: ['observe'],
   },
-  main: { any: ['cli'] },
+  main: { any: ['cli', 'roles'] },
 };
 
 /** Modules from outside the house, and the rooms that may use them. */
@@ -127,7 +128,7 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:http': ['outbound'],
   'node:https': ['outbound'],
   'node:net': ['outbound'],
-  'node:os': ['children', 'cli', 'witnesses'],
+  'node:os': ['children', 'cli', 'roles', 'witnesses'],
   'node:path': ['access', 'app', 'cli', 'store'],
   'node:tls': ['outbound'],
   'node:url': ['app', 'beside'],

@@ -1,38 +1,8 @@
 import { statSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
-import type { Command } from 'commander';
-import { type Archiver, besideCommand, type Errand, runErrand } from '../app.ts';
+import { type Archiver, besideCommand, type Errand } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
+import type { Told } from '../roles/archiver.ts';
 import { signalled } from './serve.ts';
-
-/** The hidden command of a process that copies a database, or looks one through. */
-const ARCHIVER_COMMAND = 'archiver';
-
-type Told = { readonly answer: unknown } | { readonly refusal: string };
-
-/** One errand comes over the channel to the parent; what became of it goes back. */
-export function addArchiver(program: Command): void {
-  program.command(ARCHIVER_COMMAND, { hidden: true }).action(async () => {
-    // First of all: a channel that is closed while nobody heeds it keeps the runtime turning for ever.
-    process.once('disconnect', () => process.exit());
-    if (!process.connected)
-      throw new Refusal('this command is started by a backup or a restoration', { isUsage: true });
-    const errand = await new Promise<Errand>((resolve) => process.once('message', resolve));
-    // A copy keeps the log of the database from being folded back, and should end; looking through may take its time.
-    if (errand.does === 'examine') setPriority(constants.priority.PRIORITY_LOW);
-    process.send?.(outcomeOf(errand));
-    process.disconnect?.();
-  });
-}
-
-function outcomeOf(errand: Errand): Told {
-  try {
-    return { answer: runErrand(errand) };
-  } catch (error) {
-    if (error instanceof Refusal) return { refusal: error.message };
-    throw error;
-  }
-}
 
 const LOOK_MS = 100;
 
@@ -42,7 +12,7 @@ export function openArchiver(onBytes: (done: number) => void): Archiver {
 
   async function run<T>(errand: Errand): Promise<T> {
     const told = Promise.withResolvers<Told>();
-    const child = Bun.spawn([...besideCommand(ARCHIVER_COMMAND)], {
+    const child = Bun.spawn([...besideCommand('archiver')], {
       stdio: ['ignore', 'inherit', 'inherit'],
       env: {},
       ipc: (message: Told) => told.resolve(message),

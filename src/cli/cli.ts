@@ -11,7 +11,6 @@ import {
   type Settings,
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import { addArchiver } from './archiver.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
@@ -22,16 +21,13 @@ import { addDemo } from './demo.ts';
 import { addDoctor } from './doctor.ts';
 import { addErase } from './erase.ts';
 import { addExport } from './export.ts';
-import { addHasher } from './hasher.ts';
 import { addImport } from './import.ts';
 import { addInit } from './init.ts';
 import { addKeyCommands } from './keys.ts';
 import { addMigrate } from './migrate.ts';
 import { addPurge } from './purge.ts';
-import { addReader } from './readers.ts';
 import { addRecordCommands } from './records.ts';
 import { addRestore } from './restore.ts';
-import { addSearcher } from './searcher.ts';
 import { addServe } from './serve.ts';
 import { addSubjectAccess } from './subject_access.ts';
 import { nameVariables, withVariables } from './variables.ts';
@@ -106,10 +102,6 @@ export async function run(argv: readonly string[], environment: Environment): Pr
   addAuditCommands(program, desk, end);
   addErase(program, desk);
   addSubjectAccess(program, desk);
-  addHasher(program);
-  addArchiver(program);
-  addSearcher(program);
-  addReader(program, desk);
   addRecordCommands(program, desk, environment[CLIENT_SECRET_VARIABLE]);
   const variables = [...nameVariables(program), CLIENT_SECRET_VARIABLE];
   try {

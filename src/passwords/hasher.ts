@@ -2,9 +2,6 @@ import { type ChildrenFigures, openChildren, serveParent } from '../children.ts'
 import { LIMITS } from '../domain/limits.ts';
 import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
 
-/** The hidden command of the process that hashes. */
-export const HASHER_COMMAND = 'hasher';
-
 /** A hash that was made here. */
 export interface MadeHash {
   /** In PHC form, as `passwordHash()` reads it. */

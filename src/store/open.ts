@@ -8,7 +8,6 @@ import { openPostgres } from './postgres/open.ts';
 import { knownMigrations as knownToPostgres } from './postgres/readiness.ts';
 import { inspectSqlite } from './sqlite/inspection.ts';
 import { knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
-import { openReader as openSqliteReader, type Reader } from './sqlite/reader.ts';
 
 export { refusalOf } from './advice.ts';
 export type { CountQuestion } from './counting.ts';
@@ -16,7 +15,6 @@ export type { EmbeddedEngine, Engine } from './engine.ts';
 export type { AskReader, ListQuestion } from './lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
 export { complaintAboutPostgres, type PostgresAddress, parsePostgres } from './postgres/address.ts';
-export { hasStray } from './sqlite/strays.ts';
 
 /** A SQLite file, or `:memory:` for a database that ends with the process. */
 export interface SqliteAddress {
@@ -116,14 +114,5 @@ export async function reopenEngine(address: DatabaseAddress, program: Program): 
       : openPostgres(address, 'off', program));
   } catch (error) {
     throw refusalOf(error, nameOf(address));
-  }
-}
-
-/** Opens a database that the parent process has ready, to read what is long, and nothing else. */
-export async function openReader(address: SqliteAddress): Promise<Reader> {
-  try {
-    return await openSqliteReader(address.path);
-  } catch (error) {
-    throw refusalOf(error, address.path);
   }
 }
