@@ -303,7 +303,7 @@ describe('a session', () => {
     // What waits too long for its turn is refused for that, so not all at once.
     for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)
       await Promise.all(Array.from({ length: 50 }, end));
-    expect((await service.del(path, token, ownPage(service))).status).toBe(503);
+    expect((await service.once.del(path, token, ownPage(service))).status).toBe(503);
   });
 
   test('is none without a console', async () => {

@@ -279,7 +279,7 @@ describe('places', () => {
       const [slow, other] = [await realmOf(service, token), await realmOf(service, token)];
       const post = (home: Home) => {
         const discovery_url = `http://127.0.0.1:${provider.port}${SUFFIX}`;
-        return service.post(profiles.collection(home), token, {
+        return service.once.post(profiles.collection(home), token, {
           data: { ...profiles.fresh(home), discovery_url },
         });
       };

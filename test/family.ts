@@ -9,7 +9,6 @@ import {
   user,
 } from '../src/domain/resources.ts';
 import { ISSUER, type Sendable, type Service } from './kit.ts';
-import { settled } from './settled.ts';
 
 /** The six resources as the suites write them: one row for each, and a test misses the seventh. */
 
@@ -251,7 +250,7 @@ export async function make(
   { kind, home, data }: { readonly kind: Kind; readonly home: Home; readonly data?: Data },
 ): Promise<Made> {
   const said: Sendable = { data: { ...kind.fresh(home), ...data } };
-  const answer = await settled(() => service.post(kind.collection(home), token, said));
+  const answer = await service.post(kind.collection(home), token, said);
   if (answer.status !== 201) throw new Error(`${kind.name}: ${answer.status} ${await answer.text()}`);
   const body = (await answer.json()) as Body;
   const etag = answer.headers.get('etag') ?? '';

@@ -18,6 +18,7 @@ import {
 import type { Log, LogRecord } from '../src/observe/log.ts';
 import type { Engine } from '../src/store/open.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
+import { isOverloaded, settled } from './settled.ts';
 
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
@@ -41,8 +42,20 @@ export function movableAmbient(): MovableAmbient {
 /** What a test sends as a body. */
 export type Sendable = string | object | Uint8Array<ArrayBuffer> | ReadableStream;
 
-/** A running service of the suite's own process: real sockets, a real database, a log kept in memory. */
-export interface Service {
+/** Requests, each with the rights of a token. */
+export interface Asking {
+  get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
+  /** An object or text goes as JSON, unless the headers say otherwise; bytes go without a type. */
+  post(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
+  put(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
+  del(path: string, token: string, headers?: Record<string, string>, body?: Sendable): Promise<Response>;
+}
+
+/**
+ * A running service of the suite's own process: real sockets, a real database, a log kept in memory. Where it has no room
+ * for a request, that is sent again when it says so.
+ */
+export interface Service extends Asking {
   readonly url: string;
   readonly database: TestDatabase;
   readonly settings: Settings;
@@ -56,11 +69,8 @@ export interface Service {
   client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
   /** Asks the token endpoint. */
   grant(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
-  get(path: string, token?: string, headers?: Record<string, string>): Promise<Response>;
-  /** An object or text goes as JSON, unless the headers say otherwise; bytes go without a type. */
-  post(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
-  put(path: string, token: string, body: Sendable, headers?: Record<string, string>): Promise<Response>;
-  del(path: string, token: string, headers?: Record<string, string>, body?: Sendable): Promise<Response>;
+  /** Sends each request once. */
+  readonly once: Asking;
   stop(): Promise<void>;
 }
 
@@ -88,6 +98,7 @@ export async function startService(
   const vault = await openVault(settings, ambient);
   const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, ambient);
   const { url } = server;
+  const once = askingOf(url);
   const service: Service = {
     url,
     database,
@@ -118,16 +129,8 @@ export async function startService(
         }),
         [form.client_id ?? '', form.client_secret ?? '', ...Object.values(headers)],
       ),
-    get: async (path, token, headers = {}) => {
-      const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
-        headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
-        redirect: 'manual',
-      });
-      return judged(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
-    },
-    post: (path, token, body, headers) => sendTo(url, 'POST', path, { token, body, headers }),
-    put: (path, token, body, headers) => sendTo(url, 'PUT', path, { token, body, headers }),
-    del: (path, token, headers, body) => sendTo(url, 'DELETE', path, { token, body, headers }),
+    ...patient(once),
+    once,
     async stop() {
       await server.stop();
       await vault.engine.close();
@@ -136,6 +139,37 @@ export async function startService(
     },
   };
   return service;
+}
+
+/** Requests to a service, each sent once, and with these headers. */
+export function askingOf(url: string, always: Record<string, string> = {}): Asking {
+  const send = (method: string, path: string, { headers, ...sending }: Sending) =>
+    sendTo(url, method, path, { ...sending, headers: { ...always, ...headers } });
+  return {
+    get: async (path, token, more = {}) => {
+      const headers = { ...always, ...more };
+      const answer = await fetch(path.startsWith('http') ? path : `${url}${path}`, {
+        headers: { ...(token ? { Authorization: `Bearer ${token}` } : {}), ...headers },
+        redirect: 'manual',
+      });
+      return judged(answer, [token ?? '', ...path.split(/[/?]/), ...Object.values(headers)]);
+    },
+    post: (path, token, body, headers) => send('POST', path, { token, body, headers }),
+    put: (path, token, body, headers) => send('PUT', path, { token, body, headers }),
+    del: (path, token, headers, body) => send('DELETE', path, { token, body, headers }),
+  };
+}
+
+/** The same, sent again where there was no room. What streams goes once. */
+export function patient({ get, post, put, del }: Asking): Asking {
+  const again = (body: Sendable | undefined, send: () => Promise<Response>) =>
+    body instanceof ReadableStream ? send() : settled(send, isOverloaded);
+  return {
+    get: (...asked) => again(undefined, () => get(...asked)),
+    post: (...asked) => again(asked[2], () => post(...asked)),
+    put: (...asked) => again(asked[2], () => put(...asked)),
+    del: (...asked) => again(asked[3], () => del(...asked)),
+  };
 }
 
 export interface Sending {

@@ -20,7 +20,8 @@ async function started() {
   const [planted, other] = [await plant(service.vault), await plant(service.vault)];
   const token = await service.token('users:write users:read oidc-profile-infos:read');
   const users = ({ realm }: Planted) => `/v2/authentication-realms/${realm}/user-authentication-info`;
-  const create = (where: Planted = planted, bearer = token) => service.post(users(where), bearer, user());
+  const create = (where: Planted = planted, bearer = token) =>
+    service.once.post(users(where), bearer, user());
   return { planted, other, token, create };
 }
 

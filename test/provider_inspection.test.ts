@@ -54,7 +54,7 @@ async function profileAt(discovery_url: string, issuer = root, realm = planted.r
   return `/v2/authentication-realms/${realm}/oidc-profiles/${id}`;
 }
 
-const ask = (path: string, bearer = token, at = service) => at.get(`${path}/discovery`, bearer);
+const ask = (path: string, bearer = token, at = service) => at.once.get(`${path}/discovery`, bearer);
 
 async function told(url: string, issuer?: string): Promise<Told> {
   const answer = await ask(await profileAt(url, issuer));
@@ -218,7 +218,7 @@ test('of one realm two are asked at once, one more is 503; other realms go on', 
     client_secret: 'b',
   };
   const writer = await service.token('profiles:write');
-  expect((await service.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status).toBe(503);
+  expect((await service.once.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status).toBe(503);
   const neighbour = await plant(service.vault);
   const other = ask(await profileAt(url, root, neighbour.realm));
   while (held.length <= LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);

@@ -1,12 +1,11 @@
 import type { TestDatabase } from './database.ts';
-import { type Service, sendTo } from './kit.ts';
+import { type Asking, askingOf, patient } from './kit.ts';
 import { AUTHREALM, clientCreate, type Environment, type Running, start } from './processes.ts';
 
 /** The service as an operator runs it: `authrealm serve`, in processes of its own. */
-export interface Served extends Pick<Service, 'post' | 'put' | 'del'> {
+export interface Served extends Asking {
   readonly url: string;
   readonly running: Running;
-  get(path: string, token: string): Promise<Response>;
   /** A token of the client that was made with it. */
   token(): Promise<string>;
 }
@@ -34,15 +33,11 @@ export async function serveFor(
 ): Promise<Served> {
   const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
-  // A connection of its own for every request, so that every process gets some of them.
-  const alone = (token: string, headers = {}) => ({ token, headers: { Connection: 'close', ...headers } });
   return {
     url,
     running,
-    get: (path, token) => sendTo(url, 'GET', path, { ...alone(token), body: undefined }),
-    post: (path, token, body, headers) => sendTo(url, 'POST', path, { ...alone(token, headers), body }),
-    put: (path, token, body, headers) => sendTo(url, 'PUT', path, { ...alone(token, headers), body }),
-    del: (path, token, headers, body) => sendTo(url, 'DELETE', path, { ...alone(token, headers), body }),
+    // A connection of its own for every request, so that every process gets some of them.
+    ...patient(askingOf(url, { Connection: 'close' })),
     async token() {
       const { client_id, client_secret } = client;
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });

@@ -43,7 +43,7 @@ function discoveryUrl(): string {
 }
 
 function post(data: object, key: string, bearer = token): Promise<Response> {
-  return service.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
+  return service.once.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
 }
 
 /** Waits until so many requests are held. */

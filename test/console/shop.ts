@@ -32,7 +32,7 @@ export async function plantShop(service: Service): Promise<Shop> {
     resource: Parameters<typeof kindOf>[0],
     home: Home,
     data: Readonly<Record<string, unknown>>,
-  ) => (await makePatiently(() => make(service, token, { kind: kindOf(resource), home, data }))).id;
+  ) => (await make(service, token, { kind: kindOf(resource), home, data })).id;
   const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const own = { ...nowhere, realm: await write(realm, nowhere, { name: 'Buyer Organization' }) };
   const login = (name: string, host: string) =>
@@ -89,17 +89,4 @@ async function administer(service: Service, path: string, data: object): Promise
   const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
   return ((await response.json()) as { data: { id: string } }).data.id;
-}
-
-const ATTEMPTS = 5;
-
-/** On a busy machine the hashing of passwords, which gives way to everything else, may be late: then again. */
-export async function makePatiently<T>(make: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await make();
-    } catch (error) {
-      if (attempt === ATTEMPTS || !String(error).includes(': 503 ')) throw error;
-    }
-  }
 }

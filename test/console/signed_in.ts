@@ -31,14 +31,19 @@ export async function signedIn(
     realms: realms ?? '*',
     label: 'Anna at the desk',
   };
-  await window.goto('#/');
-  await window.page.evaluate(
-    `sessionStorage.setItem('authrealm.session', JSON.stringify({ way: 'link', keptAt: Date.now(), opening: ${JSON.stringify(opening)} }))`,
-  );
+  await window.page.addInitScript(keptOnce(opening));
   await window.goto(fragment);
-  await window.page.reload();
   await window.page.locator('[data-left]').waitFor({ state: 'attached' });
   return window;
+}
+
+/** Keeps a session as a link does, before the first page of a window; not again, where it was ended since. */
+function keptOnce(opening: object): string {
+  const kept = `{ way: 'link', keptAt: Date.now(), opening: ${JSON.stringify(opening)} }`;
+  return `if (window.name !== 'begun') {
+    window.name = 'begun';
+    sessionStorage.setItem('authrealm.session', JSON.stringify(${kept}));
+  }`;
 }
 
 function uuid(id: string): Uuid {

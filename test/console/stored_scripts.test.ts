@@ -12,7 +12,6 @@ import { type Home, kindOf, make, PASSWORD } from '../family.ts';
 import { type Service, startService } from '../kit.ts';
 import { linkOf } from '../signed_in.ts';
 import { settled } from './places.ts';
-import { makePatiently } from './shop.ts';
 import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
 import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visit.ts';
 
@@ -39,7 +38,7 @@ async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
   const text = STRANGE[attempt];
   let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
   const write = async (resource: Parameters<typeof kindOf>[0], data: Readonly<Record<string, unknown>>) =>
-    (await makePatiently(() => make(service, token, { kind: kindOf(resource), home, data }))).id;
+    (await make(service, token, { kind: kindOf(resource), home, data })).id;
   const email = `${attempt}<b>@example.com`.replace(/[<>]/g, '');
   home = { ...home, realm: await write(realm, { name: text }) };
   const issuer = `https://${attempt}.example/%3Cscript%3E'onload=x'`;
