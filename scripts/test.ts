@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { lookAtMachine } from './machine.ts';
 import { GROUPS, type Group, groupOf, isLong, isOnce, isOnceAndLong, isPrompt, isWithout } from './suites.ts';
 
 /**
@@ -143,6 +144,8 @@ async function runSuite(part: Part): Promise<boolean> {
   const ran: (readonly [Share, Ran])[] = [];
   for (const group of Object.keys(GROUPS) as Group[]) {
     if (group === 'alone') await calm();
+    const machine = await lookAtMachine();
+    if (machine !== undefined) console.log(`before ${group}: ${machine}`);
     ran.push(...(await runGroup(group, shares)));
   }
   const { others, sqlite, postgres } = countedOf(ran);

@@ -37,6 +37,9 @@ async function isKilled(wait: number, words: readonly string[]): Promise<boolean
   return child.signalCode === 'SIGKILL';
 }
 
+/** What the engine keeps beside a database. */
+const BESIDE = ['-wal', '-shm', '-journal'];
+
 /** Names under which a database was kept that another one took the place of. */
 function asides(database: string): readonly string[] {
   return readdirSync(dirname(database)).filter((name) => name.includes('.replaced-'));
@@ -52,9 +55,12 @@ describe('killed', () => {
       writeFileSync(database, pristine);
       if (await isKilled(wait, ['restore', backup, '--replace', '--database', `sqlite:${database}`]))
         killed += 1;
-      for (const ending of ['-wal', '-shm', '-journal']) expect(existsSync(database + ending)).toBe(false);
+      const beside = BESIDE.map((ending) => database + ending).filter((path) => existsSync(path));
       const found = contentOf(database);
-      expect(Bun.deepEquals(found, old) || Bun.deepEquals(found, taken)).toBe(true);
+      expect([old, taken]).toContainEqual(found);
+      // Who is killed while the old one is open leaves its log, as any process does; beside the new one it would be read.
+      if (!Bun.deepEquals(found, old)) expect(beside).toEqual([]);
+      for (const path of beside) rmSync(path, { force: true });
       for (const name of asides(database)) rmSync(join(dirname(database), name));
     }
     expect(killed).toBeGreaterThan(3);

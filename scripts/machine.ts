@@ -1,0 +1,63 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+
+/** What a machine does, as Linux tells it: whoever reads that a suite gave up sees what kept it waiting. */
+
+const STAT = '/proc/stat';
+const LOOK_MS = 1_000;
+/** Processes under this share of a core are not worth a word. */
+const SHARE_MIN = 0.05;
+const NAMED_MAX = 6;
+
+interface Times {
+  readonly idle: number;
+  /** What other machines on the same processors took. */
+  readonly stolen: number;
+  readonly whole: number;
+  /** By process, in the same unit. */
+  readonly processes: ReadonlyMap<string, number>;
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // It has ended.
+    return '';
+  }
+}
+
+function times(): Times {
+  const [, ...spent] = (read(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
+  const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0] = spent;
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const processes = pids.flatMap((pid): [string, number][] => {
+    // The name may hold anything; behind it come the state and numbers, of which the 12th and 13th are its time.
+    const [, name = '', rest = ''] = /\((.*)\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
+    const numbers = rest.split(' ').map(Number);
+    return name === '' ? [] : [[`${name} (${pid})`, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
+  });
+  const whole = user + nice + system + idle + waiting + irq + softirq + stolen;
+  return { idle: idle + waiting, stolen, whole, processes: new Map(processes) };
+}
+
+/** What happens within a second, in a sentence; undefined where the system does not tell. */
+export async function lookAtMachine(): Promise<string | undefined> {
+  if (!existsSync(STAT)) return undefined;
+  const before = times();
+  await Bun.sleep(LOOK_MS);
+  const after = times();
+  const share = (part: number) => `${Math.round((100 * part) / Math.max(1, after.whole - before.whole))} %`;
+  const busy = [...after.processes]
+    .map(([name, spent]) => [name, spent - (before.processes.get(name) ?? spent)] as const)
+    .filter(
+      ([, spent]) => spent >= ((after.whole - before.whole) * SHARE_MIN) / navigator.hardwareConcurrency,
+    )
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, NAMED_MAX)
+    .map(([name, spent]) => `${name} ${share(spent)}`);
+  const load = read('/proc/loadavg').split(' ').slice(0, 3).join(' ');
+  const idle = `idle ${share(after.idle - before.idle)}, taken by others ${share(after.stolen - before.stolen)}`;
+  return [`load ${load}, ${idle}`, ...busy].join('; ');
+}
+
+if (import.meta.main) console.log(await lookAtMachine());
