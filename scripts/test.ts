@@ -102,8 +102,10 @@ async function runGroup(group: Group, shares: readonly Share[]): Promise<Readonl
         ran.set(share, await run(share.engine, ...words, ...chosen.map((path) => `./${path}`)));
     }
   };
-  const isApart = ({ engine }: Share) => isAbreast && engine === 'postgres';
-  await Promise.all([inTurn(shares.filter((share) => !isApart(share))), inTurn(shares.filter(isApart))]);
+  const engines = shares.filter(({ engine }) => engine !== 'none');
+  await inTurn(shares.filter(({ engine }) => engine === 'none'));
+  if (isAbreast) await Promise.all(engines.map((share) => inTurn([share])));
+  else await inTurn(engines);
   return ran;
 }
 

@@ -57,13 +57,13 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Given name').fill('Mary');
       await press(page, 'Save');
       await saved(page, 'Saved.');
-      await page
-        .locator('dd')
-        .filter({ hasText: /^Mary$/ })
-        .waitFor();
+      const told = page.locator('dd').filter({ hasText: /^Mary$/ });
+      await told.waitFor();
       await press(page, 'Edit');
       await page.getByLabel('Given name').fill('');
       await press(page, 'Save');
+      // What is announced may be the change before.
+      await told.waitFor({ state: 'detached' });
       await saved(page, 'Saved.');
       const id = (await fragment(window)).split('/').at(-1) ?? '';
       const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
