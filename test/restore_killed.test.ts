@@ -58,7 +58,7 @@ describe('killed', () => {
       const beside = BESIDE.map((ending) => database + ending).filter((path) => existsSync(path));
       const found = contentOf(database);
       expect([old, taken]).toContainEqual(found);
-      // Who is killed while the old one is open leaves its log, as any process does; beside the new one it would be read.
+      // Who is killed while the old one is open leaves its log, as every process does; beside the new one it would be read.
       if (!Bun.deepEquals(found, old)) expect(beside).toEqual([]);
       for (const path of beside) rmSync(path, { force: true });
       for (const name of asides(database)) rmSync(join(dirname(database), name));
