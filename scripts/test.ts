@@ -91,16 +91,13 @@ async function calm(): Promise<void> {
   }
 }
 
-/** Runs what of these shares is of a group. */
+/** Runs these shares as files of a group are run. */
 async function runGroup(group: Group, shares: readonly Share[]): Promise<ReadonlyMap<Share, Ran>> {
   const ran = new Map<Share, Ran>();
   const { words, isAbreast } = GROUPS[group];
   const inTurn = async (lane: readonly Share[]) => {
-    for (const share of lane) {
-      const chosen = share.paths.filter((path) => groupOf(path) === group);
-      if (chosen.length > 0)
-        ran.set(share, await run(share.engine, ...words, ...chosen.map((path) => `./${path}`)));
-    }
+    for (const share of lane)
+      ran.set(share, await run(share.engine, ...words, ...share.paths.map((path) => `./${path}`)));
   };
   const engines = shares.filter(({ engine }) => engine !== 'none');
   await inTurn(shares.filter(({ engine }) => engine === 'none'));
@@ -145,10 +142,14 @@ async function runSuite(part: Part): Promise<boolean> {
   const shares = sharesOf(part);
   const ran: (readonly [Share, Ran])[] = [];
   for (const group of Object.keys(GROUPS) as Group[]) {
+    const chosen = shares
+      .map(({ engine, paths }) => ({ engine, paths: paths.filter((path) => groupOf(path) === group) }))
+      .filter(({ paths }) => paths.length > 0);
+    if (chosen.length === 0) continue;
     if (group === 'alone') await calm();
     const machine = await lookAtMachine();
     if (machine !== undefined) console.log(`before ${group}: ${machine}`);
-    ran.push(...(await runGroup(group, shares)));
+    ran.push(...(await runGroup(group, chosen)));
   }
   const { others, sqlite, postgres } = countedOf(ran);
   console.log(`${others} tests of one engine or none, ${sqlite} on SQLite, ${postgres} on PostgreSQL`);
