@@ -7,6 +7,7 @@ const LOOK_MS = 1_000;
 /** Processes under this share of a core are not worth a word. */
 const SHARE_MIN = 0.05;
 const NAMED_MAX = 6;
+const NAME_MAX = 100;
 
 interface Times {
   readonly idle: number;
@@ -26,15 +27,20 @@ function read(path: string): string {
   }
 }
 
+/** The beginning of its command line; that of the kernel's own is empty. */
+function nameOf(pid: string): string {
+  return `${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, NAME_MAX).trim()} (${pid})`;
+}
+
 function times(): Times {
   const [, ...spent] = (read(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
   const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0] = spent;
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const processes = pids.flatMap((pid): [string, number][] => {
     // The name may hold anything; behind it come the state and numbers, of which the 12th and 13th are its time.
-    const [, name = '', rest = ''] = /\((.*)\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
+    const [, rest = ''] = /\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
     const numbers = rest.split(' ').map(Number);
-    return name === '' ? [] : [[`${name} (${pid})`, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
+    return rest === '' ? [] : [[pid, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
   });
   const whole = user + nice + system + idle + waiting + irq + softirq + stolen;
   return { idle: idle + waiting, stolen, whole, processes: new Map(processes) };
@@ -48,16 +54,29 @@ export async function lookAtMachine(): Promise<string | undefined> {
   const after = times();
   const share = (part: number) => `${Math.round((100 * part) / Math.max(1, after.whole - before.whole))} %`;
   const busy = [...after.processes]
-    .map(([name, spent]) => [name, spent - (before.processes.get(name) ?? spent)] as const)
+    .map(([pid, spent]) => [pid, spent - (before.processes.get(pid) ?? spent)] as const)
     .filter(
       ([, spent]) => spent >= ((after.whole - before.whole) * SHARE_MIN) / navigator.hardwareConcurrency,
     )
     .sort(([, one], [, other]) => other - one)
     .slice(0, NAMED_MAX)
-    .map(([name, spent]) => `${name} ${share(spent)}`);
+    .map(([pid, spent]) => `${nameOf(pid)} ${share(spent)}`);
   const load = read('/proc/loadavg').split(' ').slice(0, 3).join(' ');
   const idle = `idle ${share(after.idle - before.idle)}, taken by others ${share(after.stolen - before.stolen)}`;
   return [`load ${load}, ${idle}`, ...busy].join('; ');
 }
 
-if (import.meta.main) console.log(await lookAtMachine());
+/** How long a calm machine is waited for at most. */
+const CALM_MS_MAX = 60_000;
+
+/** Resolves once the machine has been idle for half of a second: what ran before leaves servers and browsers that end by themselves. */
+export async function calm(): Promise<void> {
+  if (!existsSync(STAT)) return;
+  const end = performance.now() + CALM_MS_MAX;
+  for (let before = times(); performance.now() < end; ) {
+    await Bun.sleep(LOOK_MS);
+    const now = times();
+    if (now.idle - before.idle >= (now.whole - before.whole) / 2) return;
+    before = now;
+  }
+}

@@ -4,7 +4,7 @@
  * What hashes passwords or searches without an index, which is done at the lowest priority and given up after two
  * seconds, or measures how long something takes: beside one of them there is one of the other engine at most.
  */
-const ALONE = [
+const QUIET = [
   'test/api/**',
   'test/backups_under_load.test.ts',
   'test/children.test.ts',
@@ -74,6 +74,7 @@ const ONCE: Readonly<Record<string, readonly string[]>> = {
     'test/console/at_once.test.ts',
     'test/console/changes.test.ts',
     'test/console/clients.test.ts',
+    'test/console/curl.test.ts',
     'test/console/docs.test.ts',
     'test/console/health.test.ts',
     'test/console/keyboard.test.ts',
@@ -105,7 +106,7 @@ const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
 
 /** What opens no database: it runs once, and a database that it asked for would be refused. */
 const WITHOUT = [
-  'test/archiver.test.ts',
+  'test/roles.test.ts',
   'test/bare_engine.test.ts',
   'test/children.test.ts',
   'test/config.test.ts',
@@ -196,18 +197,18 @@ const WAITING = [
 /** What looks through a browser, which has processes of its own. */
 const BROWSED = ['test/console/**'] as const;
 
-/** How the files of a group run: words of `bun test`, and whether those of all engines run at the same time. */
+/** How the files of a group run: words of `bun test`, and whether those of both engines run at the same time. */
 export const GROUPS = {
   waiting: { words: ['--parallel=4'], isAbreast: true },
   beside: { words: ['--parallel=2'], isAbreast: false },
   browsed: { words: ['--parallel=3'], isAbreast: false },
-  alone: { words: [], isAbreast: true },
+  quiet: { words: [], isAbreast: true },
 } as const;
 
 export type Group = keyof typeof GROUPS;
 
 export function groupOf(path: string): Group {
-  if (isIn(ALONE)(path)) return 'alone';
+  if (isIn(QUIET)(path)) return 'quiet';
   if (isIn(WAITING)(path)) return 'waiting';
   return isIn(BROWSED)(path) ? 'browsed' : 'beside';
 }

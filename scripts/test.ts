@@ -1,8 +1,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { cpus, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { lookAtMachine } from './machine.ts';
+import { calm, lookAtMachine } from './machine.ts';
 import { GROUPS, type Group, groupOf, isLong, isOnce, isOnceAndLong, isPrompt, isWithout } from './suites.ts';
 
 /**
@@ -31,11 +31,15 @@ interface Ran {
   readonly counts: ReadonlyMap<string, number>;
 }
 
+type Hear = (part: string) => void;
+
+const speak: Hear = (part) => process.stderr.write(part);
+
 /** A test ends so late where the machine has much else to do, which says nothing about what it tries. */
 const TEST_MS_MAX = 60_000;
 
-/** Runs these words of `bun test`, on this engine where they ask for one. What is written is passed on by whole lines. */
-async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
+/** Runs these words of `bun test`, on this engine where they ask for one. What it says is passed on as it comes. */
+async function run(engine: string, words: readonly string[], hear: Hear = speak): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-counts-'));
   const report = join(folder, 'report.xml');
   const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
@@ -45,13 +49,7 @@ async function run(engine: string, ...words: readonly string[]): Promise<Ran> {
       env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
       stdio: ['ignore', 'inherit', 'pipe'],
     });
-    let begun = '';
-    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) {
-      const end = part.lastIndexOf('\n') + 1;
-      if (end > 0) process.stderr.write(begun + part.slice(0, end));
-      begun = end > 0 ? part.slice(end) : begun + part;
-    }
-    process.stderr.write(begun);
+    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) hear(part);
     return { isGood: (await child.exited) === 0, counts: countsOf(report) };
   } finally {
     rmSync(folder, { recursive: true });
@@ -66,43 +64,22 @@ function countsOf(report: string): Ran['counts'] {
   return new Map([...text.matchAll(FILE)].map(([, path = '', count]) => [path, Number(count)]));
 }
 
-/** How long a calm machine is waited for at most, and how often it is looked at. */
-const CALM_MS_MAX = 60_000;
-const LOOK_MS = 1_000;
-
-/** What all processors together did since the machine was started, in milliseconds. */
-function spent(): { readonly idle: number; readonly whole: number } {
-  const times = cpus().map((cpu) => cpu.times);
-  const idle = times.reduce((sum, each) => sum + each.idle, 0);
-  return {
-    idle,
-    whole: times.reduce((sum, { user, nice, sys, irq }) => sum + user + nice + sys + irq, idle),
-  };
-}
-
-/** Resolves once the machine has been idle for half of a second: what ran before leaves servers and browsers that end by themselves. */
-async function calm(): Promise<void> {
-  const end = performance.now() + CALM_MS_MAX;
-  for (let before = spent(); performance.now() < end; ) {
-    await Bun.sleep(LOOK_MS);
-    const now = spent();
-    if (now.idle - before.idle >= (now.whole - before.whole) / 2) return;
-    before = now;
-  }
-}
-
-/** Runs these shares as files of a group are run. */
-async function runGroup(group: Group, shares: readonly Share[]): Promise<ReadonlyMap<Share, Ran>> {
-  const ran = new Map<Share, Ran>();
+/** Runs these shares as files of a group are run. Of two at once, what the second one says is told behind the first one. */
+async function runGroup(group: Group, shares: readonly Share[]): Promise<readonly (readonly [Share, Ran])[]> {
   const { words, isAbreast } = GROUPS[group];
-  const inTurn = async (lane: readonly Share[]) => {
-    for (const share of lane)
-      ran.set(share, await run(share.engine, ...words, ...share.paths.map((path) => `./${path}`)));
-  };
-  const engines = shares.filter(({ engine }) => engine !== 'none');
-  await inTurn(shares.filter(({ engine }) => engine === 'none'));
-  if (isAbreast) await Promise.all(engines.map((share) => inTurn([share])));
-  else await inTurn(engines);
+  const runShare = async (share: Share, hear?: Hear) =>
+    [share, await run(share.engine, [...words, ...share.paths.map((path) => `./${path}`)], hear)] as const;
+  const ran: (readonly [Share, Ran])[] = [];
+  const second = isAbreast ? shares.find(({ engine }) => engine === 'postgres') : undefined;
+  const said: string[] = [];
+  let running: ReturnType<typeof runShare> | undefined;
+  for (const share of shares.filter((each) => each !== second)) {
+    // What opens no database goes before: there is what measures by itself.
+    if (share.engine === 'sqlite' && second) running = runShare(second, (part) => said.push(part));
+    ran.push(await runShare(share));
+  }
+  if (second) ran.push(await (running ?? runShare(second)));
+  if (said.length > 0) speak(`\non PostgreSQL, at the same time:\n${said.join('')}`);
   return ran;
 }
 
@@ -127,16 +104,13 @@ function sharesOf(part: Part): readonly Share[] {
   ];
 }
 
-/** How many tests ran on both engines, on each of them, and how many others. */
-function countedOf(ran: readonly (readonly [Share, Ran])[]) {
-  const counted = { others: 0, sqlite: 0, postgres: 0 };
-  for (const [{ engine }, { counts }] of ran) {
-    for (const [path, count] of counts) {
-      counted[engine === 'none' || isOnce(path) ? 'others' : engine] += count;
-    }
-  }
-  return counted;
+/** How many tests each file had on an engine, of those that run on both. */
+function countsOn(wanted: Engine, ran: readonly (readonly [Share, Ran])[]): ReadonlyMap<string, number> {
+  const counts = ran.filter(([{ engine }]) => engine === wanted).flatMap(([, each]) => [...each.counts]);
+  return new Map(counts.filter(([path]) => !isOnce(path)));
 }
+
+const sum = (counts: Iterable<number>) => [...counts].reduce((total, count) => total + count, 0);
 
 async function runSuite(part: Part): Promise<boolean> {
   const shares = sharesOf(part);
@@ -146,16 +120,22 @@ async function runSuite(part: Part): Promise<boolean> {
       .map(({ engine, paths }) => ({ engine, paths: paths.filter((path) => groupOf(path) === group) }))
       .filter(({ paths }) => paths.length > 0);
     if (chosen.length === 0) continue;
-    if (group === 'alone') await calm();
+    if (group === 'quiet') await calm();
     const machine = await lookAtMachine();
     if (machine !== undefined) console.log(`before ${group}: ${machine}`);
     ran.push(...(await runGroup(group, chosen)));
   }
-  const { others, sqlite, postgres } = countedOf(ran);
-  console.log(`${others} tests of one engine or none, ${sqlite} on SQLite, ${postgres} on PostgreSQL`);
-  const isSame = part !== 'whole' || sqlite === postgres;
-  if (!isSame) console.log('the engines did not run the same tests');
-  return isSame && ran.every(([, { isGood }]) => isGood);
+  const [sqlite, postgres] = [countsOn('sqlite', ran), countsOn('postgres', ran)];
+  const both = sum(sqlite.values()) + sum(postgres.values());
+  const others = sum(ran.flatMap(([, { counts }]) => [...counts.values()])) - both;
+  console.log(
+    `${others} tests of one engine or none, ${sum(sqlite.values())} on SQLite, ${sum(postgres.values())} on PostgreSQL`,
+  );
+  const differing = [...new Set([...sqlite.keys(), ...postgres.keys()])].filter(
+    (path) => part === 'whole' && sqlite.get(path) !== postgres.get(path),
+  );
+  if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  return differing.length === 0 && ran.every(([, { isGood }]) => isGood);
 }
 
 const PARTS: Readonly<Record<string, Part>> = { '': 'prompt', '--rest': 'rest', '--engines': 'whole' };
@@ -163,5 +143,5 @@ const words = process.argv.slice(2);
 const part = PARTS[words.join(' ')];
 const isGood = part
   ? await runSuite(part)
-  : (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', ...words)).isGood;
+  : (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', words)).isGood;
 process.exitCode = isGood ? 0 : 1;

@@ -64,7 +64,7 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
     Array.from({ length: 200 }, (_, index) => {
       const where = homes[index % homes.length] as Home;
       const body = { data: { ...identities.fresh(where), subject } };
-      return settled(() => service.post(identities.collection(where), token, body));
+      return settled(() => service.once.post(identities.collection(where), token, body));
     }),
   );
   expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
@@ -75,7 +75,7 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
 test('one request sent 50 times at once with one key makes one record', async () => {
   const data = identities.fresh(home);
   const headers = { 'Idempotency-Key': word('key') };
-  const send = () => service.post(identities.collection(home), token, { data }, headers);
+  const send = () => service.once.post(identities.collection(home), token, { data }, headers);
   const answers = await Promise.all(Array.from({ length: 50 }, () => settled(send)));
   expect(processesOf(answers).size).toBe(PROCESSES);
   const made = answers.filter(({ status }) => status === 201);
@@ -100,7 +100,7 @@ test('100 writers with If-Match: every success saw the version before it', async
       const before = (await service.get(at, token)).headers.get('etag') ?? '';
       const name = `Writer ${writer}, attempt ${attempt}`;
       const put = { data: { type: users.resource.type, name } };
-      const answer = await settled(() => service.put(at, token, put, { 'If-Match': before }));
+      const answer = await settled(() => service.once.put(at, token, put, { 'If-Match': before }));
       expect([200, 412]).toContain(answer.status);
       if (answer.status === 412) continue;
       steps.push({ before, after: answer.headers.get('etag') ?? '', name });

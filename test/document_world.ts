@@ -1,6 +1,6 @@
 import type { Caller, Operation, Parameter, Received, Sent } from './document_caller.ts';
 import { follow, isObject, type Json, type JsonObject, type Schema } from './json_schema.ts';
-import { settled } from './settled.ts';
+import { isOverloaded, settled } from './settled.ts';
 
 /** Records that were made from the examples of an OpenAPI document, and from them the right way to ask anything. */
 
@@ -87,7 +87,7 @@ export async function openWorld({
   /** Makes a record, held to its example: whatever the document requires is in it. */
   async function make(creator: Operation): Promise<Made> {
     const sent = await right(creator);
-    const received = await settled(() => caller.send(creator, sent));
+    const received = await settled(() => caller.send(creator, sent), isOverloaded);
     if (received.status !== 201) throw new Error(`${creator.id}: its example is answered ${received.text}`);
     return madeOf(creator, received);
   }

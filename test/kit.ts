@@ -69,7 +69,7 @@ export interface Service extends Asking {
   client(scope: string, realms?: Realms): Promise<{ clientId: string; secret: string }>;
   /** Asks the token endpoint. */
   grant(form: Record<string, string>, headers?: Record<string, string>): Promise<Response>;
-  /** Sends each request once. */
+  /** Sends each request once: for whoever asks for more than there is room for, or says that something goes on meanwhile. */
   readonly once: Asking;
   stop(): Promise<void>;
 }

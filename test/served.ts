@@ -6,6 +6,8 @@ import { AUTHREALM, clientCreate, type Environment, type Running, start } from '
 export interface Served extends Asking {
   readonly url: string;
   readonly running: Running;
+  /** Sends each request once. */
+  readonly once: Asking;
   /** A token of the client that was made with it. */
   token(): Promise<string>;
 }
@@ -33,11 +35,13 @@ export async function serveFor(
 ): Promise<Served> {
   const running = start([AUTHREALM, 'serve', '--port', '0', ...flags, ...words], environment);
   const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  const once = askingOf(url, { Connection: 'close' });
   return {
     url,
     running,
     // A connection of its own for every request, so that every process gets some of them.
-    ...patient(askingOf(url, { Connection: 'close' })),
+    ...patient(once),
+    once,
     async token() {
       const { client_id, client_secret } = client;
       const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });

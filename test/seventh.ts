@@ -8,7 +8,7 @@ import { FULL_SCOPE, PASSWORD } from './family.ts';
 import type { Json, JsonObject } from './json_schema.ts';
 import { freshFolder, ISSUER } from './kit.ts';
 import { AUTHREALM, clientCreate, type Environment, type Running, runCommand, start } from './processes.ts';
-import { settled } from './settled.ts';
+import { isOverloaded, settled } from './settled.ts';
 
 /** The program with a seventh resource: a copy of it in which one description and one migration are new. */
 export interface House {
@@ -284,7 +284,7 @@ export async function serveSeven(
       ...rest
     } = said;
     const all = { path: { realm_id: ids.realm, user_id: ids.user, id, ...more }, token, ...rest };
-    return settled(() => caller.send(operation, body === undefined ? all : { ...all, body }));
+    return settled(() => caller.send(operation, body === undefined ? all : { ...all, body }), isOverloaded);
   }
 
   function fresh(more: Readonly<Record<string, Json>> = {}): Record<string, Json> {

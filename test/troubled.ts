@@ -95,10 +95,10 @@ export async function startTroubled({
     return heard;
   }
 
-  const look = () => timed(service.get(oidcPath(planted), token));
+  const look = () => timed(service.once.get(oidcPath(planted), token));
   const repeatable = () => ({ key: word('key'), data: kind.fresh(planted) });
   const write = ({ key, data }: Repeatable = repeatable()) =>
-    timed(service.post(kind.collection(planted), token, { data }, { 'Idempotency-Key': key }));
+    timed(service.once.post(kind.collection(planted), token, { data }, { 'Idempotency-Key': key }));
   return {
     service,
     planted,

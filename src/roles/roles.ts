@@ -41,7 +41,7 @@ export async function play(role: Role, path: string): Promise<number> {
     return 0;
   } catch (error) {
     const { refusalOf } = await import('../store/advice.ts');
-    const refusal = refusalOf(error);
+    const refusal = refusalOf(error, path || undefined);
     if (!(refusal instanceof Refusal)) throw error;
     console.error(`authrealm: ${refusal.message}`);
     return refusal.isUsage ? 2 : 1;

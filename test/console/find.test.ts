@@ -193,7 +193,7 @@ describe('where not everything could be asked, it is told once, and asked again'
     const { page } = window;
     const token = await busy.token('profile-infos:read');
     const path = '/v2/user-authentication-oidc-profile-info/search';
-    const search = async () => (await busy.post(path, token, { filter: 'eq(subject,nobody)' })).status;
+    const search = async () => (await busy.once.post(path, token, { filter: 'eq(subject,nobody)' })).status;
     gate.isClosed = true;
     const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
     expect(await search()).toBe(503);

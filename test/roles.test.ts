@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test';
+import { join } from 'node:path';
 import { ends, isAlive } from '../prove/process_tree.ts';
 import { besideCommand } from '../src/beside.ts';
+import { freshFolder } from './folder.ts';
 import { start } from './processes.ts';
 
 /** What a backup starts, and has not yet asked anything. */
@@ -14,7 +16,7 @@ const PARENT = `
 test.each([
   ['before it has begun', 0],
   ['while it waits to be asked', 1_000],
-])('after kill -9 of its parent %s it ends, and does not turn for ever', async (_, ms) => {
+])('an archiver ends after kill -9 of its parent %s, and does not turn for ever', async (_, ms) => {
   const parent = start([process.execPath, '-e', PARENT]);
   const pid = Number((await parent.line(/^child \d+$/)).split(' ')[1]);
   await Bun.sleep(ms);
@@ -24,4 +26,13 @@ test.each([
   const hasEnded = await ends(pid, 15_000);
   if (!hasEnded) process.kill(pid, 'SIGKILL');
   expect(hasEnded).toBe(true);
+});
+
+test('one that cannot open its database says which, and what has to be mended', async () => {
+  const path = join(freshFolder(), 'nowhere', 'read.db');
+  const command = [...besideCommand('reader', path)];
+  const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'pipe'], env: {}, ipc() {} });
+  const said = await new Response(child.stderr).text();
+  expect(said).toStartWith(`authrealm: the database ${path} cannot be opened: `);
+  expect(await child.exited).toBe(1);
 });
