@@ -13,7 +13,7 @@ import { runCommand } from '../test/processes.ts';
 
 /** What an operator of PostgreSQL runs, by the programs that Debian ships. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const SCRIPTS = fileURLToPath(new URL('../deploy/postgres/', import.meta.url));
 const BINARIES = process.env.AUTHREALM_TEST_POSTGRES_BIN ?? '/usr/lib/postgresql/15/bin';

@@ -3,7 +3,7 @@ import { copy, everything, fillWorld, freshKey, freshOf, serveWorld } from '../t
 import { startPgBouncer } from '../test/pgbouncer.ts';
 import { sharedServer } from '../test/postgres_server.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 test('a copy goes through PgBouncer in transaction mode, there and back', async () => {
   const server = await sharedServer();

@@ -9,7 +9,7 @@ import { freshMasterKey } from '../test/troubled.ts';
 
 /** What a start does about Debian's PgBouncer, which keeps no prepared statements of its clients apart. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const PROGRAM = { version: 'test', ambient: systemAmbient };
 const MIXED = /^the pooler does not keep prepared statements of its clients apart.*prepare=off.* --database$/;

@@ -36,7 +36,7 @@ type Hear = (part: string) => void;
 const speak: Hear = (part) => process.stderr.write(part);
 
 /** A test ends so late where the machine has much else to do, which says nothing about what it tries. */
-const TEST_MS_MAX = 60_000;
+const TEST_MS_MAX = 300_000;
 
 /** Runs these words of `bun test`, on this engine where they ask for one. What it says is passed on as it comes. */
 async function run(engine: string, words: readonly string[], hear: Hear = speak): Promise<Ran> {

@@ -159,7 +159,7 @@ describe('verifying', () => {
     }
     expect(await verified(vault)).toEqual([]);
     expect(touched.size).toBeGreaterThan(30);
-  }, 60_000);
+  }, 300_000);
 
   test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
     const own = await freshDatabase();

@@ -19,7 +19,7 @@ import { archiver, contentOf, plantMore, program, runOn, storedDatabase } from '
 import { databaseFile, freshFolder, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 

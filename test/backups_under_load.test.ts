@@ -3,7 +3,7 @@ import { runBackupRounds } from '../prove/backup_rounds.ts';
 import { chanceOf, freshSeed } from '../prove/chance.ts';
 import { freshFolder } from './kit.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 test('backups under write load are the model at their moment, and nobody who was erased is in what is restored', async () => {
   const seed = freshSeed();

@@ -209,7 +209,7 @@ test(`${LIMITS.streamsPerClientMax} of a client and ${LIMITS.streamsMax} of a pr
     while (last < 11) last = Number(JSON.parse((await next())?.data ?? '{}').sequence);
     leave();
   }
-}, 60_000);
+}, 300_000);
 
 /** A stream over a plain socket. */
 async function rawStream(realm: string, token: string) {
@@ -281,7 +281,7 @@ test('a reader that takes nothing keeps a bounded part in memory, and is ended; 
   for (let count = 0; count < 300; count += 1) expect(await busy.next()).toBeDefined();
   busy.leave();
   idle.raw.destroy();
-}, 60_000);
+}, 300_000);
 
 test('a record that cannot be told ends the streams that are to be told it, and no other one', async () => {
   const other = await startService({ offline: 'true' });
@@ -306,7 +306,7 @@ test('a record that cannot be told ends the streams that are to be told it, and 
   expect(faults).toMatchObject([{ route: 'changes', code: 'internal' }]);
   await other.server.stop();
   await other.vault.engine.close();
-}, 60_000);
+}, 300_000);
 
 test('ends where the changes to go on from are gone, and at shutdown, which it does not hold up', async () => {
   const other = await startService({ offline: 'true' });
@@ -336,4 +336,4 @@ test('ends where the changes to go on from are gone, and at shutdown, which it d
   await other.stop();
   expect(performance.now() - begun).toBeLessThan(LIMITS.drainMsMax / 2);
   expect(reasonOf((await last.rest()).at(-1))).toEqual(['end', 'shutdown']);
-}, 60_000);
+}, 300_000);

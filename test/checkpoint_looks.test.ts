@@ -11,7 +11,7 @@ import { plant } from './kit.ts';
 
 /** Of which logs a place outside of the database is told, minute by minute. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const EVERY_MS = 20;
 

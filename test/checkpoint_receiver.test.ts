@@ -16,7 +16,7 @@ import { withVault } from './erasable.ts';
 import { freePort, freshFolder, plant, startService } from './kit.ts';
 import { AUTHREALM, endAll, runCommand, start } from './processes.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 /** A receiver of checkpoints: a real server that puts each body behind the last one. */
 interface Keeper {

@@ -47,7 +47,7 @@ test('what init prints, pasted, ends with a record', async () => {
   expect(await service.stop()).toBe(0);
   const again = await run('init', ...words);
   expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('has clients already')]);
-}, 60_000);
+}, 300_000);
 
 async function freePort(): Promise<number> {
   const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
@@ -92,7 +92,7 @@ describe('client', () => {
     const listed = await client('list', '--json');
     expect(JSON.parse(listed.stdout)).toHaveLength(1);
     expect(listed.stdout).not.toContain('ars_');
-  }, 60_000);
+  }, 300_000);
 
   const wrong: [string, string[], number, RegExp][] = [
     ['no scope', ['create', '--name', 'n'], 2, /--scope/],
@@ -140,7 +140,7 @@ test('keys: list, rotate, withdraw', async () => {
   expect(after.filter((line) => /^\S+ {2}signs {2}/.test(line))).toHaveLength(1);
   const unknown = await run('keys', 'withdraw', 'nothing', ...words);
   expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('there is no signing key')]);
-}, 60_000);
+}, 300_000);
 
 describe('serve', () => {
   test('tells the address, that there are no clients, and ends with 0 on SIGTERM', async () => {
@@ -211,7 +211,7 @@ describe('serve', () => {
     writeFileSync(file, '{"client_id":"boot"}');
     const refused = await run('serve', '--port', '0', ...words, '--bootstrap-client-file', file);
     expect([refused.code, refused.stderr.split('\n').length]).toEqual([1, 4]);
-  }, 60_000);
+  }, 300_000);
 
   test('serves https with a certificate', async () => {
     const fixture = (name: string) => join(import.meta.dir, 'fixtures', name);
@@ -238,7 +238,7 @@ describe('serve', () => {
     expect([tls.code, tls.stderr]).toEqual([1, expect.stringContaining('--tls-cert: ')]);
     const lost = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
     expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
-  }, 60_000);
+  }, 300_000);
 });
 
 test('a database that stays busy is told in a sentence, and a known bootstrap client needs no lock', async () => {
@@ -262,7 +262,7 @@ test('a database that stays busy is told in a sentence, and a known bootstrap cl
     expect.stringMatching(/^authrealm: the database did not do it: .* kept it busy.*; try again\n$/),
   ]);
   await letGo();
-}, 60_000);
+}, 300_000);
 
 describe('the command line', () => {
   const rows: [string[], number, RegExp][] = [

@@ -36,7 +36,7 @@ beforeAll(async () => {
   expect([code, stderr]).toEqual([0, '']);
   symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));
   writeFileSync(join(project, 'package.json'), '{"type":"module"}');
-}, 60_000);
+}, 300_000);
 afterAll(() => service.stop());
 
 /** Packs a copy of this tree as a release would be, without the registry; answers the path of the archive. */
@@ -95,7 +95,7 @@ test.each([
     expect(eavesdropper.seen).toEqual([]);
     await eavesdropper.stop();
   },
-  60_000,
+  300_000,
 );
 
 test('the commands of docs/client.md run as they are written', async () => {
@@ -109,7 +109,7 @@ test('the commands of docs/client.md run as they are written', async () => {
   expect(stdout).toMatch(/^username +jane$/m);
   expect(stdout).toMatch(/^given_name +Jane$/m);
   expect(stdout).not.toContain('correct horse');
-}, 120_000);
+}, 300_000);
 
 describe('in TypeScript', () => {
   const HEAD = `import { AuthrealmError, connect, eq, type Entry } from 'authrealm/client';
@@ -194,6 +194,6 @@ const id = '01234567-89ab-cdef-0123-456789abcdef';
       expect(await wrongLines(right, module)).toEqual([]);
       expect(await wrongLines(wrong, module)).toEqual(wrong);
     },
-    60_000,
+    300_000,
   );
 });

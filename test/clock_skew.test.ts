@@ -11,7 +11,7 @@ import { movableAmbient, type Service, startService } from './kit.ts';
 
 /** Processes over one database whose clocks are apart (issue 5, bad input). */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const SCOPE = 'realms:read realms:write users:read users:write';
 const REALMS = '/v2/authentication-realms';

@@ -30,7 +30,7 @@ test('four processes insert the same link 64 times at once: one succeeds, the ot
   expect(kinds.filter((kind) => kind === 'landed')).toHaveLength(1);
   expect(kinds.filter((kind) => kind === 'taken')).toHaveLength(63);
   await vault.engine.close();
-}, 60_000);
+}, 300_000);
 
 test('twenty first starts at once all serve, with the same signing key', async () => {
   const { words } = await freshDatabase();
@@ -46,7 +46,7 @@ test('twenty first starts at once all serve, with the same signing key', async (
   }
   expect(kids.size).toBe(1);
   expect(new Set(await Promise.all(services.map((service) => service.stop())))).toEqual(new Set([0]));
-}, 60_000);
+}, 300_000);
 
 async function listeningUrl(service: Running): Promise<string> {
   return (await service.line(/^listening on /)).slice('listening on '.length);
@@ -118,7 +118,7 @@ test('two processes serve; what an operator takes back is felt by both within a 
 
   expect(await service.stop()).toBe(0);
   await vault.engine.close();
-}, 60_000);
+}, 300_000);
 
 async function tokenFor(url: string, clientId: string, secret: string): Promise<string> {
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
@@ -138,4 +138,4 @@ test('a process that dies is replaced, and the others go on', async () => {
   const after = await statusesOfAll(`${url}/readyz`, '', 2);
   expect([...after.keys()].filter((each) => !before.has(each))).toHaveLength(1);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 300_000);

@@ -28,11 +28,11 @@ beforeAll(async () => {
   service = await startServed({ database, scope: FULL_SCOPE, flags });
   token = await service.token();
   home = await settle(service, token);
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   expect(await service.running.stop()).toBe(0);
   expect(await database.disagreements()).toEqual([]);
-}, 60_000);
+}, 300_000);
 
 const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
 
@@ -70,7 +70,7 @@ test('200 creates of one identity at once: one 201, the rest 422', async () => {
   expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
   expect(processesOf(answers).size).toBe(PROCESSES);
   expect(await countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
-}, 60_000);
+}, 300_000);
 
 test('one request sent 50 times at once with one key makes one record', async () => {
   const data = identities.fresh(home);
@@ -86,7 +86,7 @@ test('one request sent 50 times at once with one key makes one record', async ()
   expect(new Set(ids).size).toBe(1);
   expect(new Set(made.map(({ headers }) => headers.get('etag'))).size).toBe(1);
   expect(await countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
-}, 60_000);
+}, 300_000);
 
 const STEPS_MIN = 6;
 const ATTEMPTS_MAX = 40;
@@ -120,7 +120,7 @@ test('100 writers with If-Match: every success saw the version before it', async
   expect(count).toBeGreaterThanOrEqual(STEPS_MIN);
   expect(last.headers.get('etag')).toBe(current);
   expect(((await last.json()) as Body).data.name).toBe(name);
-}, 60_000);
+}, 300_000);
 
 describe('a parent that is deleted under 50 creates at once leaves no orphan', () => {
   const CHILDREN = 50;
@@ -173,7 +173,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
-  }, 60_000);
+  }, 300_000);
 
   test('a profile and links that refer to it', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -182,7 +182,7 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[422] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
     }
-  }, 60_000);
+  }, 300_000);
 
   test('a realm and users', async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -191,5 +191,5 @@ describe('a parent that is deleted under 50 creates at once leaves no orphan', (
       expect(removed).toBe(204);
       expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(where.realm)]).toEqual([CHILDREN, 0]);
     }
-  }, 60_000);
+  }, 300_000);
 });

@@ -21,7 +21,7 @@ import { exchange, ownPage, type Told } from './signed_in.ts';
 
 /** What a provider can answer that is wrong: an ID token with each respect of it turned round, and every other trouble. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const CLIENT = { client_id: 'the console: of us', client_secret: 'a+b c&d' };
 const BASIC = 'client_secret_basic';

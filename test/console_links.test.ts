@@ -10,7 +10,7 @@ import { exchange, linkOf, ownPage, signIn, type Told } from './signed_in.ts';
 
 /** Way (a) into the console: a link with a one-time code, exchanged for a session. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 let service: Service;
 let planted: Planted;

@@ -13,7 +13,7 @@ import { exchange, ownPage, type Told } from './signed_in.ts';
 
 /** Way (b) into the console by a real provider, oidc-provider from npm on loopback, and what its page would do. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const SECRET = 'a secret of the console: with +signs & colons';
 const PEOPLE: Readonly<Record<string, object>> = {

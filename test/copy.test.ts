@@ -24,7 +24,7 @@ import { AUTHREALM, runCommand } from './processes.ts';
 
 /** `authrealm copy`: what it leaves is what was there, in both directions, however often it is run. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const rowsIn = (all: Awaited<ReturnType<typeof everything>>): number =>
   Object.values(all).reduce((sum, rows) => sum + rows.length, 0);

@@ -13,7 +13,7 @@ import { serveFor } from './served.ts';
 
 /** `authrealm copy` killed, told to stop, and beside a service that goes on writing. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const USERS = 12_000;
 const KILLS = 4;

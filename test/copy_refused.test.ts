@@ -19,7 +19,7 @@ import { AUTHREALM, clientCreate, runCommand } from './processes.ts';
 
 /** What `authrealm copy` will not do: it says why and what to do, and leaves the target as it is. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const key = freshKey();
 const ENGINES = ['sqlite', 'postgres'] as const;

@@ -5,7 +5,7 @@ import type { TestDatabase } from './database.ts';
 
 /** What engines could write down, or count, in different ways. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 /** Every character up to U+2100, a hundred to a text, and what else is easily lost. */
 function texts(): readonly string[] {

@@ -17,7 +17,7 @@ import { readableStreamToText } from 'bun';
 
 /** Where daemons of the tests listen. */
 export const HOST = '127.0.0.1';
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 
 /** Both PostgreSQL and PgBouncer refuse to run as root. These are the numbers of nobody. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;

@@ -7,7 +7,7 @@ import { exchange, type Told } from './signed_in.ts';
 
 /** What `authrealm demo` goes on serving: something to look at, and a way into its console. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const LISTENING: ServerSettings = {
   ...{ host: '127.0.0.1', port: 0, tls: undefined, isShared: false, trustedProxies: [] },
@@ -22,7 +22,7 @@ beforeAll(async () => {
   running = start([AUTHREALM, 'demo']);
   url = (await running.line(/^serving a demo realm on /)).slice('serving a demo realm on '.length);
   door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
-}, 60_000);
+}, 300_000);
 afterAll(() => running.stop());
 
 const knock = (headers: Record<string, string> = {}) => fetch(door, { redirect: 'manual', headers });

@@ -26,7 +26,7 @@ test.each([
       expect({ seed, round, complaints }).toEqual({ seed, round, complaints: [] });
     }
   },
-  60_000,
+  300_000,
 );
 
 /** What is done to a database, and the complaint it must raise. */

@@ -6,7 +6,7 @@ import { databaseFile, oidcPath, plant, startService } from './kit.ts';
 
 /** What lookups wait for while a user is erased from a big file. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const USERS = 600_000;
 

@@ -15,7 +15,7 @@ import { withVault } from './erasable.ts';
 import { freshFolder, type Planted, plant, startService } from './kit.ts';
 import { AUTHREALM, endAll, runCommand, start } from './processes.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 afterAll(endAll);
 
 /** That nobody is told of an erasure which does not stand outside of the database, and that each comes to stand there. */

@@ -51,7 +51,7 @@ describe('there and back', () => {
     expect((await run('export', '--with-secrets', at('second'), ...second.words)).code).toBe(0);
     expect(readFileSync(ofMany.masterKeyFile, 'utf8')).not.toBe(readFileSync(second.masterKeyFile, 'utf8'));
     expect(readFileSync(at('first')).equals(readFileSync(at('second')))).toBe(true);
-  }, 60_000);
+  }, 300_000);
 
   test('every line holds what was brought, parents first, in the order of keys', () => {
     const exported = linesOf(at('first'));

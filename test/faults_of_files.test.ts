@@ -200,7 +200,7 @@ describe('what may only be read is refused with who needs what', () => {
     const database = ['--database', `sqlite:${path}`];
     const mended = await runCommand([...HELD_BACK, 'client', 'list', ...database]);
     expect([mended.code, mended.stderr]).toEqual([0, '']);
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('under a running service', () => {
@@ -216,7 +216,7 @@ describe('under a running service', () => {
     const statuses = await Promise.all(given.planted.map(async (each) => (await look(each)).status));
     expect(new Set(statuses)).toEqual(new Set([200, 503]));
     expect(await ended(running)).toContain('"code":"unavailable","cause":"SQLITE_CORRUPT');
-  }, 60_000);
+  }, 300_000);
 
   const moved = /"code":"unavailable","cause":"DATABASE_FILE_GONE"/;
 
@@ -244,7 +244,7 @@ describe('under a running service', () => {
       'faults.db.checkpoints',
       'faults.db.key',
     ]);
-  }, 60_000);
+  }, 300_000);
 
   test('a database that is removed is 503, and kept under another name when the service ends', async () => {
     const given = await stored(3);
@@ -259,7 +259,7 @@ describe('under a running service', () => {
     const again = await served(given);
     for (const each of given.planted) expect((await again.look(each)).status).toBe(200);
     await ended(again.running);
-  }, 60_000);
+  }, 300_000);
 
   test('a log that is removed is 503, and nothing of it is lost', async () => {
     const given = await stored();
@@ -270,7 +270,7 @@ describe('under a running service', () => {
     expect((await look(someone(given))).status).toBe(503);
     expect(await ended(running)).toMatch(moved);
     expect(await clientsOf(given)).toHaveLength(2);
-  }, 60_000);
+  }, 300_000);
 
   test('a database that is replaced is 503 until the service is started again; the one before is kept', async () => {
     const given = await stored();
@@ -290,7 +290,7 @@ describe('under a running service', () => {
     const again = await served(given);
     expect((await again.look(someone(given))).status).toBe(200);
     await ended(again.running);
-  }, 60_000);
+  }, 300_000);
 
   test('one that is cut ends or answers 503, never wrongly, and the next start says what to do', async () => {
     const given = await stored(USERS);
@@ -307,5 +307,5 @@ describe('under a running service', () => {
     running.process.kill('SIGTERM');
     await running.process.exited;
     await refusedStart(given.path, /damaged.*restore a backup/);
-  }, 60_000);
+  }, 300_000);
 });

@@ -161,7 +161,7 @@ test('a full disk refuses writes whole and serves lookups; with room again write
   await judgeFreed(service, bounded);
   await service.stop();
   expect(await grantsOf(service, credentials.clientId)).toBe(1);
-}, 60_000);
+}, 300_000);
 
 async function grantsOf({ database }: Service, clientId: string): Promise<number> {
   const rows = await database.ask(
@@ -177,4 +177,4 @@ test('a file that may not grow does the same', async () => {
   await judge(service, bounded);
   await judgeFreed(service, bounded);
   await service.stop();
-}, 60_000);
+}, 300_000);

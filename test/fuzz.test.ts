@@ -27,7 +27,7 @@ import { startServed } from './served.ts';
 
 /** A short run of `prove/fuzz.ts`, and what its judges find in answers that are wrong. */
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const seed = freshSeed();
 const service = await startService({ offline: 'true', badTokenRate: 'off', requestLogging: 'full' });

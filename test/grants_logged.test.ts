@@ -97,7 +97,7 @@ test('where nothing can be written the token is given all the same, and the entr
   while (waitingIn(service).length < 2) await Bun.sleep(50);
   expect(waitingIn(service).at(-1)).toEqual({ event: 'entries_waiting', count: 0, lost: 0 });
   expect((await grantsOf(service)).map(({ object }) => object)).toEqual([clientId, clientId, clientId]);
-}, 60_000);
+}, 300_000);
 
 test('entries that wait when the service ends are written then', async () => {
   const gate = openGate();

@@ -107,7 +107,7 @@ describe('five-minutes.md', () => {
       ['POST', '/search'],
       ['GET', undefined],
     ]);
-  }, 60_000);
+  }, 300_000);
 
   test('puts no password and no secret of a provider on a command line', () => {
     const words = blocksOf('five-minutes.md').flatMap(
@@ -129,7 +129,7 @@ describe('backup-and-restore.md', () => {
     expect(writtenBy('authrealm backup')).toMatch(/^backups\/authrealm-\d{8}T\d{6}\.\d{3}Z\.db: \d+ bytes/);
     expect(writtenBy('authrealm restore')).toContain('1 erasures were new to it; 1 users were removed again');
     expect(writtenBy('authrealm export')).toEndWith('1\n0\n');
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('moving-house.md', () => {
@@ -144,7 +144,7 @@ describe('moving-house.md', () => {
     // The client that was late, its entry in the log and how far that is; the last one goes back into what is there already.
     expect(others).toEqual([3, 0]);
     expect(written.find((each) => each.includes('late'))).toContain('first');
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('test-suite.md', () => {
@@ -177,7 +177,7 @@ describe('test-suite.md', () => {
     expect(writtenBy('authrealm purge')).toContain('4 records are removed');
     expect(writtenBy('authrealm purge')).toContain('imported 4, unchanged 0');
     expect(JSON.parse(writtenBy('sqlite::memory:'))).toMatchObject({ status: 'ok' });
-  }, 60_000);
+  }, 300_000);
 
   describe('what it says is not offered', () => {
     // A method and a path, a parameter where that is what is refused, and the status.

@@ -305,4 +305,4 @@ test('a database that stays busy is asked again; a signal meanwhile names the li
   expect([first.tally, first.trouble]).toEqual([tally(6, 0, 0, 0), undefined]);
   expect([second.tally, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);
   expect(second.trouble?.code).toBe('unavailable');
-}, 60_000);
+}, 300_000);

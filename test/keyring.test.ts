@@ -35,7 +35,7 @@ describe('the key file beside a database', () => {
     const ended = await Promise.all(Array.from({ length: 20 }, start));
     expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
     expect(ended.filter(({ stdout, stderr }) => /made the master key/.test(stdout + stderr))).toHaveLength(1);
-  }, 60_000);
+  }, 300_000);
 
   test('takes the drafts of killed starts away, and nothing else', async () => {
     const { database, keyFile } = await made();

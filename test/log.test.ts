@@ -58,7 +58,7 @@ beforeAll(async () => {
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-}, 60_000);
+}, 300_000);
 
 async function address(): Promise<string> {
   for (let tries = 0; tries < 500; tries += 1) {

@@ -5,7 +5,7 @@ import { freshFolder } from './kit.ts';
 
 /** Who is told by the log of the service: nothing is told that has not left the process. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const LINES = 3_000;
 const TEXT = 'x'.repeat(100);

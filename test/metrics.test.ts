@@ -54,7 +54,7 @@ describe('one process', () => {
   let watched: Watched;
   beforeAll(async () => {
     watched = await startWatched();
-  }, 60_000);
+  }, 300_000);
   afterAll(() => watched.served.running.stop());
 
   test('counts the files of the console under one path, whatever they are called in this release', async () => {
@@ -164,7 +164,7 @@ describe('several processes', () => {
   let watched: Watched;
   beforeAll(async () => {
     watched = await startWatched('--processes', '3');
-  }, 60_000);
+  }, 300_000);
   afterAll(() => watched.served.running.stop());
 
   /** Each over a connection of its own, so that every process gets some. */
@@ -217,7 +217,7 @@ describe('several processes', () => {
       process.kill(pid, 'SIGCONT');
     }
     await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'late' }) === 0);
-  }, 60_000);
+  }, 300_000);
 
   test('what one had counted stays when it is killed', async () => {
     const { scrape } = watched;
@@ -231,7 +231,7 @@ describe('several processes', () => {
     const after = await scrape();
     expect(lookups(after, '2xx')).toBe(lookups(before, '2xx'));
     expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
-  }, 60_000);
+  }, 300_000);
 
   test('the last words of one that ends by itself are counted', async () => {
     const { scrape } = watched;
@@ -240,7 +240,7 @@ describe('several processes', () => {
     process.kill(workers().at(-1) ?? 0, 'SIGTERM');
     await soon(async () => sumOf(await scrape(), 'authrealm_process_ends_total') === 2);
     expect(lookups(await scrape(), '2xx') - before).toBe(30);
-  }, 60_000);
+  }, 300_000);
 });
 
 test('where nobody asked for metrics nothing is counted, and figures can be read all the same', async () => {
@@ -262,7 +262,7 @@ test('a service whose metrics have no port does not start', async () => {
     expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${taken.port}`);
   }
   taken.stop(true);
-}, 60_000);
+}, 300_000);
 
 describe('what is measured in one process', () => {
   const settings = { isCounting: true, readingMsMax: 50, causesMax: LIMITS.causesCountedMax };

@@ -158,7 +158,7 @@ describe('migrations', () => {
       const copies = readdirSync(dirname(path)).filter((name) => /schema|partial/.test(name));
       expect(copies).toHaveLength(hasEarlier ? 2 : 1);
     }
-  }, 60_000);
+  }, 300_000);
 
   const theirs = 'create table theirs (id integer)';
   const newer = `create table instance (id integer) strict;
@@ -238,7 +238,7 @@ describe('migrations', () => {
     const asked = await runCommand([AUTHREALM, 'client', 'list', ...database, '--migrate', 'auto']);
     expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('already exists')]);
     expect(existsSync(`${path}.schema-0`)).toBe(true);
-  }, 60_000);
+  }, 300_000);
 
   test('what is no database is refused with a sentence', async () => {
     const path = join(freshFolder(), 'text.db');

@@ -29,7 +29,7 @@ test('records, changes, acknowledgements and a model agree after random writes a
   expect(unknown).toBeLessThan(100);
   ({ ledger } = ran);
   expect(await complaintsOf(database, ledger)).toEqual([]);
-}, 60_000);
+}, 300_000);
 
 /** What each change behind the back of the service makes the checks say. */
 const TAMPERED: [what: string, sql: string, complaint: RegExp][] = [

@@ -143,7 +143,7 @@ describe('hashing beside the service', () => {
     expect(performance.now() - began).toBeGreaterThan(LIMITS.hashMsMax - 50);
     expect(performance.now() - began).toBeLessThan(LIMITS.hashMsMax * 2);
     expect(Bun.inspect(error)).not.toContain('correct horse');
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('what a hash may cost', () => {

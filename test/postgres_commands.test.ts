@@ -161,7 +161,7 @@ describe('an installation', () => {
       await told('delete', 'user-info', realm, id);
       expect(await service.stop()).toBe(0);
       expect(service.output()).not.toContain('-secret');
-    }, 60_000);
+    }, 300_000);
   }
 
   test('purge removes the realm with all that is in it', async () => {
@@ -180,5 +180,5 @@ describe('an installation', () => {
   test('demo has a database of its own', async () => {
     expect(await output('demo', '--once')).not.toBe('');
     expect(existsSync('authrealm.db')).toBe(false);
-  }, 60_000);
+  }, 300_000);
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
   proxy = await startTcpProxy(server.port);
   // A statement that is not prepared is said in full each time, so that the proxy knows it.
   troubled = await startTroubled(await databaseBy(server, [proxy.port], '?prepare=off'));
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await troubled.stop().catch(() => undefined);
   proxy.stop();
@@ -65,7 +65,7 @@ test.each([
     const after = await troubled.users();
     expect([after.has(second.id as string), after.size - between.size]).toEqual([true, 1 - landed]);
   },
-  60_000,
+  300_000,
 );
 
 test.each([
@@ -117,7 +117,7 @@ test.each([
     });
     expect(findings).toEqual([]);
   },
-  60_000,
+  300_000,
 );
 
 test('what the engine says about values reaches no log and no answer', async () => {

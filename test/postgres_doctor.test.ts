@@ -132,7 +132,7 @@ test('beside a service that writes, it is healthy all the while', async () => {
   }
   expect([await child.process.exited, writes > 1]).toEqual([0, true]);
   await vault.engine.close();
-}, 60_000);
+}, 300_000);
 
 interface Fault {
   readonly name: string;

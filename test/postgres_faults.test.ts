@@ -22,7 +22,7 @@ beforeAll(async () => {
   proxy = await startTcpProxy(server.port);
   troubled = await startTroubled(await databaseBy(server, [proxy.port]));
   near = await startTroubled(await databaseBy(server, [server.port]));
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await troubled.stop();
   await near.stop();
@@ -68,7 +68,7 @@ test('behind what accepts connections for an engine that is not there: only the 
   for (const { ms, status } of await both()) expect([status, ms < 500]).toEqual([503, true]);
   await server.start();
   await troubled.recovered();
-}, 60_000);
+}, 300_000);
 
 test('killed under load: no write that was acknowledged is lost, and none was done twice', async () => {
   const before = await near.users();
@@ -107,7 +107,7 @@ test('stalled: one answer is late, the others come at once, and nothing is left 
   );
   await sql.close();
   expect(left.n).toBe(0);
-}, 60_000);
+}, 300_000);
 
 test('silent from the start of a connection on: it is given up in time', async () => {
   proxy.cut();
@@ -116,7 +116,7 @@ test('silent from the start of a connection on: it is given up in time', async (
   proxy.cut();
   proxy.resume();
   await troubled.recovered();
-}, 60_000);
+}, 300_000);
 
 test('slow: it is answered, only later', async () => {
   proxy.delay(40);
@@ -128,7 +128,7 @@ test('slow: it is answered, only later', async () => {
   proxy.delay(0);
   for (const { status } of late) expect([200, 201, 503]).toContain(status);
   await troubled.recovered();
-}, 60_000);
+}, 300_000);
 
 test('a lock that somebody holds: writes are given up by the engine itself, lookups go on', async () => {
   const holder = new SQL(troubled.service.database.url, { max: 1 });
@@ -139,7 +139,7 @@ test('a lock that somebody holds: writes are given up by the engine itself, look
   await holder.unsafe('rollback').simple();
   await holder.close();
   await troubled.recovered();
-}, 60_000);
+}, 300_000);
 
 test('out of connections', async () => {
   const hogs: SQL[] = [];
@@ -176,7 +176,7 @@ test('out of connections', async () => {
     await Promise.all(hogs.map((hog) => hog.close()));
   }
   await troubled.recovered();
-}, 60_000);
+}, 300_000);
 
 test('read-only: lookups go on, writes are refused', async () => {
   await admin('alter system set default_transaction_read_only = on', 'select pg_reload_conf()');

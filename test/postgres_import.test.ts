@@ -29,4 +29,4 @@ test('an import goes on once PostgreSQL, stopped under it, is back', async () =>
   expect([code, code === 0 ? '' : importing.output()]).toEqual([0, '']);
   expect(await database.ask<{ n: number }>('select count(*) as n from user_info')).toEqual([{ n: USERS }]);
   await server.stop();
-}, 60_000);
+}, 300_000);

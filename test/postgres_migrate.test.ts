@@ -151,7 +151,7 @@ describe('many processes', () => {
     const [counts] = await behind(url).unsafe(`select (select count(*)::int from migration) as migrations,
       (select count(*)::int from instance) as instances, (select count(*)::int from keyring) as keys`);
     expect(counts).toEqual({ migrations: NOW.length, instances: 1, keys: 1 });
-  }, 60_000);
+  }, 300_000);
 
   test('twenty that bring a schema up at once make it once', async () => {
     const url = await migrated();
@@ -163,7 +163,7 @@ describe('many processes', () => {
     await Promise.all(processes.map((running) => running.line(/^done$/)));
     expect(await Promise.all(processes.map((running) => running.process.exited))).toEqual(Array(20).fill(0));
     expect(await versions(url)).toEqual(NEXT);
-  }, 60_000);
+  }, 300_000);
 
   test('one that waits for a table lets others read it, and goes on when it may', async () => {
     const url = await migrated();
@@ -184,7 +184,7 @@ describe('many processes', () => {
     await going;
     expect(await versions(url)).toEqual(NEXT);
     await engine.close();
-  }, 60_000);
+  }, 300_000);
 });
 
 /** Ends the session that has made so many changes of the schema, at once. */
@@ -223,7 +223,7 @@ describe('a migration that is killed', () => {
     await cutAt(0);
     await (await open(url)).close();
     expect((await tables(url)).length).toBe(TABLES.length);
-  }, 60_000);
+  }, 300_000);
 
   test('of a schema in use leaves the one before, which is served', async () => {
     const url = await migrated();
@@ -265,7 +265,7 @@ describe('a migration that is killed', () => {
       // The engine hears of it when it has ended what it was told: the next one waits for that.
       await migrateTo(url, [...known, next]);
       expect([await versions(url), (await tables(url)).includes('later')]).toEqual([NEXT, true]);
-    }, 60_000);
+    }, 300_000);
   }
 });
 

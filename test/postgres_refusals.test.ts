@@ -40,7 +40,7 @@ beforeAll(async () => {
     `create role clerk login password '${PASSWORD}'`,
     `create role ghost password '${PASSWORD}'`,
   );
-}, 60_000);
+}, 300_000);
 afterAll(() => Promise.all([server.stop(), bare.stop()]));
 
 async function admin({ url }: Pick<PostgresServer, 'url'>, ...statements: readonly string[]): Promise<void> {
@@ -86,7 +86,7 @@ describe('says what to do about', () => {
     const other = Bun.serve({ hostname: HOST, port: 0, fetch: () => new Response('') });
     expect(await refusal(reached(HOST, other.port as number))).toMatch(/does not answer as PostgreSQL does/);
     await other.stop(true);
-  }, 60_000);
+  }, 300_000);
 
   test('a wrong password, none, and a role that is not there', async () => {
     for (const url of [

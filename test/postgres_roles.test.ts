@@ -48,7 +48,7 @@ describe('two roles', () => {
     const engines = await Promise.all(Array.from({ length: 20 }, () => open(app, 'auto', owner)));
     await Promise.all(engines.map((engine) => engine.close()));
     await (await open(app, 'off')).close();
-  }, 60_000);
+  }, 300_000);
 
   test('a role without rights is told what to grant', async () => {
     const { url, owner, app, appName } = await twoRoles('kept');

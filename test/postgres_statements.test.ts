@@ -211,7 +211,7 @@ beforeAll(async () => {
   await (await openAt(url)).close();
   sql = new SQL(url, { max: 1 });
   await explaining(sql);
-}, 60_000);
+}, 300_000);
 afterAll(() => sql.close());
 
 async function logged(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {
@@ -259,7 +259,7 @@ describe('every statement', () => {
     texts = (await logged(...Object.values(asked))).union(derived);
     for (const text of [...texts].filter(touching)) judged.set(text, await judge(sql, text));
     expect(judged.size).toBeGreaterThan(derived.size);
-  }, 60_000);
+  }, 300_000);
 
   test('that the source can make is among them', () => {
     const known = [...texts].map(withoutPlaces).join('\n');

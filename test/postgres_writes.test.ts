@@ -32,7 +32,7 @@ beforeAll(async () => {
   if (!address) throw new Error('no address of a database');
   engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
   at = await ground(engine.records);
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   await engine.close();
   proxy.stop();
@@ -65,7 +65,7 @@ test('who waits for an engine that is far away hears in time, and what was refus
   const after = await usersIn(at.realm);
   expect(after.size - before.size).toBe(landed.length + 1);
   expect(landed.every((id) => after.has(id))).toBe(true);
-}, 60_000);
+}, 300_000);
 
 test('writes that wait for each other keep nobody from knowing who may ask', async () => {
   const grounds = await Promise.all(
@@ -97,7 +97,7 @@ test('writes in many realms are no more than writes in one', async () => {
   await Promise.all(asked.slice(-2));
   expect(refused).toEqual([LIMITS.writesQueuedMax, LIMITS.writesQueuedMax + 1]);
   await Promise.all(asked);
-}, 60_000);
+}, 300_000);
 
 test('a commit whose fate is unknown says nothing about writes that were to come after it', async () => {
   const first = create();

@@ -20,7 +20,7 @@ import { RELEASES, unpack } from './release_tree.ts';
 
 /** Programs of a release on the schema of a later one: they serve what only expanded. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 /** The program of a release to come, as far as it brings a schema up. */

@@ -233,4 +233,4 @@ test('one that never ends is given up in time', async () => {
   const began = performance.now();
   expect(await told(`${root}/endless${WELL_KNOWN}`)).toMatchObject(SILENT);
   expect(performance.now() - began).toBeGreaterThan(LIMITS.outboundMsMax - 100);
-}, 60_000);
+}, 300_000);

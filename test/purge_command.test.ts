@@ -33,7 +33,7 @@ beforeAll(async () => {
   writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
   const brought = await runCommand([AUTHREALM, 'import', file, ...database.words]);
   expect([brought.code, brought.stderr]).toEqual([0, '']);
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   expect(await served.running.stop()).toBe(0);
 });
@@ -110,7 +110,7 @@ describe('a realm with more below it than a removal takes along', () => {
     expect((await examine(database)).report('orphans')).toMatchObject({ total: 0 });
     const again = await purge('realm', crowded);
     expect([again.code, again.stderr]).toEqual([1, 'authrealm: there is no such record\n']);
-  }, 60_000);
+  }, 300_000);
 
   /** Runs a purge and kills it as soon as no more than so many records are left. */
   async function killedBelow(id: string, most: number): Promise<void> {

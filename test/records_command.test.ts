@@ -124,7 +124,7 @@ test('every resource is created, shown, listed, changed and removed', async () =
     expect(await output(['delete', resource, ...key])).toBe('');
     expect((await run(['get', resource, ...key])).code).toBe(1);
   }
-}, 60_000);
+}, 300_000);
 
 test('a record is two columns, records are a table, and full names are understood', async () => {
   const own = await made('authentication-realm', 'name=Store');
@@ -142,7 +142,7 @@ test('a record is two columns, records are a table, and full names are understoo
   expect(table).toHaveLength(4);
   expect(at(table[1], 'li@')).toBe(at(table[0], 'email'));
   expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
-}, 60_000);
+}, 300_000);
 
 test('lists end where they are told to, and are narrowed and sorted', async () => {
   const own = await made('realm', 'name=Store');
@@ -159,7 +159,7 @@ test('lists end where they are told to, and are narrowed and sorted', async () =
   expect(three).toHaveLength(3);
   const none = await run(['list', 'user-info', own, '--filter', 'eq(name,nobody)']);
   expect(none).toEqual({ code: 0, stdout: '', stderr: 'authrealm: no records\n' });
-}, 60_000);
+}, 300_000);
 
 test('links are found, and the table says whose they are', async () => {
   const user = await newUser();
@@ -179,7 +179,7 @@ test('links are found, and the table says whose they are', async () => {
   expect(await json(['find', 'password-profile-info', realm, ...both])).toHaveLength(1);
   const nobody = await run(['find', 'oidc-profile-info', realm, `issuer=${ISSUER}`, 'subject=nobody']);
   expect([nobody.code, nobody.stderr]).toEqual([0, 'authrealm: no records\n']);
-}, 60_000);
+}, 300_000);
 
 test('members come from files and standard input, as text or as JSON, and are cleared by nothing', async () => {
   const body = join(folder, 'user.json');
@@ -196,7 +196,7 @@ test('members come from files and standard input, as text or as JSON, and are cl
   expect(piped).toMatchObject({ name: 'piped' });
   const [shop] = await json(['update', 'realm', realm, 'redirect_uris=["https://shop.example/back"]']);
   expect(shop).toMatchObject({ redirect_uris: ['https://shop.example/back'] });
-}, 60_000);
+}, 300_000);
 
 test('a write may be made on a condition, and a create once', async () => {
   const args = [
@@ -219,7 +219,7 @@ test('a write may be made on a condition, and a create once', async () => {
     const { code, stderr } = await run([...late, '--if-match', first?.etag ?? '']);
     expect([code, stderr]).toEqual([1, expect.stringContaining('412 Precondition Failed: ')]);
   }
-}, 60_000);
+}, 300_000);
 
 const NOBODY = '01234567-89ab-cdef-0123-456789abcdef';
 const CREATE_USER = ['create', 'user-info', NOBODY];
@@ -310,7 +310,7 @@ test('what is no UTF-8 is refused, wherever it comes from', async () => {
   const piped = `printf '\\351' | "$0" update user-info ${NOBODY} ${NOBODY} name=@-`;
   const { code, stderr } = await runCommand(['sh', '-c', piped, AUTHREALM], environment);
   expect([code, stderr]).toEqual([1, 'authrealm: standard input is not UTF-8\n']);
-}, 60_000);
+}, 300_000);
 
 test('a character may be cut anywhere while it is read', async () => {
   const user = await newUser();
@@ -336,7 +336,7 @@ test('plain http to what is not loopback is spoken where the operator allows it'
   expect(await json(['get', 'realm', realm, '--url', url, '--allow-plain-http'])).toHaveLength(1);
   const more = { AUTHREALM_URL: url, AUTHREALM_ALLOW_PLAIN_HTTP: 'true' };
   expect(await json(['get', 'realm', realm], { more })).toHaveLength(1);
-}, 60_000);
+}, 300_000);
 
 test('a value may come through a pipe that has a name', async () => {
   const user = await newUser();

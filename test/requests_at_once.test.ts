@@ -52,4 +52,4 @@ test('requestsAtOnceMax: one more is refused at once, and those that wait are an
   pool.destroy();
   await server.stop();
   expect(log).toContainEqual(expect.objectContaining({ event: 'overloaded', cause: 'PLACES_TAKEN' }));
-}, 60_000);
+}, 300_000);

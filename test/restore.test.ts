@@ -29,7 +29,7 @@ import {
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, start } from './processes.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 const SENTENCE = /^authrealm: .*\n$/;
 
@@ -282,7 +282,7 @@ describe('the database in place', () => {
       expect(recordsIn(database)).toEqual(before);
       await restoring({ database, backup });
     },
-    60_000,
+    300_000,
   );
 
   test.each(['-wal', '-shm', '-journal'])('is not made beside the %s of another one', async (ending) => {

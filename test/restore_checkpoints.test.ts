@@ -14,7 +14,7 @@ import { AUTHREALM } from './processes.ts';
 
 /** What checkpoints are worth once somebody says that a backup was put in the place of the database. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const HOUR_MS = 3_600_000;
 const TAKEN_AT = Date.parse('2026-11-20T10:00:00Z');

@@ -21,7 +21,7 @@ import {
 } from './archive.ts';
 import { freshFolder, type Planted } from './kit.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 async function backedUp(users: number) {
   const { path, planted } = await storedDatabase(users);

@@ -18,7 +18,7 @@ import { replace } from '../src/store/backups/swap.ts';
 import { contentOf, copied, program, type Rehearsed, rehearsed, restoring, runOn } from './archive.ts';
 import { AUTHREALM, start } from './processes.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 let whole: Rehearsed;
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import { LIMITS } from '../src/domain/limits.ts';
 import { contentOf, copied, logKeysOf, program, recordsIn, rehearsed, runOn } from './archive.ts';
 import { freePort, freshFolder, type Planted } from './kit.ts';
 
-setDefaultTimeout(120_000);
+setDefaultTimeout(300_000);
 
 /** What a restore believes of the file that tells who was erased. */
 

@@ -117,7 +117,7 @@ test('one process at a time does it, again and again, until it is stopped', asyn
   await retention.stop();
   expect(troubles).toEqual([]);
   await service.stop();
-}, 60_000);
+}, 300_000);
 
 test('a lease that a killed process left behind is had a term later, not at the next turn', async () => {
   const service = await startService({ offline: 'true' });
@@ -141,7 +141,7 @@ test('a lease that a killed process left behind is had a term later, not at the 
   expect(performance.now() - begun).toBeLessThan(2 * everyMs);
   await retention.stop();
   await service.stop();
-}, 60_000);
+}, 300_000);
 
 test('a log that was spoilt is named, and no other one waits for it', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
@@ -180,7 +180,7 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
   expect([await changes(spoilt), await changes(other)]).toEqual([6, 1]);
   expect((await store.held()).filter(({ name }) => name === 'retention')).toEqual([]);
   await service.stop();
-}, 60_000);
+}, 300_000);
 
 test('the lease is given back where removing is in trouble', async () => {
   const service = await startService({ offline: 'true' });

@@ -96,7 +96,7 @@ describe('keys rewrap', () => {
     expect((await again.get(oidcPath(planted), after)).status).toBe(200);
     expect((await again.get(oidcPath(planted), await again.token('profile-infos:read'))).status).toBe(200);
     await again.stop();
-  }, 60_000);
+  }, 300_000);
 
   test('a service of several processes grants and looks up all the while', async () => {
     const database = await freshDatabase();
@@ -134,7 +134,7 @@ describe('keys rewrap', () => {
     }
     for (let more = 0; more < 20; more += 1) expect(await round()).toEqual([200, 200]);
     expect(await service.stop()).toBe(0);
-  }, 60_000);
+  }, 300_000);
 
   test('a process that only has the old key goes on signing with what it had opened', async () => {
     const key = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
@@ -283,7 +283,7 @@ describe('an interrupted change', () => {
         expect([secrets, keyId]).toEqual([1, openKeyring(next, systemAmbient).keyId]);
         expect(readFileSync(database.masterKeyFile, 'utf8').trim().split('\n')).toHaveLength(1);
       }
-    }, 60_000);
+    }, 300_000);
   }
 
   test('half changed, one key alone does not start, and another change is refused', async () => {
@@ -344,5 +344,5 @@ describe('an interrupted change', () => {
     expect([code, stderr]).toEqual([0, '']);
     expect((await opensAll(database.settings())).secrets).toBe(41);
     expect(existsSync(file)).toBe(true);
-  }, 60_000);
+  }, 300_000);
 });

@@ -356,5 +356,5 @@ describe('verified tokens', () => {
     await show(1);
     expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
     expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
-  }, 60_000);
+  }, 300_000);
 });

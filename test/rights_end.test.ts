@@ -132,5 +132,5 @@ test.each(ENDS)(
     const examined = await examine(database);
     expect([examined.healthy, examined.report('clients').findings]).toEqual([true, []]);
   },
-  60_000,
+  300_000,
 );

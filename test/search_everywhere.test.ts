@@ -16,7 +16,7 @@ import {
 
 /** Searches with the question in the body: of users in one realm, and of every kind of record in all realms. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 interface Found {
   readonly data: readonly { readonly id: string; readonly links: { readonly self: string } }[];

@@ -16,7 +16,7 @@ import { plant, put, realmMembers, type Service, startService, userMembers } fro
 
 /** Searches of all realms, where there are many of them, or many profiles or links in one. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 interface Found {
   readonly data: readonly { readonly id: string }[];
@@ -50,7 +50,7 @@ describe('of many realms', () => {
       );
     }
     all = await many.token('users:read');
-  }, 60_000);
+  }, 300_000);
   afterAll(() => many.stop());
 
   const held = systemAmbient.mintId();

@@ -49,7 +49,7 @@ test('a database of six is brought up by a start, and by nothing else', async ()
   const older = await runCommand([AUTHREALM, 'serve', '--port', '0', ...six.database.words]);
   expect([older.code, older.stderr]).toEqual([1, expect.stringContaining('has schema 3')]);
   expect((await clientCreate(six.database, 'devices:read')).code).toBe(2);
-}, 60_000);
+}, 300_000);
 
 const eventsOf = (id: string) =>
   six.database.ask<{ event: string; members: string; user_id: string }>(

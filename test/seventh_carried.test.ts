@@ -21,7 +21,7 @@ let looks: readonly Agreement.Look[];
 beforeAll(async () => {
   world = await serveSeven(house, six);
   ({ LOOKS: looks } = await house.module<typeof Agreement>('prove/agreement.ts'));
-}, 60_000);
+}, 300_000);
 afterAll(async () => {
   expect(await world.running.stop()).toBe(0);
   expect(await six.database.disagreements(looks)).toEqual([]);
@@ -53,7 +53,7 @@ test('the client library knows it: what it says and what it takes is checked by 
     join(house.folder, 'tsconfig.caller.json'),
   ]);
   expect(compiled).toEqual({ stdout: '', stderr: '', code: 0 });
-}, 60_000);
+}, 300_000);
 
 test('it goes along with what it hangs on and refers to, and is counted', async () => {
   const kept = await world.make();
@@ -127,7 +127,7 @@ describe('lines of it', () => {
     ];
     for (const [each, reason] of refused)
       expect(await bring(each)).toEqual([3, expect.stringContaining(reason)]);
-  }, 60_000);
+  }, 300_000);
 
   test('carry everything to another database', async () => {
     await world.make({ note: 'ß', transports: ['usb'], relationships: { maker: 'Yubico' } });
@@ -144,7 +144,7 @@ describe('lines of it', () => {
     const devices = text.split('\n').filter((each) => each.startsWith('{"type":"device"'));
     expect(devices.length).toBeGreaterThan(1);
     expect(devices.at(-1)).toContain(`"attestation":"${SECRET}"`);
-  }, 60_000);
+  }, 300_000);
 });
 
 describe('the commands', () => {
@@ -180,7 +180,7 @@ describe('the commands', () => {
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining('404')]);
     const inline = await run(['create', 'device', ...above, ...members, 'pin=correct horse']);
     expect([inline.code, inline.stderr]).toEqual([2, expect.stringContaining('pin is a secret')]);
-  }, 60_000);
+  }, 300_000);
 
   test('a word that is none of theirs is answered by all of them', async () => {
     const { DESCRIPTIONS } = await house.module<typeof Resources>('src/domain/resources.ts');
@@ -225,4 +225,4 @@ test('doctor looks at it, and its secrets move to another master key', async () 
     ['sealed values', 'device', sealed.id],
   ]);
   expect((await send('delete-device', { id: sealed.id })).status).toBe(204);
-}, 60_000);
+}, 300_000);

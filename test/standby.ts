@@ -15,7 +15,7 @@ export interface Pair {
 
 /** What a client may do without a password: more than the servers of other tests allow. */
 const AUTHENTICATION = `host all,replication postgres ${HOST}/32 trust\n`;
-const PATIENCE_MS = 10_000;
+const PATIENCE_MS = 60_000;
 
 /** Both durable as PostgreSQL is by itself, and synchronous: a commit waits until the standby has it on disk. */
 export async function startPair(): Promise<Pair> {

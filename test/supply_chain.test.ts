@@ -84,7 +84,7 @@ describe.each([
   let sbom: Sbom;
   beforeAll(async () => {
     sbom = await makeSbom(isWithDevelopment);
-  }, 60_000);
+  }, 300_000);
 
   test('is a document of CycloneDX about this release', () => {
     expect(sbom).toMatchObject({

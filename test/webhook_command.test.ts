@@ -60,7 +60,7 @@ test('a target is made, shown, changed, disabled, enabled, rotated and deleted',
   expect(acts.map(({ action }) => action.split('.')[1])).toEqual([
     ...['created', 'changed', 'changed', 'changed', 'changed', 'rotated', 'deleted'],
   ]);
-}, 60_000);
+}, 300_000);
 
 test.each([
   [['show', 'none'], /there is no webhook target none/],

@@ -93,7 +93,7 @@ test('two services over one database tell each event once, in order; where one e
   expect(hook.places(realm)).toEqual(upTo(61));
   await other.stop();
   await one.vault.engine.close();
-}, 60_000);
+}, 300_000);
 
 test('targets that never answer and are disabled together hold up no other one', async () => {
   const hook = receiver();
@@ -121,7 +121,7 @@ test('targets that never answer and are disabled together hold up no other one',
   for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
   expect((await kept()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
   await service.stop();
-}, 60_000);
+}, 300_000);
 
 test('a service that is killed while it tells loses nothing, and the order is kept', async () => {
   const database = await freshDatabase();
@@ -172,4 +172,4 @@ test('a service that is killed while it tells loses nothing, and the order is ke
   expect(told.length - firsts.length).toBeLessThan(3 * 400);
   expect(await last.stop()).toBe(0);
   await vault.engine.close();
-}, 120_000);
+}, 300_000);

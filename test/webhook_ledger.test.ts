@@ -10,7 +10,7 @@ import { target } from './receivers.ts';
 
 /** When what was sent to a target is written down, and who hears of it. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 const LEASE = { name: 'test', holder: 'test' };
 

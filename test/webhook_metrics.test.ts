@@ -7,7 +7,7 @@ import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } f
 
 /** What is measured of webhook targets and of streams, in one process. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 let service: Service;
 let receiver: Receiver;

@@ -17,7 +17,7 @@ import { moveOn, roomsOf, target } from './receivers.ts';
 
 /** Which realms are looked at for a target: those with something new, and no others. Nobody sends anything here. */
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(300_000);
 
 let database: TestDatabase;
 let vault: Vault;

@@ -47,14 +47,14 @@ describe('an erasure', () => {
     }
     if (files.state === 'clean') expect(await office.service.database.stored([name])).toEqual([]);
     else expect(files).toMatchObject({ state: 'archived', position: expect.any(String) });
-  }, 60_000);
+  }, 300_000);
 
   test('is done again where it is asked for again', async () => {
     const planted = await plant(office.service.vault);
     for (let round = 0; round < 2; round += 1) {
       expect((await office.ask('POST', '/erasures', { data: named(planted) })).status).toBe(201);
     }
-  }, 60_000);
+  }, 300_000);
 
   test('404 for one that never was', async () => {
     const { realm, user } = await plant(office.service.vault);
@@ -101,7 +101,7 @@ describe('subject access', () => {
       422,
       expect.stringContaining('authrealm subject-access'),
     ]);
-  }, 60_000);
+  }, 300_000);
 });
 
 describe.each(['/erasures', '/subject-access'])('%s', (path) => {

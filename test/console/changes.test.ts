@@ -173,7 +173,7 @@ test('a long feed is read back page by page, and who looks for little is told ho
   await page.getByText('Looked through the newest 232 changes.').waitFor();
   await expectSound(window);
   await window.close();
-}, 60_000);
+}, 300_000);
 
 test('the focus stays with the list where what had it is pushed out of what is drawn', async () => {
   const realm = await addRealm('Rush');

@@ -97,7 +97,7 @@ test('every operation of the document has a page', async () => {
   await window.page.getByText('This release has no operation of that name').waitFor();
   await expectSound(window);
   await window.close();
-}, 120_000);
+}, 300_000);
 
 test('under a path of a proxy it finds what belongs to it', async () => {
   const prefixed = await startService({ offline: 'true', baseUrl: 'http://127.0.0.1:1/sso/auth' });

@@ -25,7 +25,7 @@ test('all of them are read one behind the other, and each page once', async () =
   expect(asked.length).toBe(ALL / PAGE);
   expect(rows.at(ALL - 1)).toBe(ALL - 1);
   expect(rows.at(ALL)).toBeUndefined();
-}, 60_000);
+}, 300_000);
 
 test('what is far away is forgotten, and read again where it is seen again', async () => {
   const { rows, asked } = counted();

@@ -251,7 +251,7 @@ test('100,000 lines are read, told and cancelled without a stutter', async () =>
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
   await expectSound(window);
   await window.close();
-}, 120_000);
+}, 300_000);
 
 test('a right that is lost on the way halts the import, and it goes on once it is there again', async () => {
   const { clientId, secret } = await service.client(WRITING);

@@ -176,7 +176,7 @@ test('every operation has its page', async () => {
   await window.page.getByText('This release has no operation of that name').waitFor();
   await expectSound(window);
   await window.close();
-}, 120_000);
+}, 300_000);
 
 test('who goes on as soon as a page is there gets to the next one', async () => {
   const window = await signedIn(service, '#/try', { scope: READING });

@@ -73,8 +73,8 @@ export async function visit(url: string, { viewport, scheme }: View = WIDE): Pro
 }
 
 /** What a test with a browser may take; one that is late takes the browser along, so a wait is shorter. */
-export const BROWSER_TEST_MS = 120_000;
-const WAIT_MS = 30_000;
+export const BROWSER_TEST_MS = 300_000;
+const WAIT_MS = 60_000;
 const LOOK_MS = 20;
 
 function watch(page: Page, origin: string): string[] {

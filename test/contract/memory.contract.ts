@@ -183,7 +183,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
         true,
       ]);
       expect(await isKept(others)).toBe(true);
-    }, 60_000);
+    }, 300_000);
 
     test('what tells about a user goes when the user goes, and nothing else', async () => {
       const here = await ground(store);

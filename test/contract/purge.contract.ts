@@ -92,7 +92,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       expect(await store.countBelow(realm, [here.realm])).toBe(5);
       // Its identifier is free again, and nothing of the purge is left.
       expect(await land(store, insert(user, key, userMembers), oidcLink(here, 'again'))).toEqual(LANDED);
-    }, 60_000);
+    }, 300_000);
 
     test('from the first step on the record is absent, and nothing lands on, below or beside it', async () => {
       const { here, other, links } = await crowded();
@@ -161,7 +161,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const again = { ...here, user: mint() };
       expect(await land(store, insert(realm, [here.realm], realmMembers))).toEqual(LANDED);
       expect(await land(store, anotherUser(again, here.user))).toEqual(LANDED);
-    }, 60_000);
+    }, 300_000);
 
     test('users that lose a link are touched once a step; those that go are not', async () => {
       const here = await ground(store);
@@ -197,7 +197,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const done = purged.flat().filter((each) => each.kind === 'purged' && each.isDone);
       expect(done).toHaveLength(1);
       expect(await eventsOf(store, here.realm)).toHaveLength(total + 1);
-    }, 60_000);
+    }, 300_000);
 
     test('50 children that are created between the steps leave no orphan', async () => {
       const { here } = await crowded();
@@ -209,7 +209,7 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       await toItsEnd(user, [here.realm, here.user]);
       for (const { resource, key } of late) expect(await store.get(resource, key)).toBeUndefined();
       expect(await store.countBelow(realm, [here.realm])).toBe(5);
-    }, 60_000);
+    }, 300_000);
 
     test('what nothing hangs on goes in one step, and what is not there is absent', async () => {
       const link = await put(store, oidcLink(at, 'alone'));
@@ -224,6 +224,6 @@ export function purgeContract(name: string, open: () => Promise<OpenStore>): voi
       const { here } = await crowded();
       expect(await store.countBelow(user, [here.realm, here.user])).toBe(MANY);
       expect(await store.countBelow(realm, [here.realm])).toBe(MANY + 2 + 4);
-    }, 60_000);
+    }, 300_000);
   });
 }

@@ -245,7 +245,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
         const events = await eventsOf(store, here.realm);
         // The one before, its user, all the others, the profile, its user.
         expect(events).toHaveLength(2 + LIMITS.cascadeRecordsMax + 2);
-      }, 60_000);
+      }, 300_000);
     });
 
     describe('countBelow: how many records would go with this one', () => {
