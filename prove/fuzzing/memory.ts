@@ -132,13 +132,14 @@ export function growthsOf(first: Sample, end: Sample): readonly Growth[] {
 }
 
 /**
- * How much more one of the processes beside holds in the last minute than in the second one, by the median. They come and
- * go with their work, so they cannot be asked at rest. Nothing where it did not go on for three minutes.
+ * How much more one of the processes beside holds in the last minute than behind its first one, by the median. They come and
+ * go with their work, so they cannot be asked at rest; those of the first minute end in the rest behind it, and others begin.
+ * Nothing where it did not go on for four minutes.
  */
 export function growthBeside(curve: Samples): readonly Growth[] {
   const last = curve.samples.at(-1)?.second ?? 0;
-  if (last < 3 * 60) return [];
-  const [fromMb, toMb] = [60, last - 59].map((from) => medianOf(within(curve, from, eachBeside)));
+  if (last < 4 * 60) return [];
+  const [fromMb, toMb] = [2 * 60, last - 59].map((from) => medianOf(within(curve, from, eachBeside)));
   return [growth('not of files in each process beside', fromMb ?? 0, toMb ?? 0)];
 }
 
@@ -156,6 +157,7 @@ export function minutesOf(curve: Samples): readonly string[] {
       told('MB not of files', notOfFiles),
       told('descriptors', ({ own }) => own.descriptors, 0),
       told('processes beside', ({ beside }) => beside.processes, 0),
+      told('MB not of files in each', eachBeside),
     ].join(', ');
   });
 }
