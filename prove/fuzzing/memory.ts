@@ -132,14 +132,15 @@ export function growthsOf(first: Sample, end: Sample): readonly Growth[] {
 }
 
 /**
- * How much more one of the processes beside holds in the last minute than behind its first one, by the median. They come and
- * go with their work, so they cannot be asked at rest; those of the first minute end in the rest behind it, and others begin.
+ * How much more one of the processes beside holds in the last minute than behind its first one, by the least of each: what is
+ * worked with, as the memory of a hash, is not held. They come and go with their work, so they cannot be asked at rest; those
+ * of the first minute end in the rest behind it, and others begin.
  * Nothing where it did not go on for four minutes.
  */
 export function growthBeside(curve: Samples): readonly Growth[] {
   const last = curve.samples.at(-1)?.second ?? 0;
   if (last < 4 * 60) return [];
-  const [fromMb, toMb] = [2 * 60, last - 59].map((from) => medianOf(within(curve, from, eachBeside)));
+  const [fromMb, toMb] = [2 * 60, last - 59].map((from) => leastOf(within(curve, from, eachBeside)));
   return [growth('not of files in each process beside', fromMb ?? 0, toMb ?? 0)];
 }
 
@@ -162,6 +163,7 @@ export function minutesOf(curve: Samples): readonly string[] {
   });
 }
 
-function medianOf(figures: readonly number[]): number {
-  return figures.toSorted((one, other) => one - other)[Math.floor(figures.length / 2)] ?? 0;
+/** 0 of none. */
+function leastOf(figures: readonly number[]): number {
+  return figures.length === 0 ? 0 : Math.min(...figures);
 }
