@@ -68,7 +68,8 @@ function descriptorsOf(pid: number): number {
   }
 }
 
-function read(path: string): string {
+/** Nothing where the process has ended. */
+export function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {

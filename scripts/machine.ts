@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
+import { read } from '../prove/process_tree.ts';
 
 /** What a machine does, as Linux tells it: whoever reads that a suite gave up sees what kept it waiting. */
 
@@ -9,22 +10,31 @@ const SHARE_MIN = 0.05;
 const NAMED_MAX = 6;
 const NAME_MAX = 100;
 
+/** Of all processors together, in ticks, since the machine was started. */
 interface Times {
   readonly idle: number;
   /** What other machines on the same processors took. */
   readonly stolen: number;
   readonly whole: number;
-  /** By process, in the same unit. */
-  readonly processes: ReadonlyMap<string, number>;
 }
 
-function read(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    // It has ended.
-    return '';
-  }
+function times(): Times {
+  const [, ...spent] = (read(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
+  const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0] = spent;
+  const whole = user + nice + system + idle + waiting + irq + softirq + stolen;
+  return { idle: idle + waiting, stolen, whole };
+}
+
+/** What each process took, by its number, in ticks. */
+function timesOfProcesses(): ReadonlyMap<string, number> {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const taken = pids.flatMap((pid): [string, number][] => {
+    // The name may hold anything; behind it come the state and numbers, of which the 12th and 13th are its time.
+    const [, rest = ''] = /\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
+    const numbers = rest.split(' ').map(Number);
+    return rest === '' ? [] : [[pid, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
+  });
+  return new Map(taken);
 }
 
 /** The beginning of its command line; that of the kernel's own is empty. */
@@ -32,29 +42,15 @@ function nameOf(pid: string): string {
   return `${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, NAME_MAX).trim()} (${pid})`;
 }
 
-function times(): Times {
-  const [, ...spent] = (read(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
-  const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0] = spent;
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const processes = pids.flatMap((pid): [string, number][] => {
-    // The name may hold anything; behind it come the state and numbers, of which the 12th and 13th are its time.
-    const [, rest = ''] = /\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
-    const numbers = rest.split(' ').map(Number);
-    return rest === '' ? [] : [[pid, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
-  });
-  const whole = user + nice + system + idle + waiting + irq + softirq + stolen;
-  return { idle: idle + waiting, stolen, whole, processes: new Map(processes) };
-}
-
 /** What happens within a second, in a sentence; undefined where the system does not tell. */
 export async function lookAtMachine(): Promise<string | undefined> {
   if (!existsSync(STAT)) return undefined;
-  const before = times();
+  const [before, busyBefore] = [times(), timesOfProcesses()];
   await Bun.sleep(LOOK_MS);
-  const after = times();
+  const [after, busyAfter] = [times(), timesOfProcesses()];
   const share = (part: number) => `${Math.round((100 * part) / Math.max(1, after.whole - before.whole))} %`;
-  const busy = [...after.processes]
-    .map(([pid, spent]) => [pid, spent - (before.processes.get(pid) ?? spent)] as const)
+  const busy = [...busyAfter]
+    .map(([pid, spent]) => [pid, spent - (busyBefore.get(pid) ?? spent)] as const)
     .filter(
       ([, spent]) => spent >= ((after.whole - before.whole) * SHARE_MIN) / navigator.hardwareConcurrency,
     )
