@@ -107,6 +107,7 @@ const ONCE_AND_LONG: Readonly<Record<string, readonly string[]>> = {
 /** What opens no database: it runs once, and a database that it asked for would be refused. */
 const WITHOUT = [
   'test/roles.test.ts',
+  'test/say.test.ts',
   'test/bare_engine.test.ts',
   'test/children.test.ts',
   'test/config.test.ts',

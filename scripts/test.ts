@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { calm, lookAtMachine } from './machine.ts';
+import { runAndSay, say } from './say.ts';
 import { GROUPS, type Group, groupOf, isLong, isOnce, isOnceAndLong, isPrompt, isWithout } from './suites.ts';
 
 /**
@@ -31,26 +32,20 @@ interface Ran {
   readonly counts: ReadonlyMap<string, number>;
 }
 
-type Hear = (part: string) => void;
-
-const speak: Hear = (part) => process.stderr.write(part);
+type Hear = (part: string) => unknown;
 
 /** A test ends so late where the machine has much else to do, which says nothing about what it tries. */
 const TEST_MS_MAX = 300_000;
 
 /** Runs these words of `bun test`, on this engine where they ask for one. What it says is passed on as it comes. */
-async function run(engine: string, words: readonly string[], hear: Hear = speak): Promise<Ran> {
+async function run(engine: string, words: readonly string[], hear: Hear = say): Promise<Ran> {
   const folder = mkdtempSync(join(tmpdir(), 'authrealm-counts-'));
   const report = join(folder, 'report.xml');
   const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
   try {
-    const child = Bun.spawn([process.execPath, 'test', ...options, ...words], {
-      cwd: ROOT,
-      env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
-      stdio: ['ignore', 'inherit', 'pipe'],
-    });
-    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) hear(part);
-    return { isGood: (await child.exited) === 0, counts: countsOf(report) };
+    const where = { cwd: ROOT, env: { ...process.env, AUTHREALM_TEST_ENGINE: engine } };
+    const exit = await runAndSay([process.execPath, 'test', ...options, ...words], where, hear);
+    return { isGood: exit === 0, counts: countsOf(report) };
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -79,7 +74,7 @@ async function runGroup(group: Group, shares: readonly Share[]): Promise<readonl
     ran.push(await runShare(share));
   }
   if (second) ran.push(await (running ?? runShare(second)));
-  if (said.length > 0) speak(`\non PostgreSQL, at the same time:\n${said.join('')}`);
+  if (said.length > 0) await say(`\non PostgreSQL, at the same time:\n${said.join('')}`);
   return ran;
 }
 
@@ -122,19 +117,19 @@ async function runSuite(part: Part): Promise<boolean> {
     if (chosen.length === 0) continue;
     if (group === 'quiet') await calm();
     const machine = await lookAtMachine();
-    if (machine !== undefined) console.log(`before ${group}: ${machine}`);
+    if (machine !== undefined) await say(`before ${group}: ${machine}\n`);
     ran.push(...(await runGroup(group, chosen)));
   }
   const [sqlite, postgres] = [countsOn('sqlite', ran), countsOn('postgres', ran)];
   const both = sum(sqlite.values()) + sum(postgres.values());
   const others = sum(ran.flatMap(([, { counts }]) => [...counts.values()])) - both;
-  console.log(
-    `${others} tests of one engine or none, ${sum(sqlite.values())} on SQLite, ${sum(postgres.values())} on PostgreSQL`,
+  await say(
+    `${others} tests of one engine or none, ${sum(sqlite.values())} on SQLite, ${sum(postgres.values())} on PostgreSQL\n`,
   );
   const differing = [...new Set([...sqlite.keys(), ...postgres.keys()])].filter(
     (path) => part === 'whole' && sqlite.get(path) !== postgres.get(path),
   );
-  if (differing.length > 0) console.log(`the engines did not run the same tests: ${differing.join(', ')}`);
+  if (differing.length > 0) await say(`the engines did not run the same tests: ${differing.join(', ')}\n`);
   return differing.length === 0 && ran.every(([, { isGood }]) => isGood);
 }
 
