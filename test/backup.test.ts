@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { parseMasterKey } from '../src/access/master_key.ts';
-import { EXIT } from '../src/cli/cli.ts';
+import { EXIT } from '../src/exit.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { hashFile } from '../src/store/backups/hashing.ts';
 import { backupName } from '../src/store/backups/shelf.ts';

@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { chanceOf } from '../prove/chance.ts';
-import { EXIT } from '../src/cli/cli.ts';
+import { EXIT } from '../src/exit.ts';
 import {
   contentOf,
   copied,

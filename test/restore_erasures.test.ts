@@ -3,9 +3,9 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { disagreements } from '../prove/agreement.ts';
 import { checkpointLine, erasureLine } from '../src/audit/checkpoint.ts';
-import { EXIT } from '../src/cli/cli.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { EXIT } from '../src/exit.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import { applyErasures } from '../src/store/backups/erasures.ts';
 import {

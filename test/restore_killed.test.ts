@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT } from '../src/cli/cli.ts';
+import { EXIT } from '../src/exit.ts';
 import { holdDatabase } from '../src/store/backups/hold.ts';
 import { holdersOf } from '../src/store/backups/holders.ts';
 import { replace } from '../src/store/backups/swap.ts';

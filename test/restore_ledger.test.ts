@@ -4,10 +4,10 @@ import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { checkpointLine, erasureLine, readLine, restoreLine } from '../src/audit/checkpoint.ts';
 import { type LogKeys, openLogKeys } from '../src/audit/keys.ts';
-import { EXIT } from '../src/cli/cli.ts';
 import { readLedger } from '../src/cli/ledger.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { EXIT } from '../src/exit.ts';
 import { contentOf, copied, logKeysOf, program, recordsIn, rehearsed, runOn } from './archive.ts';
 import { freePort, freshFolder, type Planted } from './kit.ts';
 

@@ -21,7 +21,7 @@ const src = sources('src/**/*.ts');
 
 /**
  * Which rooms a room may import. `types` doors are open to type imports only. The roots of the house (app, config,
- * ambient, durable, main) are rooms of one file.
+ * ambient, durable, exit, main) are rooms of one file.
  */
 const DOORS: Readonly<
   Record<string, { readonly any: readonly string[]; readonly types?: readonly string[] }>
@@ -44,7 +44,7 @@ const DOORS: Readonly<
   },
   children: { any: ['domain'] },
   beside: { any: ['domain', 'children'], types: ['audit', 'roles'] },
-  roles: { any: ['domain', 'children', 'passwords', 'store'], types: ['beside'] },
+  roles: { any: ['domain', 'children', 'exit', 'passwords', 'store'], types: ['beside'] },
   passwords: { any: ['domain', 'children'] },
   outbound: { any: ['domain'] },
   observe: { any: [] },
@@ -65,6 +65,7 @@ const DOORS: Readonly<
       'config',
       'ambient',
       'durable',
+      'exit',
       'witnesses',
       'telling',
       'webhooks',
@@ -76,6 +77,7 @@ const DOORS: Readonly<
   measures: { any: ['domain'], types: ['children', 'observe', 'store'] },
   ambient: { any: ['domain'] },
   durable: { any: [] },
+  exit: { any: [], types: ['domain'] },
   config_values: { any: [], types: ['domain'] },
   config_databases: { any: ['store'], types: ['access'] },
   config_settings: { any: ['config_values', 'domain', 'store'], types: ['observe'] },

@@ -11,6 +11,7 @@ import {
   type Settings,
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
+import { EXIT, tellRefusal } from '../exit.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';
@@ -32,17 +33,6 @@ import { addServe } from './serve.ts';
 import { addSubjectAccess } from './subject_access.ts';
 import { nameVariables, withVariables } from './variables.ts';
 import { addWebhookCommands } from './webhooks.ts';
-
-/** Exit codes, the same for every command. */
-export const EXIT = Object.freeze({
-  done: 0,
-  /** The command could not do its work; standard error says why and what to do. */
-  failed: 1,
-  /** The command line or a setting is not right; standard error names every mistake. */
-  usage: 2,
-  /** An import ended, and some of its lines were refused. */
-  linesRefused: 3,
-});
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -117,8 +107,7 @@ function codeOf(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.usage;
   const refusal = asRefusal(error);
   if (!refusal) throw error;
-  for (const line of refusal.message.split('\n')) console.error(`authrealm: ${line}`);
-  return refusal.isUsage ? EXIT.usage : EXIT.failed;
+  return tellRefusal(refusal);
 }
 
 /** Trouble of the database or the system in a sentence; undefined for a bug. */

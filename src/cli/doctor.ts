@@ -16,7 +16,8 @@ import {
 } from '../directory/inspection.ts';
 import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/folding.ts';
-import { addSettings, type Desk, EXIT } from './cli.ts';
+import { EXIT } from '../exit.ts';
+import { addSettings, type Desk } from './cli.ts';
 
 /** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */
 export function addDoctor(program: Command, desk: Desk, end: (code: number) => void): void {

@@ -1,4 +1,5 @@
 import { Refusal } from '../domain/fault.ts';
+import { EXIT, tellRefusal } from '../exit.ts';
 
 /**
  * What this program does beside a process of it, by the word it is started with. Each loads what it needs and nothing
@@ -38,12 +39,11 @@ export async function play(role: Role, path: string): Promise<number> {
   try {
     if (!process.send) throw new Refusal('this command is started by the program itself', { isUsage: true });
     await ROLES[role](path);
-    return 0;
+    return EXIT.done;
   } catch (error) {
     const { refusalOf } = await import('../store/advice.ts');
     const refusal = refusalOf(error, path || undefined);
     if (!(refusal instanceof Refusal)) throw error;
-    console.error(`authrealm: ${refusal.message}`);
-    return refusal.isUsage ? 2 : 1;
+    return tellRefusal(refusal);
   }
 }
