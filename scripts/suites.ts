@@ -122,6 +122,7 @@ const WITHOUT = [
   'test/imported_keys.test.ts',
   'test/issuer_key_sets.test.ts',
   'test/issuers_console.test.ts',
+  'test/loading.test.ts',
   'test/log_witness.test.ts',
   'test/master_key.test.ts',
   'test/outbound*.test.ts',

@@ -1,32 +1,15 @@
-import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openGrants } from './access/grant.ts';
-import { proveAll, proveKeyring } from './access/keyring.ts';
-import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
-import {
-  type MasterKeySource,
-  obtainMasterKeys,
-  obtainNextKey,
-  proveKeyGiven,
-  replaceKeyFile,
-  rereadMasterKeys,
-} from './access/master_key.ts';
-import { changeMasterKey, type MasterKeyChanged } from './access/rewrap.ts';
-import { ensureSigningKey } from './access/signing.ts';
 import { openAdministration } from './administration.ts';
-import type { LogKeys } from './audit/keys.ts';
-import { findLogKeys, keepLog } from './audit/root.ts';
 import { openAuthority, readIssuers } from './authority.ts';
 import { besideCommand, openSearch } from './beside.ts';
 import { type Children, openChildren } from './children.ts';
-import { masterKeySource, passwordCost, readTls, type Settings } from './config.ts';
+import { passwordCost, readTls, type Settings, webhookRule } from './config.ts';
 import { openCounting } from './counting.ts';
 import { openDirectory } from './directory/directory.ts';
 import type { Makers } from './directory/finishing.ts';
 import type { Store } from './directory/store.ts';
 import { startSweeping } from './directory/sweeping.ts';
-import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import { consoleRoutes } from './http/console.ts';
@@ -42,158 +25,15 @@ import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
 import { openLearner } from './outbound/learner.ts';
 import { openHasher } from './passwords/hasher.ts';
-import {
-  type CountQuestion,
-  type Engine,
-  fileOf,
-  inspectEngine,
-  nameOf,
-  openEngine,
-  refusalOf,
-  reopenEngine,
-} from './store/open.ts';
-import { startTelling, type Telling, webhookRule } from './telling.ts';
+import { type CountQuestion, type Engine, fileOf } from './store/open.ts';
+import { startTelling, type Telling } from './telling.ts';
+import { type Vault, VERSION } from './vault.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { readIssuers } from './authority.ts';
-export { besideCommand, openSearch } from './beside.ts';
-export type { Archiver, Errand } from './store/backups/archiver.ts';
-export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
-export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
-export { type Compared, type CopyWatch, copyDatabase, isSame } from './store/copying/open.ts';
-export { fileOf, isInMemory, nameOf, refusalOf } from './store/open.ts';
-export { pendingMigrations } from './store/pending.ts';
-export { citusSql } from './store/postgres/citus.ts';
-
-/** The release of this program, from its package. */
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).version;
 
 /** Where what the console is made of was built. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../dist/console', import.meta.url));
-
-/** A database and the keyring that opens its secrets: what every command works on. */
-export interface Vault {
-  readonly engine: Engine;
-  readonly keyring: LiveKeyring;
-  readonly logKeys: LogKeys;
-  /** The key file this opening made, if it made one. */
-  readonly keyFileMade: string | undefined;
-}
-
-/**
- * Opens the database, brings its schema up, proves the master key and makes sure there is a signing key. However many
- * processes do so at once, they end with the same database. Throws Refusal with what to do.
- */
-export async function openVault(settings: Settings, ambient: Ambient): Promise<Vault> {
-  const source = masterKeySource(settings);
-  proveKeyGiven(source);
-  const engine = await openDatabase(settings, ambient);
-  try {
-    const hasProof = (await engine.access.keyChecks()).length > 0;
-    const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
-    await proveKeyring(keyring, engine.access, ambient);
-    const logKeys = await keepLog(engine, keyring, ambient);
-    await ensureSigningKey(engine.access, keyring, ambient);
-    return { engine, keyring, logKeys, keyFileMade: made };
-  } catch (error) {
-    await engine.close();
-    throw refusalOf(error, nameOf(settings.database));
-  }
-}
-
-/** Opens a database without its secrets. */
-export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
-  const { database, migrate, migrateDatabase } = settings;
-  return openEngine(database, migrate, { version: VERSION, ambient }, migrateDatabase);
-}
-
-/** Opens what another process has already made ready. */
-export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
-  const engine = await reopenEngine(settings.database, { version: VERSION, ambient });
-  try {
-    const source = masterKeySource(settings);
-    const { keys } = obtainMasterKeys(source, true, ambient);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
-    keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
-    const logKeys = await keepLog(engine, keyring, ambient);
-    return { engine, keyring, logKeys, keyFileMade: undefined };
-  } catch (error) {
-    await engine.close();
-    throw refusalOf(error, nameOf(settings.database));
-  }
-}
-
-/** The keys that are given now, over no database in particular. Makes none. */
-export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring {
-  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
-}
-
-/**
- * Throws Refusal unless the master keys of these settings are those of a database file. Makes none. Answers the keys of its
- * log; undefined where it has none yet.
- */
-export async function proveKeysOf(
-  settings: Settings,
-  path: string,
-  ambient: Ambient,
-): Promise<LogKeys | undefined> {
-  const database = await inspectEngine({ engine: 'sqlite', path });
-  try {
-    const { access } = database.accessOf();
-    const proofs = await access.keyChecks();
-    if (proofs.length === 0) return undefined;
-    const keyring = givenKeyring(settings, ambient);
-    proveAll(keyring, proofs);
-    return await findLogKeys(access, keyring, ambient);
-  } finally {
-    await database.close();
-  }
-}
-
-/** The database of these settings, to be looked at and never written. */
-export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
-  return inspectEngine(database);
-}
-
-/**
- * Changes the master key to the one in `nextKeyFile`, made there where the file does not exist, while others go on. The
- * key file in force gets the new key; a key given by value is the operator's to replace.
- */
-export async function rewrap(
-  settings: Settings,
-  nextKeyFile: string,
-  ambient: Ambient,
-): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
-  const source = masterKeySource(settings);
-  if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
-  const keyFile = 'path' in source ? source.path : undefined;
-  if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
-    throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
-  }
-  const engine = await openDatabase(settings, ambient);
-  try {
-    if ((await engine.access.keyChecks()).length === 0) {
-      throw new Refusal('this database has no master key yet: its first start makes one');
-    }
-    const { keys: held } = obtainMasterKeys(source, true, ambient);
-    const holding = openLiveKeyring(held, () => [], ambient);
-    await keepLog(engine, holding, ambient);
-    const { key: next, isMade } = obtainNextKey(nextKeyFile, ambient);
-    const changed = await changeMasterKey({
-      held,
-      next,
-      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, ambient),
-      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
-      ambient,
-    });
-    return { ...changed, isKeyMade: isMade, source };
-  } finally {
-    await engine.close();
-  }
-}
 
 /** What a server listens with and logs. */
 export function serverSettings(settings: Settings): ServerSettings {

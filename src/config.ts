@@ -122,6 +122,11 @@ export function passwordCost({ passwordMemory, passwordPasses }: Settings): Pass
   return { memoryKib: passwordMemory, passes: passwordPasses };
 }
 
+/** Whether events may be sent to a URL, as far as its host need not be asked. */
+export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
+  return (url) => isSendable(url, { allowLoopback });
+}
+
 /** What an address that others can reach needs. */
 function exposures(settings: Partial<Settings>): string[] {
   const found: string[] = [];

@@ -1,6 +1,6 @@
 import type { Keyring } from './access/keyring.ts';
 import type { Tokens } from './access/token.ts';
-import type { Settings } from './config.ts';
+import { type Settings, webhookRule } from './config.ts';
 import type { Store } from './directory/store.ts';
 import { Fault } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
@@ -15,18 +15,12 @@ import { openLeases } from './leases.ts';
 import { type DeliveryCounts, openDeliveryCounts } from './observe/delivery_counts.ts';
 import { type Log, traceOf } from './observe/log.ts';
 import { openGuardedPost } from './outbound/guarded_post.ts';
-import { isSendable } from './outbound/target.ts';
 import { startRetention } from './retention.ts';
 import type { Engine } from './store/open.ts';
 import { type Dispatcher, startDispatcher } from './webhooks/dispatcher.ts';
 import { DELIVERY_OUTCOMES } from './webhooks/port.ts';
 import { openSender } from './webhooks/sender.ts';
 import { changeWebhook } from './webhooks/targets.ts';
-
-/** Whether events may be sent to a URL, as far as its host need not be asked. */
-export function webhookRule({ allowLoopbackWebhooks: allowLoopback }: Settings): (url: string) => boolean {
-  return (url) => isSendable(url, { allowLoopback });
-}
 
 interface TellingRooms {
   readonly settings: Settings;

@@ -3,11 +3,11 @@ import { changeClient } from '../src/access/clients.ts';
 import { accessChecks } from '../src/access/inspection.ts';
 import { openKeyring, proofOf } from '../src/access/keyring.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
-import { inspect } from '../src/app.ts';
 import { examine, type Finding, isHealthy, type Report } from '../src/directory/inspection.ts';
 import { actOf } from '../src/domain/act.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { inspect } from '../src/vault.ts';
 import { type Service, startService } from './kit.ts';
 
 /** What `doctor` says of keys and clients, state by state. */

@@ -12,7 +12,6 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { type Archiver, openVault, proveKeysOf, VERSION } from '../src/app.ts';
 import type { LogKeys } from '../src/audit/keys.ts';
 import { openKept } from '../src/cli/restore.ts';
 import { readSettings } from '../src/config.ts';
@@ -23,6 +22,7 @@ import { backUp } from '../src/store/backups/backup.ts';
 import type { OpenKept } from '../src/store/backups/erasures.ts';
 import type { Examined } from '../src/store/backups/examination.ts';
 import { type Restored, type RestoreOrder, restore } from '../src/store/backups/restoration.ts';
+import { type Archiver, openVault, proveKeysOf, VERSION } from '../src/vault.ts';
 import { freshFolder, type Planted, plant } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 

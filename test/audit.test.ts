@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, type Vault } from '../src/app.ts';
 import { anchorAt, linkTo } from '../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../src/audit/checkpoint.ts';
 import { openLogKeys } from '../src/audit/keys.ts';
@@ -11,6 +10,7 @@ import type { Found } from '../src/audit/walk.ts';
 import { NIL_UUID, type Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { realm, user } from '../src/domain/resources.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
 import { plant, put, realmMembers, startService } from './kit.ts';
 import { edit } from './spoilt_logs.ts';

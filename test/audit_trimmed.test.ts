@@ -1,6 +1,5 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, type Vault } from '../src/app.ts';
 import { anchorAt, beginChain, linkTo } from '../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../src/audit/checkpoint.ts';
 import type { Anchor } from '../src/audit/port.ts';
@@ -8,6 +7,7 @@ import { headsOf, verifyLogs } from '../src/audit/verify.ts';
 import { changeOf } from '../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../src/domain/id.ts';
 import { realm, user } from '../src/domain/resources.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import { freshDatabase, type TestDatabase } from './database.ts';
 import { realmMembers, stamped, userMembers } from './kit.ts';
 

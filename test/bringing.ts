@@ -1,5 +1,4 @@
 import { systemAmbient } from '../src/ambient.ts';
-import type { Vault } from '../src/app.ts';
 import { importLines, type Plan, type Report } from '../src/directory/importing.ts';
 import { linesOf } from '../src/directory/lines.ts';
 import { lineReader } from '../src/directory/transfer.ts';
@@ -11,6 +10,7 @@ import {
   realm,
   user,
 } from '../src/domain/resources.ts';
+import type { Vault } from '../src/vault.ts';
 import type { TestDatabase } from './database.ts';
 import { PASSWORD_HASH } from './kit.ts';
 

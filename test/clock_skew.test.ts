@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeClient, createClient } from '../src/access/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
-import { openVault } from '../src/app.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { user } from '../src/domain/resources.ts';
+import { openVault } from '../src/vault.ts';
 import { freshDatabase } from './database.ts';
 import { OFFLINE } from './family.ts';
 import { movableAmbient, type Service, startService } from './kit.ts';

@@ -12,11 +12,11 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { plainIssuer, type Report } from '../src/directory/inspection.ts';
 import { foldedKey } from '../src/domain/folding.ts';
 import { NIL_UUID } from '../src/domain/id.ts';
+import { openVault } from '../src/vault.ts';
 import { closedFile, doctor, type Examined, healthy, NOBODY, plantHealthy, spoil } from './checkup.ts';
 import { freshFolder, plant } from './kit.ts';
 import { AUTHREALM, HELD_BACK, runCommand, start } from './processes.ts';

@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, type Vault } from '../src/app.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { user } from '../src/domain/resources.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import type { TestDatabase } from './database.ts';
 import { FULL_SCOPE } from './family.ts';
 import { type Planted, plant, put, startService, userMembers } from './kit.ts';

@@ -18,9 +18,9 @@ import {
 import { dirname, join } from 'node:path';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { parseScopes } from '../src/domain/principal.ts';
+import { openVault } from '../src/vault.ts';
 import { sqliteAt } from './database.ts';
 import { freshFolder, oidcPath, type Planted, plant } from './kit.ts';
 import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from './processes.ts';

@@ -1,7 +1,7 @@
 import type { SigningKey } from '../src/access/port.ts';
 import { importPrivateKey } from '../src/access/signing.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import type { Vault } from '../src/app.ts';
+import type { Vault } from '../src/vault.ts';
 import type { Service } from './kit.ts';
 
 export type Json = Readonly<Record<string, unknown>>;

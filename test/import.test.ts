@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Vault } from '../src/app.ts';
 import { Fault } from '../src/domain/fault.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile, oidcProfileInfo, passwordProfileInfo, realm, user } from '../src/domain/resources.ts';
+import type { Vault } from '../src/vault.ts';
 import { bring, bringFrom, bytesOf, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
 import { type Service, startService } from './kit.ts';
 

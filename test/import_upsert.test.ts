@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Vault } from '../src/app.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../src/domain/resources.ts';
+import type { Vault } from '../src/vault.ts';
 import { bring, family, type Json, meta, mint, rowsOf, tally } from './bringing.ts';
 import { type Service, startService } from './kit.ts';
 

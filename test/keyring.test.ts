@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { Refusal } from '../src/domain/fault.ts';
+import { openVault } from '../src/vault.ts';
 import { freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 

@@ -1,6 +1,6 @@
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { fileOf, openVault, type Service as Served, serve, type Vault } from '../src/app.ts';
+import { type Service as Served, serve } from '../src/app.ts';
 import { type Flags, readSettings, type Settings } from '../src/config.ts';
 import { changeOf } from '../src/domain/change.ts';
 import type { Ambient, Uuid } from '../src/domain/id.ts';
@@ -17,6 +17,7 @@ import {
 } from '../src/domain/resources.ts';
 import type { Log, LogRecord } from '../src/observe/log.ts';
 import type { Engine } from '../src/store/open.ts';
+import { fileOf, openVault, type Vault } from '../src/vault.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
 import { isOverloaded, settled } from './settled.ts';
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { besideCommand } from '../src/app.ts';
+import { besideCommand } from '../src/beside.ts';
 import { freePort, freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 

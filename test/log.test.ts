@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '../src/access/clients.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { parseScopes } from '../src/domain/principal.ts';
+import { openVault } from '../src/vault.ts';
 import { freshDatabase } from './database.ts';
 import { freshFolder, ISSUER, oidcPath, PASSWORD_HASH, type Planted, passwordPath, plant } from './kit.ts';
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { type Keyring, openKeyring, proofOf } from '../src/access/keyring.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import type { Memory, Patch } from '../src/directory/store.ts';
 import { startSweeping } from '../src/directory/sweeping.ts';
 import { actOf } from '../src/domain/act.ts';
@@ -10,6 +9,7 @@ import { NIL_UUID } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { oidcProfile } from '../src/domain/resources.ts';
 import type { Engine } from '../src/store/open.ts';
+import { openVault } from '../src/vault.ts';
 import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/ground.ts';
 import { freshDatabase } from './database.ts';
 import { FULL_SCOPE, kindOf } from './family.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { lasting, type Snapshot, together } from '../src/observe/family.ts';
 import { openMetrics } from '../src/observe/metrics.ts';
+import { openVault } from '../src/vault.ts';
 import { freshDatabase } from './database.ts';
 import { oidcPath, type Planted, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';

@@ -7,7 +7,6 @@ import { changeClient, createClient, deleteClient } from '../src/access/clients.
 import type { Client } from '../src/access/port.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../src/access/signing.ts';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, rewrap } from '../src/app.ts';
 import { readSettings } from '../src/config.ts';
 import { actOf } from '../src/domain/act.ts';
 import { type Key, lineage } from '../src/domain/resource.ts';
@@ -16,6 +15,7 @@ import { migrationsIn } from '../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../src/store/open.ts';
 import { readIndexes } from '../src/store/postgres/indexes.ts';
 import { letsNamesMeet } from '../src/store/postgres/pooler.ts';
+import { openVault, rewrap } from '../src/vault.ts';
 import { alikeContract } from './contract/alike.contract.ts';
 import { findContract } from './contract/find.contract.ts';
 import { mint } from './contract/ground.ts';

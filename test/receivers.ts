@@ -1,6 +1,6 @@
 import { Webhook as Verifier } from 'standardwebhooks';
 import { systemAmbient } from '../src/ambient.ts';
-import { webhookRule } from '../src/telling.ts';
+import { webhookRule } from '../src/config.ts';
 import {
   createWebhook,
   deleteWebhook,

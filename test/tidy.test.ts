@@ -21,7 +21,7 @@ const src = sources('src/**/*.ts');
 
 /**
  * Which rooms a room may import. `types` doors are open to type imports only. The roots of the house (app, config,
- * ambient, durable, exit, main) are rooms of one file.
+ * ambient, durable, exit, main, vault) are rooms of one file.
  */
 const DOORS: Readonly<
   Record<string, { readonly any: readonly string[]; readonly types?: readonly string[] }>
@@ -35,8 +35,8 @@ const DOORS: Readonly<
   webhooks: { any: ['domain', 'feed', 'leases'], types: ['access', 'directory', 'outbound'] },
   retention: { any: ['domain', 'leases'], types: ['audit', 'webhooks'] },
   telling: {
-    any: ['domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
-    types: ['access', 'config', 'directory', 'store'],
+    any: ['config', 'domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
+    types: ['access', 'directory', 'store'],
   },
   store: {
     any: ['domain', 'durable', 'audit'],
@@ -62,12 +62,13 @@ const DOORS: Readonly<
       'children',
       'client',
       'app',
+      'beside',
       'config',
       'ambient',
+      'vault',
       'durable',
       'exit',
       'witnesses',
-      'telling',
       'webhooks',
     ],
     types: ['roles', 'store'],
@@ -102,8 +103,10 @@ const DOORS: Readonly<
       'measures',
       'witnesses',
       'telling',
+      'vault',
     ],
   },
+  vault: { any: ['access', 'audit', 'config', 'domain', 'store'] },
   authority: { any: ['access', 'audit', 'config', 'domain', 'outbound'], types: ['observe', 'store'] },
   witnesses: {
     any: ['audit', 'config', 'domain', 'durable', 'leases', 'outbound', 'store'],
@@ -126,12 +129,12 @@ const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'bun:sqlite': ['store'],
   'node:crypto': ['access', 'audit', 'webhooks'],
   'node:dns': ['outbound'],
-  'node:fs': ['access', 'app', 'cli', 'config', 'durable', 'store'],
+  'node:fs': ['access', 'cli', 'config', 'durable', 'store', 'vault'],
   'node:http': ['outbound'],
   'node:https': ['outbound'],
   'node:net': ['outbound'],
   'node:os': ['children', 'cli', 'roles', 'witnesses'],
-  'node:path': ['access', 'app', 'cli', 'store'],
+  'node:path': ['access', 'cli', 'store', 'vault'],
   'node:tls': ['outbound'],
   'node:url': ['app', 'beside'],
 };

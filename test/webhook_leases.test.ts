@@ -1,8 +1,8 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault } from '../src/app.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { openLeases } from '../src/leases.ts';
+import { openVault } from '../src/vault.ts';
 import { changeWebhook } from '../src/webhooks/targets.ts';
 import { freshDatabase } from './database.ts';
 import { movableAmbient, plant, startService } from './kit.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, type Vault } from '../src/app.ts';
 import { Fault } from '../src/domain/fault.ts';
 import type { Uuid } from '../src/domain/id.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import { type Ledger, openLedger } from '../src/webhooks/ledger.ts';
 import { freshDatabase } from './database.ts';
 import { plant } from './kit.ts';

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
 import { systemAmbient } from '../src/ambient.ts';
-import { openVault, type Vault } from '../src/app.ts';
 import type { Settings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { POSTGRES } from '../src/store/postgres/dialect.ts';
 import { SQLITE } from '../src/store/sqlite/dialect.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import type { Line } from '../src/webhooks/line.ts';
 import type { Standing, Webhook } from '../src/webhooks/port.ts';
 import { openSources, type Sources } from '../src/webhooks/sources.ts';

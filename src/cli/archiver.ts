@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
-import { type Archiver, besideCommand, type Errand } from '../app.ts';
+import { besideCommand } from '../beside.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Told } from '../roles/archiver.ts';
-import { signalled } from './serve.ts';
+import type { Archiver, Errand } from '../vault.ts';
+import { signalled } from './signals.ts';
 
 const LOOK_MS = 100;
 

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, type Vault } from '../app.ts';
 import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
@@ -11,6 +10,7 @@ import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EXIT } from '../exit.ts';
+import { openVault, type Vault } from '../vault.ts';
 import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
 import { keptCheckpoints, proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';

@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { type BackedUp, backUp, fileOf, isInMemory, type Target, VERSION } from '../app.ts';
 import type { Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
+import { type BackedUp, backUp, fileOf, isInMemory, type Target, VERSION } from '../vault.ts';
 import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { openProgress } from './progress.ts';

@@ -1,5 +1,4 @@
 import { Command, CommanderError, Option } from 'commander';
-import { refusalOf, VERSION } from '../app.ts';
 import {
   DATABASE_SETTINGS,
   type Flags,
@@ -12,6 +11,7 @@ import {
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, tellRefusal } from '../exit.ts';
+import { refusalOf, VERSION } from '../vault.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';

@@ -11,11 +11,11 @@ import {
 } from '../access/clients.ts';
 import type { AccessStore, Client } from '../access/port.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseScopes, type Realms, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
+import { openVault } from '../vault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';

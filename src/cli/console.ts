@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { LINK_LABEL, makeLink } from '../access/console_links.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
 import type { Settings } from '../config.ts';
 import { COMMAND_LINE } from '../domain/act.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
-import { urlOf } from '../http/server.ts';
+import { urlOf } from '../http/url.ts';
+import { openVault } from '../vault.ts';
 import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { realmIds } from './identifiers.ts';

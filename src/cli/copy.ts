@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { type Compared, type CopyWatch, copyDatabase, isInMemory, isSame, VERSION } from '../app.ts';
 import { databaseContradictions, disclosure, SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { DatabaseAddress } from '../store/open.ts';
+import { type Compared, type CopyWatch, isInMemory, loadCopying, VERSION } from '../vault.ts';
 import { openProgress, type Progress } from './progress.ts';
-import { signalled } from './serve.ts';
+import { signalled } from './signals.ts';
 
 interface CopyOptions {
   readonly from: string;
@@ -25,10 +25,12 @@ export function addCopy(program: Command, argv: readonly string[]): void {
     .option('--to-password-file <FILE>', 'file with the password of the role that --to names')
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
+      const { copyDatabase, isSame } = await loadCopying();
       const { watch, end } = openWatch();
       const release = { version: VERSION, ambient: systemAmbient };
       const { tables, added, removed } = await copyDatabase(move, release, watch).finally(end);
-      tellTables(tables);
+      console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
+      for (const table of tables) tellTable(table, isSame(table));
       const differing = tables.filter((table) => !isSame(table)).map(({ table }) => table);
       if (differing.length > 0) {
         throw new Refusal(
@@ -89,12 +91,9 @@ function openWatch(): { readonly watch: CopyWatch; readonly end: () => void } {
 const NAME_WIDTH = 22;
 const COUNT_WIDTH = 12;
 
-function tellTables(tables: readonly Compared[]): void {
-  console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
-  for (const { table, source, target } of tables) {
-    const sides = isSame({ source, target }) ? [source] : [source, target];
-    for (const { rows, digest } of sides) {
-      console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
-    }
+function tellTable({ table, source, target }: Compared, isSame: boolean): void {
+  const sides = isSame ? [source] : [source, target];
+  for (const { rows, digest } of sides) {
+    console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);
   }
 }

@@ -1,5 +1,4 @@
 import { systemAmbient } from '../ambient.ts';
-import type { Vault } from '../app.ts';
 import { commitDrafts } from '../directory/directory.ts';
 import { type Draft, draftDescribed } from '../directory/draft.ts';
 import type { Ambient, Uuid } from '../domain/id.ts';
@@ -12,6 +11,7 @@ import {
   realm,
   user,
 } from '../domain/resources.ts';
+import type { Vault } from '../vault.ts';
 
 /** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
 

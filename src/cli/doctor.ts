@@ -3,7 +3,6 @@ import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { accessChecks } from '../access/inspection.ts';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, givenKeyring, inspect, VERSION } from '../app.ts';
 import { masterKeySource, SETTINGS, type SettingName, type SettingOrigin, type Settings } from '../config.ts';
 import {
   type Check,
@@ -17,6 +16,7 @@ import {
 import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/folding.ts';
 import { EXIT } from '../exit.ts';
+import { fileOf, givenKeyring, inspect, VERSION } from '../vault.ts';
 import { addSettings, type Desk } from './cli.ts';
 
 /** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */

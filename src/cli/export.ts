@@ -1,7 +1,6 @@
 import { lstatSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openDatabase, openVault } from '../app.ts';
 import type { Settings } from '../config.ts';
 import { countRecords, exportRecords } from '../directory/exporting.ts';
 import type { OpenSecret } from '../directory/format.ts';
@@ -9,11 +8,12 @@ import type { MaybePromise, Picture } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
+import { openDatabase, openVault } from '../vault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
-import { signalled } from './serve.ts';
+import { signalled } from './signals.ts';
 
 interface ExportOptions {
   readonly withSecrets?: true;

@@ -2,7 +2,6 @@ import { createReadStream, existsSync, rmSync, type Stats, statSync } from 'node
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openVault, reopenVault, type Vault } from '../app.ts';
 import { masterKeySource, type Settings } from '../config.ts';
 import { importLines, type Report, type Tally } from '../directory/importing.ts';
 import { linesOf } from '../directory/lines.ts';
@@ -12,10 +11,12 @@ import { actOf } from '../domain/act.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EXIT } from '../exit.ts';
+import { fileOf, isInMemory, openVault, reopenVault, type Vault } from '../vault.ts';
 import { addDatabaseSettings, type Desk, written } from './cli.ts';
+import { tellKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
 import { makeRehearsalFolder, notRehearsed } from './rehearsal.ts';
-import { signalled, tellKeyFile } from './serve.ts';
+import { signalled } from './signals.ts';
 
 interface ImportOptions {
   readonly onError: 'abort' | 'skip';

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { createClient, type Issued, listClients } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, type Vault } from '../app.ts';
 import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config.ts';
 import { commitDrafts } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
@@ -11,9 +10,10 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/links.ts';
-import { urlOf } from '../http/server.ts';
+import { urlOf } from '../http/url.ts';
+import { openVault, type Vault } from '../vault.ts';
 import { addDatabaseSettings, addSettings, type Desk, written } from './cli.ts';
-import { tellKeyFile } from './serve.ts';
+import { tellKeyFile } from './key_file.ts';
 
 /** What `init` made. */
 interface Beginning {

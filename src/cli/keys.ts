@@ -3,8 +3,8 @@ import { makeKeyFile, oldKeyFile } from '../access/master_key.ts';
 import type { SigningKey } from '../access/port.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
 import { systemAmbient } from '../ambient.ts';
-import { openVault, rewrap } from '../app.ts';
 import { Refusal } from '../domain/fault.ts';
+import { openVault, rewrap } from '../vault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that seals them. */

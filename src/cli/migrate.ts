@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { citusSql, isInMemory, openDatabase, pendingMigrations, VERSION } from '../app.ts';
 import { DATABASE_SETTINGS, type Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
+import { citusSql, isInMemory, openDatabase, pendingMigrations, VERSION } from '../vault.ts';
 import { addSettings, type Desk } from './cli.ts';
 
 /** SQL that is printed instead of being run. */

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
+import { openVault } from '../vault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';

@@ -1,13 +1,13 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../app.ts';
 import { restoreLine } from '../audit/checkpoint.ts';
 import { tellAll } from '../audit/ledger.ts';
 import { masterKeySource, type Settings, WITNESS_SETTINGS } from '../config.ts';
 import { actOf } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Engine } from '../store/open.ts';
+import { fileOf, isInMemory, openVault, proveKeysOf, type Restored, restore, VERSION } from '../vault.ts';
 import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';

@@ -1,14 +1,9 @@
 import type { Command } from 'commander';
-import { ensureBootstrapClient } from '../access/bootstrap.ts';
-import { systemAmbient } from '../ambient.ts';
-import { openVault, readIssuers, reopenVault, serve, serveMetrics, type Vault, VERSION } from '../app.ts';
-import { type Flags, readSettingFile, SETTINGS, type SettingName, type Settings } from '../config.ts';
-import { Fault } from '../domain/fault.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { type Log, openLog } from '../observe/log.ts';
+import { SETTINGS, type SettingName } from '../config.ts';
 import { addSettings, type Desk } from './cli.ts';
-import { isUtterance, openConversation } from './conversation.ts';
-import { type Serving, startWorkers, WORKER_COMMAND, type Workers } from './workers.ts';
+
+/** What serves is loaded when it is to: the other commands begin without it. */
+const load = () => import('./serving.ts');
 
 /** `serve`: runs until a signal, in one process or in several that share the port. */
 export function addServe(program: Command, desk: Desk): void {
@@ -17,121 +12,14 @@ export function addServe(program: Command, desk: Desk): void {
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
-      // Before anything is made: processes would each say what is wrong with the file, and be started again.
-      readIssuers(settings);
-      const stopped = signalled('on');
-      const log = openLog();
-      const vault = await openVault(settings, systemAmbient);
-      const path = settings.bootstrapClientFile;
-      if (path !== undefined) {
-        const text = readSettingFile('--bootstrap-client-file', path);
-        await ensureBootstrapClient(vault.engine.access, { path, text }, systemAmbient);
-      }
-      tellKeyFile(vault);
-      const serving = await startServing(settings, vault, desk.flagsOf(command), log);
-      await tellReady(serving, vault, settings, log);
-      if (settings.processes > 1) await vault.engine.close();
-      log.write({ event: 'stopping', signal: await stopped });
-      await serving.stop();
-      if (settings.processes === 1) await vault.engine.close();
-      log.write({ event: 'stopped' });
+      const { serveUntilSignal } = await load();
+      await serveUntilSignal(settings, desk.flagsOf(command));
     });
-  addSettings(program.command(WORKER_COMMAND, { hidden: true }), names).action(
+  addSettings(program.command('worker', { hidden: true }), names).action(
     async (_options, command: Command) => {
       const settings = desk.listeningSettingsOf(command);
-      const vault = await reopenVault(settings, systemAmbient);
-      await serveForParent(settings, vault);
-      await vault.engine.close();
-      process.disconnect?.();
+      const { serveForParent } = await load();
+      await serveForParent(settings);
     },
   );
-}
-
-/** Serves until the parent asks it to stop, or is gone; each tells the other one metrics. */
-async function serveForParent(settings: Settings, vault: Vault): Promise<void> {
-  const parent = openConversation({
-    send: (utterance) => process.send?.(utterance),
-    answer: () => service.metrics.own(),
-  });
-  // The parent may have to wait for another process first.
-  const askTogether = async () => {
-    const snapshot = await parent.ask(2 * LIMITS.metricsMsMax);
-    if (snapshot === undefined) throw new Fault('unavailable');
-    return snapshot;
-  };
-  const service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
-  process.on('message', (message: unknown) => {
-    if (isUtterance(message)) parent.hear(message);
-  });
-  const serving: Serving = { url: service.url };
-  process.send?.(serving);
-  await Promise.race([
-    signalled('on'),
-    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
-  ]);
-  await service.stop();
-  parent.tell(await service.metrics.own());
-}
-
-interface Running {
-  readonly url: string;
-  readonly metricsUrl: string | undefined;
-  stop(): Promise<void>;
-}
-
-/** Serves in this process or in several, with the metrics of all of them beside it. */
-async function startServing(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Running> {
-  const { url, stop, together } = await startProcesses(settings, vault, flags, log);
-  try {
-    const metrics = await serveMetrics(settings, log, together);
-    return {
-      url,
-      metricsUrl: metrics?.url,
-      async stop() {
-        await stop();
-        await metrics?.stop();
-      },
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-async function startProcesses(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Workers> {
-  if (settings.processes > 1) return startWorkers(settings, flags, log);
-  const { url, stop, metrics } = await serve(settings, vault, log, systemAmbient);
-  return { url, stop, together: metrics.own };
-}
-
-/** What a new key file means, said once. */
-export function tellKeyFile({ keyFileMade }: Vault): void {
-  if (keyFileMade === undefined) return;
-  console.log(
-    `made the master key ${keyFileMade}: back it up apart from the database. Without it the signing keys and the ` +
-      'client secrets of OIDC profiles in every backup are lost; the records are not',
-  );
-}
-
-async function tellReady(
-  { url, metricsUrl }: Running,
-  { engine }: Vault,
-  settings: Settings,
-  log: Log,
-): Promise<void> {
-  console.log(`listening on ${url}`);
-  if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
-  const table = await engine.access.table(undefined);
-  if (table?.clients.length === 0) console.log('no clients yet: run authrealm init');
-  log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
-}
-
-/**
- * Resolves with the name of the signal that asks the process to stop. With `on` those that follow ask for nothing new:
- * how long a service takes to stop has a bound. With `once` the next one ends the process, whatever it waits for.
- */
-export function signalled(listen: 'on' | 'once'): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process[listen](signal, () => resolve(signal));
-  });
 }

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
+import { openVault } from '../vault.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { personIn } from './erase.ts';
 import { proveKept } from './kept.ts';

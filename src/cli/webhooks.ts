@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemAmbient } from '../ambient.ts';
-import { openVault } from '../app.ts';
+import { webhookRule } from '../config.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Realms } from '../domain/principal.ts';
-import { webhookRule } from '../telling.ts';
+import { openVault } from '../vault.ts';
 import type { DeadLetter, Delivery, Webhook } from '../webhooks/port.ts';
 import {
   changeWebhook,

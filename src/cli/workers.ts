@@ -1,5 +1,6 @@
 import { systemAmbient } from '../ambient.ts';
-import { besideCommand, serverSettings } from '../app.ts';
+import { serverSettings } from '../app.ts';
+import { besideCommand } from '../beside.ts';
 import type { Flags, Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -9,9 +10,6 @@ import type { Log } from '../observe/log.ts';
 import { written } from './cli.ts';
 import { isUtterance } from './conversation.ts';
 import { openGathering } from './gathering.ts';
-
-/** The hidden command of one process among several. */
-export const WORKER_COMMAND = 'worker';
 
 const RESTART_MS_MIN = 200;
 const RESTART_MS_MAX = 5_000;
@@ -40,28 +38,25 @@ export async function startWorkers(settings: Settings, flags: Flags, log: Log): 
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     const startedAt = systemAmbient.monotonic();
     let hasServed = false;
-    const worker = Bun.spawn(
-      [...besideCommand(WORKER_COMMAND, ...written({ ...flags, port: String(port) }))],
-      {
-        stdio: ['ignore', 'inherit', 'inherit'],
-        ipc: (message: unknown) => {
-          if (isUtterance(message)) return member.hear(message);
-          hasServed = true;
-          resolve((message as Serving).url);
-        },
-        onExit: (ended, code) => {
-          running.delete(ended);
-          member.leave();
-          reject(new Refusal('a process ended before it served; what it said stands above'));
-          if (isStopping || !(isServing || hasServed)) return;
-          log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
-          const livedLong = systemAmbient.monotonic() - startedAt > RESTART_MS_MAX;
-          const waitMs = livedLong ? RESTART_MS_MIN : restartMs;
-          const next = Math.min(waitMs * 2, RESTART_MS_MAX);
-          setTimeout(() => isStopping || start(next).catch(() => undefined), waitMs);
-        },
+    const worker = Bun.spawn([...besideCommand('worker', ...written({ ...flags, port: String(port) }))], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      ipc: (message: unknown) => {
+        if (isUtterance(message)) return member.hear(message);
+        hasServed = true;
+        resolve((message as Serving).url);
       },
-    );
+      onExit: (ended, code) => {
+        running.delete(ended);
+        member.leave();
+        reject(new Refusal('a process ended before it served; what it said stands above'));
+        if (isStopping || !(isServing || hasServed)) return;
+        log.write({ event: 'process_ended', pid: ended.pid, code: code ?? -1 });
+        const livedLong = systemAmbient.monotonic() - startedAt > RESTART_MS_MAX;
+        const waitMs = livedLong ? RESTART_MS_MIN : restartMs;
+        const next = Math.min(waitMs * 2, RESTART_MS_MAX);
+        setTimeout(() => isStopping || start(next).catch(() => undefined), waitMs);
+      },
+    });
     const member = gathering.join((utterance) => worker.send(utterance));
     running.add(worker);
     log.write({ event: 'process_started', pid: worker.pid });

@@ -11,6 +11,7 @@ import { type Notes, type Operation, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
+import { urlOf } from './url.ts';
 
 export interface ServerSettings {
   readonly host: string;
@@ -92,11 +93,6 @@ export async function startServer(
       notes.flush();
     },
   };
-}
-
-/** The URL of an address. */
-export function urlOf(host: string, port: number, isTls: boolean): string {
-  return `${isTls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 /**

@@ -1,0 +1,115 @@
+import { createClient, type Issued } from '../access/clients.ts';
+import { systemAmbient } from '../ambient.ts';
+import { serve } from '../app.ts';
+import { readSettings } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import type { Uuid } from '../domain/id.ts';
+import { parseScopes } from '../domain/principal.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
+import { selfLinks } from '../http/links.ts';
+import { openLog } from '../observe/log.ts';
+import { openVault, type Vault } from '../vault.ts';
+import { DEMO_DOOR, demoDoor } from './demo_door.ts';
+import { type Planted, plantDemo } from './demo_records.ts';
+import { signalled } from './signals.ts';
+
+/** Serves a new database of two small realms, shows two lookups, and goes on until a signal unless once is enough. */
+export async function demonstrate(path: string, port: string, isOnce: boolean): Promise<void> {
+  // The console shows what is counted.
+  const settings = readSettings({ database: `sqlite:${path}`, port, metricsPort: '0' }, {});
+  const vault = await openVault(settings, systemAmbient);
+  const door = (url: string) => demoDoor(vault.engine.access, url);
+  const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
+  const stopped = signalled('on');
+  try {
+    const planted = await plantDemo(vault);
+    const links = linksOf(planted, server.url);
+    const reader = await addClient(vault, 'demo', 'profile-infos:read');
+    const writer = await addClient(vault, 'shop front', 'users:write profile-infos:write');
+    const token = await fetchToken(reader, server.url);
+    console.log(`serving a demo realm on ${server.url}\n`);
+    for (const link of links) await look(link, token);
+    console.log('Try it yourself:\n');
+    for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
+    if (isOnce) return;
+    await liveOn(planted, server.url, await fetchToken(writer, server.url));
+    console.log(`Open the console, signed in:\n\n${server.url}${DEMO_DOOR}\n`);
+    console.log('Ctrl-C ends the demo and removes its database.');
+    await stopped;
+  } finally {
+    await server.stop();
+    await vault.engine.close();
+  }
+}
+
+/** The links of one record of each kind. */
+function linksOf(
+  { realm, user: of, oidcLink, passwordLink }: Planted,
+  baseUrl: string,
+): readonly [string, string] {
+  return [
+    selfLinks(oidcProfileInfo, baseUrl)([realm, of, oidcLink]),
+    selfLinks(passwordProfileInfo, baseUrl)([realm, of, passwordLink]),
+  ];
+}
+
+/** Some of what happens to records, by a client and over HTTP, so that the log and the feed have something to tell. */
+async function liveOn(planted: Planted, baseUrl: string, token: string): Promise<void> {
+  const { realm, people, user: jane, azure } = planted;
+  const [first, second] = people as [Uuid, Uuid];
+  const atUser = (id: Uuid) => selfLinks(user, baseUrl)([realm, id]);
+  const { type } = user;
+  const said: [method: string, url: string, data?: object][] = [
+    ['PUT', atUser(first), { type, name: 'Amélie Dubois' }],
+    ['PUT', atUser(first), { type, email: 'amelie@example.com' }],
+    ['PUT', atUser(second), { type, middle_name: 'Jan' }],
+    ['PUT', atUser(jane), { type, name: 'Jane Q. Doe' }],
+    [
+      'POST',
+      `${atUser(second)}/${oidcProfileInfo.collection}`,
+      {
+        type: oidcProfileInfo.type,
+        subject: 'lukasz.second',
+        issuer: 'https://login.example.com/',
+        oidc_profile_id: azure,
+      },
+    ],
+    ['DELETE', atUser(people.at(-1) as Uuid)],
+  ];
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  for (const [method, url, data] of said) {
+    const body = data ? { body: JSON.stringify({ data }) } : {};
+    const answer = await fetch(url, { method, headers, proxy: false, ...body });
+    if (!answer.ok) throw new Refusal(`a write of the demo answered ${answer.status}`);
+  }
+}
+
+function addClient({ engine }: Vault, name: string, scope: string): Promise<Issued> {
+  const scopes = parseScopes(scope) ?? new Set<string>();
+  return createClient(engine.access, name, { scopes, realms: '*' }, systemAmbient);
+}
+
+async function fetchToken({ client, secret }: Issued, baseUrl: string): Promise<string> {
+  const answer = await fetch(`${baseUrl}/oauth/access_token`, {
+    method: 'POST',
+    // Through a proxy of the environment the runtime would send what is meant for this machine.
+    proxy: false,
+    body: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: client.clientId,
+      client_secret: secret,
+    }),
+  });
+  const { access_token } = (await answer.json()) as { access_token?: string };
+  if (access_token === undefined) throw new Refusal(`the demo got no token: status ${answer.status}`);
+  return access_token;
+}
+
+/** Performs one lookup and prints request and answer. */
+async function look(link: string, token: string): Promise<void> {
+  const answer = await fetch(link, { headers: { Authorization: `Bearer ${token}` }, proxy: false });
+  console.log(`GET ${new URL(link).pathname}\nAuthorization: Bearer ${token.slice(0, 12)}…\n`);
+  console.log(`${answer.status} ${answer.statusText}\nETag: ${answer.headers.get('etag')}`);
+  console.log(`${JSON.stringify(await answer.json(), null, 2)}\n`);
+  if (answer.status !== 200) throw new Refusal(`a lookup of the demo answered ${answer.status}`);
+}

@@ -1,0 +1,107 @@
+import { ensureBootstrapClient } from '../access/bootstrap.ts';
+import { systemAmbient } from '../ambient.ts';
+import { readIssuers, serve, serveMetrics } from '../app.ts';
+import { type Flags, readSettingFile, type Settings } from '../config.ts';
+import { Fault } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type Log, openLog } from '../observe/log.ts';
+import { openVault, reopenVault, type Vault, VERSION } from '../vault.ts';
+import { isUtterance, openConversation } from './conversation.ts';
+import { tellKeyFile } from './key_file.ts';
+import { signalled } from './signals.ts';
+import { type Serving, startWorkers, type Workers } from './workers.ts';
+
+/** Serves until a signal, in one process or in several that share the port; these are given the flags again. */
+export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
+  // Before anything is made: processes would each say what is wrong with the file, and be started again.
+  readIssuers(settings);
+  const stopped = signalled('on');
+  const log = openLog();
+  const vault = await openVault(settings, systemAmbient);
+  const path = settings.bootstrapClientFile;
+  if (path !== undefined) {
+    const text = readSettingFile('--bootstrap-client-file', path);
+    await ensureBootstrapClient(vault.engine.access, { path, text }, systemAmbient);
+  }
+  tellKeyFile(vault);
+  const serving = await startServing(settings, vault, flags, log);
+  await tellReady(serving, vault, settings, log);
+  if (settings.processes > 1) await vault.engine.close();
+  log.write({ event: 'stopping', signal: await stopped });
+  await serving.stop();
+  if (settings.processes === 1) await vault.engine.close();
+  log.write({ event: 'stopped' });
+}
+
+/** Serves until the parent asks it to stop, or is gone; each tells the other one metrics. */
+export async function serveForParent(settings: Settings): Promise<void> {
+  const vault = await reopenVault(settings, systemAmbient);
+  const parent = openConversation({
+    send: (utterance) => process.send?.(utterance),
+    answer: () => service.metrics.own(),
+  });
+  // The parent may have to wait for another process first.
+  const askTogether = async () => {
+    const snapshot = await parent.ask(2 * LIMITS.metricsMsMax);
+    if (snapshot === undefined) throw new Fault('unavailable');
+    return snapshot;
+  };
+  const service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
+  process.on('message', (message: unknown) => {
+    if (isUtterance(message)) parent.hear(message);
+  });
+  const serving: Serving = { url: service.url };
+  process.send?.(serving);
+  await Promise.race([
+    signalled('on'),
+    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
+  ]);
+  await service.stop();
+  parent.tell(await service.metrics.own());
+  await vault.engine.close();
+  process.disconnect?.();
+}
+
+interface Running {
+  readonly url: string;
+  readonly metricsUrl: string | undefined;
+  stop(): Promise<void>;
+}
+
+/** Serves in this process or in several, with the metrics of all of them beside it. */
+async function startServing(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Running> {
+  const { url, stop, together } = await startProcesses(settings, vault, flags, log);
+  try {
+    const metrics = await serveMetrics(settings, log, together);
+    return {
+      url,
+      metricsUrl: metrics?.url,
+      async stop() {
+        await stop();
+        await metrics?.stop();
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function startProcesses(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Workers> {
+  if (settings.processes > 1) return startWorkers(settings, flags, log);
+  const { url, stop, metrics } = await serve(settings, vault, log, systemAmbient);
+  return { url, stop, together: metrics.own };
+}
+
+async function tellReady(
+  { url, metricsUrl }: Running,
+  { engine }: Vault,
+  settings: Settings,
+  log: Log,
+): Promise<void> {
+  console.log(`listening on ${url}`);
+  if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
+  const table = await engine.access.table(undefined);
+  if (table?.clients.length === 0) console.log('no clients yet: run authrealm init');
+  log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
+}
