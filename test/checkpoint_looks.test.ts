@@ -23,13 +23,15 @@ let other: Uuid;
 /** Where logs were when it was told of them, in that order. */
 let told: (readonly [log: Uuid, position: number])[];
 let looks: number;
+/** Whether the place is away, from the next look on; and in this one. */
 let isAway: boolean;
+let isMissed: boolean;
 
 beforeEach(async () => {
   database = await freshDatabase();
   vault = await openVault(database.settings(), systemAmbient);
   [one, other] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
-  [told, looks, isAway] = [[], 0, false];
+  [told, looks, isAway, isMissed] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
       store: watched(vault.engine.log),
@@ -55,14 +57,14 @@ function watched(log: LogStore): LogStore {
     ...log,
     heads(after, limit) {
       // The first page of a look.
-      if (after === undefined) looks += 1;
+      if (after === undefined) [looks, isMissed] = [looks + 1, isAway];
       return log.heads(after, limit);
     },
   };
 }
 
 function keep(lines: readonly string[]): void {
-  if (isAway) throw new Error('away');
+  if (isMissed) throw new Error('away');
   for (const text of lines) {
     const line = readLine(text, vault.logKeys);
     if (line.kind !== 'checkpoint') continue;
@@ -74,6 +76,18 @@ function keep(lines: readonly string[]): void {
 async function looked(): Promise<void> {
   const enough = looks + 2;
   while (looks < enough) await Bun.sleep(5);
+}
+
+/** Nothing that is done from here on is told before the place is back: a look at which it was there has ended. */
+async function leave(): Promise<void> {
+  isAway = true;
+  await looked();
+}
+
+/** What was done until now is told, all at once. */
+async function returned(): Promise<void> {
+  isAway = false;
+  await looked();
 }
 
 async function positionOf(log: Uuid): Promise<number> {
@@ -114,22 +128,20 @@ test('all are told of once, and then those that moved', async () => {
 
 test('one that moved while the place was away is told once it is back', async () => {
   await looked();
-  isAway = true;
+  await leave();
   told = [];
   await plant(vault, { realm: other });
   await looked();
-  isAway = false;
-  await looked();
+  await returned();
   expect(told).toEqual([[other, await positionOf(other)]]);
 });
 
 test('one that a stranger keeps from looking as if it had moved is told', async () => {
   await looked();
-  isAway = true;
+  await leave();
   await plant(vault, { realm: one });
   await database.spoil('update realm_clock set moved = 0 where realm_id = ?', one);
-  isAway = false;
-  await looked();
+  await returned();
   expect(told.at(-1)).toEqual([one, await positionOf(one)]);
 });
 
@@ -137,11 +149,10 @@ test.each(['tag', 'anchor_tag', 'anchor_mac'])(
   'one whose %s a stranger took away is told',
   async (column) => {
     await looked();
-    isAway = true;
+    await leave();
     await plant(vault, { realm: one });
     await database.spoil(`update realm_clock set ${column} = null where realm_id = ?`, one);
-    isAway = false;
-    await looked();
+    await returned();
     expect(told.at(-1)).toEqual([one, await positionOf(one)]);
   },
 );
@@ -161,12 +172,11 @@ test('one that a stranger puts back to where it was told of before is told of ag
 test('one whose end a stranger first has told as that of another log is told all the same', async () => {
   await keepClock(one, SPARE);
   await looked();
-  isAway = true;
+  await leave();
   await plant(vault, { realm: one });
   await keepClock(one, TWIN);
   await setClock(one, SPARE);
-  isAway = false;
-  await looked();
+  await returned();
   expect(told.at(-1)?.[0]).toBe(TWIN);
   told = [];
   await setClock(one, TWIN);
