@@ -7,13 +7,13 @@ export function below(pid: number): readonly number[] {
 }
 
 export function childrenOf(pid: number): readonly number[] {
-  const listed = read(`/proc/${pid}/task/${pid}/children`).trim();
+  const listed = readProc(`/proc/${pid}/task/${pid}/children`).trim();
   return listed === '' ? [] : listed.split(' ').map(Number);
 }
 
 /** One that has ended and that nobody has asked about yet holds nothing any more. */
 export function isAlive(pid: number): boolean {
-  const state = read(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
+  const state = readProc(`/proc/${pid}/stat`).split(') ').at(-1)?.[0];
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
@@ -39,7 +39,7 @@ export function vitalsOf(pid: number): Vitals {
 }
 
 export function vitalsOfAll(pids: readonly number[]): Vitals {
-  const statuses = pids.map((each) => read(`/proc/${each}/status`));
+  const statuses = pids.map((each) => readProc(`/proc/${each}/status`));
   const sum = (field: string) => {
     const line = new RegExp(`^${field}:\\s+(\\d+)`, 'm');
     return statuses.reduce((total, status) => total + Number(line.exec(status)?.[1] ?? 0), 0);
@@ -54,7 +54,7 @@ export function vitalsOfAll(pids: readonly number[]): Vitals {
 
 /** How much of a file is resident in a process that has mapped it (proc_pid_smaps(5)). */
 export function mappedMb(pid: number, file: string): number {
-  const mappings = read(`/proc/${pid}/smaps`).split(/\n(?=[\da-f]+-[\da-f]+ )/);
+  const mappings = readProc(`/proc/${pid}/smaps`).split(/\n(?=[\da-f]+-[\da-f]+ )/);
   return mappings
     .filter((mapping) => mapping.split('\n', 1)[0]?.endsWith(` ${file}`))
     .reduce((sum, mapping) => sum + Number(/^Rss:\s+(\d+)/m.exec(mapping)?.[1] ?? 0) / 1_024, 0);
@@ -68,8 +68,8 @@ function descriptorsOf(pid: number): number {
   }
 }
 
-/** Nothing where the process has ended. */
-export function read(path: string): string {
+/** A file of /proc; empty where the process has ended. */
+export function readProc(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {

@@ -5,7 +5,7 @@ import { Fault } from '../src/domain/fault.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { user } from '../src/domain/resources.ts';
 import { openEngine, parseDatabase } from '../src/store/open.ts';
-import { VERSION } from '../src/vault.ts';
+import { VERSION } from '../src/version.ts';
 
 /**
  * Writes users, one to a commit, until it is told or made to stop. Arguments: database, realm, and how many commits it

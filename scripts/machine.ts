@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { read } from '../prove/process_tree.ts';
+import { readProc } from '../prove/process_tree.ts';
 
 /** What a machine does, as Linux tells it: whoever reads that a suite gave up sees what kept it waiting. */
 
@@ -19,7 +19,7 @@ interface Times {
 }
 
 function times(): Times {
-  const [, ...spent] = (read(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
+  const [, ...spent] = (readProc(STAT).split('\n')[0] ?? '').split(/ +/).map(Number);
   const [user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0] = spent;
   const whole = user + nice + system + idle + waiting + irq + softirq + stolen;
   return { idle: idle + waiting, stolen, whole };
@@ -30,7 +30,7 @@ function timesOfProcesses(): ReadonlyMap<string, number> {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const taken = pids.flatMap((pid): [string, number][] => {
     // The name may hold anything; behind it come the state and numbers, of which the 12th and 13th are its time.
-    const [, rest = ''] = /\) (.*)/s.exec(read(`/proc/${pid}/stat`)) ?? [];
+    const [, rest = ''] = /\) (.*)/s.exec(readProc(`/proc/${pid}/stat`)) ?? [];
     const numbers = rest.split(' ').map(Number);
     return rest === '' ? [] : [[pid, (numbers[11] ?? 0) + (numbers[12] ?? 0)]];
   });
@@ -39,7 +39,7 @@ function timesOfProcesses(): ReadonlyMap<string, number> {
 
 /** The beginning of its command line; that of the kernel's own is empty. */
 function nameOf(pid: string): string {
-  return `${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, NAME_MAX).trim()} (${pid})`;
+  return `${readProc(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').slice(0, NAME_MAX).trim()} (${pid})`;
 }
 
 /** What happens within a second, in a sentence; undefined where the system does not tell. */
@@ -57,7 +57,7 @@ export async function lookAtMachine(): Promise<string | undefined> {
     .sort(([, one], [, other]) => other - one)
     .slice(0, NAMED_MAX)
     .map(([pid, spent]) => `${nameOf(pid)} ${share(spent)}`);
-  const load = read('/proc/loadavg').split(' ').slice(0, 3).join(' ');
+  const load = readProc('/proc/loadavg').split(' ').slice(0, 3).join(' ');
   const idle = `idle ${share(after.idle - before.idle)}, taken by others ${share(after.stolen - before.stolen)}`;
   return [`load ${load}, ${idle}`, ...busy].join('; ');
 }

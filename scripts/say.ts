@@ -1,5 +1,5 @@
 /**
- * Says something behind all that was said before, and is done when it is out. Whatever a script says goes through here:
+ * Says something behind all that was said before, and is done when it is out. What others count by goes through here:
  * `console.log` does not wait for what is still on its way to a slow reader, and lands in the middle of a line of it.
  */
 export function say(text: string): Promise<void> {
@@ -8,7 +8,10 @@ export function say(text: string): Promise<void> {
   });
 }
 
-/** Runs a command, hands on what it says as it comes, its complaints in their place, and tells its exit code. */
+/**
+ * Runs a command, hands on what it says as it comes, its complaints in their place, and tells its exit code. Where nobody
+ * takes what it says any more, it is ended.
+ */
 export async function runAndSay(
   words: readonly string[],
   where: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
@@ -19,6 +22,11 @@ export async function runAndSay(
     ...where,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) await hear(part);
-  return child.exited;
+  try {
+    for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) await hear(part);
+    return await child.exited;
+  } finally {
+    child.kill();
+    await child.exited;
+  }
 }

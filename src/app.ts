@@ -27,7 +27,8 @@ import { openLearner } from './outbound/learner.ts';
 import { openHasher } from './passwords/hasher.ts';
 import { type CountQuestion, type Engine, fileOf } from './store/open.ts';
 import { startTelling, type Telling } from './telling.ts';
-import { type Vault, VERSION } from './vault.ts';
+import type { Vault } from './vault.ts';
+import { VERSION } from './version.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
 
 export { readIssuers } from './authority.ts';

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { proveAll, proveKeyring } from './access/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from './access/live_keyring.ts';
@@ -17,20 +16,16 @@ import { findLogKeys, keepLog } from './audit/root.ts';
 import { masterKeySource, type Settings } from './config.ts';
 import { Refusal } from './domain/fault.ts';
 import type { Ambient } from './domain/id.ts';
-import { type Engine, inspectEngine, nameOf, openEngine, refusalOf, reopenEngine } from './store/open.ts';
-
-export type { Archiver, Errand } from './store/backups/archiver.ts';
-export { type BackedUp, backUp, type Target } from './store/backups/backup.ts';
-export { type OnBytes, type Restored, type RestoreOrder, restore } from './store/backups/restoration.ts';
-export type { Compared, CopyWatch } from './store/copying/open.ts';
-export { fileOf, isInMemory, nameOf, refusalOf } from './store/open.ts';
-export { pendingMigrations } from './store/pending.ts';
-export { citusSql } from './store/postgres/citus.ts';
-
-/** The release of this program, from its package. */
-export const VERSION: string = JSON.parse(
-  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
-).version;
+import {
+  abandon,
+  type Engine,
+  inspectEngine,
+  nameOf,
+  openEngine,
+  refusalOf,
+  reopenEngine,
+} from './store/open.ts';
+import { VERSION } from './version.ts';
 
 /** A database and the keyring that opens its secrets: what every command works on. */
 export interface Vault {
@@ -58,7 +53,7 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
     await ensureSigningKey(engine.access, keyring, ambient);
     return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
-    await engine.close();
+    await abandon(engine);
     throw refusalOf(error, nameOf(settings.database));
   }
 }
@@ -80,7 +75,7 @@ export async function reopenVault(settings: Settings, ambient: Ambient): Promise
     const logKeys = await keepLog(engine, keyring, ambient);
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
-    await engine.close();
+    await abandon(engine);
     throw refusalOf(error, nameOf(settings.database));
   }
 }
@@ -153,6 +148,3 @@ export async function rewrap(
     await engine.close();
   }
 }
-
-/** What copies a database: loaded by who copies, for nobody else needs to know every column of every table. */
-export const loadCopying = () => import('./store/copying/open.ts');

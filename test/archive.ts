@@ -17,12 +17,14 @@ import { openKept } from '../src/cli/restore.ts';
 import { readSettings } from '../src/config.ts';
 import type { Uuid } from '../src/domain/id.ts';
 import { RESOURCES } from '../src/domain/resources.ts';
+import type { Archiver } from '../src/store/backups/archiver.ts';
 import { runErrand } from '../src/store/backups/archiver.ts';
 import { backUp } from '../src/store/backups/backup.ts';
 import type { OpenKept } from '../src/store/backups/erasures.ts';
 import type { Examined } from '../src/store/backups/examination.ts';
 import { type Restored, type RestoreOrder, restore } from '../src/store/backups/restoration.ts';
-import { type Archiver, openVault, proveKeysOf, VERSION } from '../src/vault.ts';
+import { openVault, proveKeysOf } from '../src/vault.ts';
+import { VERSION } from '../src/version.ts';
 import { freshFolder, type Planted, plant } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { ensureBootstrapClient } from '../src/access/bootstrap.ts';
-import { changeClient, isSecretOf } from '../src/access/clients.ts';
+import { parseBootstrapClient } from '../src/access/bootstrap.ts';
+import { changeClient, ensureClient, isSecretOf } from '../src/access/clients.ts';
 import { Refusal } from '../src/domain/fault.ts';
 import { type Service, startService } from './kit.ts';
 
@@ -15,10 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const ensure = (described: object) =>
-  ensureBootstrapClient(
+const ensure = async (described: object) =>
+  ensureClient(
     service.vault.engine.access,
-    { path: 'boot.json', text: JSON.stringify(described) },
+    parseBootstrapClient('boot.json', JSON.stringify(described)),
     service.ambient,
   );
 const found = async (clientId = 'boot') => {

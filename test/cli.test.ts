@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freshDatabase } from './database.ts';
 import { freshFolder } from './kit.ts';
@@ -211,6 +211,9 @@ describe('serve', () => {
     writeFileSync(file, '{"client_id":"boot"}');
     const refused = await run('serve', '--port', '0', ...words, '--bootstrap-client-file', file);
     expect([refused.code, refused.stderr.split('\n').length]).toEqual([1, 4]);
+    const none = `sqlite:${join(folder, 'none.db')}`;
+    const early = await run('serve', '--port', '0', '--database', none, '--bootstrap-client-file', file);
+    expect([early.code, early.stderr, readdirSync(folder)]).toEqual([1, refused.stderr, ['client.json']]);
   }, 300_000);
 
   test('serves https with a certificate', async () => {

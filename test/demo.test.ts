@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readdirSync } from 'node:fs';
 import { demoDoor } from '../src/cli/demo_door.ts';
 import { type ServerSettings, startServer } from '../src/http/server.ts';
-import { startService } from './kit.ts';
+import { freshFolder, startService } from './kit.ts';
 import { AUTHREALM, type Running, start } from './processes.ts';
 import { exchange, type Told } from './signed_in.ts';
 
@@ -24,6 +25,14 @@ beforeAll(async () => {
   door = await running.line(/^http:\/\/127\.0\.0\.1:\d+\/demo$/);
 }, 300_000);
 afterAll(() => running.stop());
+
+test('a signal while it begins ends it, and nothing of it stays', async () => {
+  const folder = freshFolder();
+  const begun = start([AUTHREALM, 'demo'], { TMPDIR: folder });
+  while (readdirSync(folder).length === 0) await Bun.sleep(1);
+  expect(await begun.stop()).toBe(0);
+  expect(readdirSync(folder)).toEqual([]);
+});
 
 const knock = (headers: Record<string, string> = {}) => fetch(door, { redirect: 'manual', headers });
 const codeIn = (answer: Response) =>

@@ -14,6 +14,7 @@ import { EXIT } from '../src/exit.ts';
 import { openApiDocument } from '../src/http/openapi.ts';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
 import { operationsOf } from './document_caller.ts';
+import { DOORS } from './doors.ts';
 import type { JsonObject } from './json_schema.ts';
 import { databaseFile, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
@@ -133,6 +134,18 @@ test('docs/architecture.md has a row for every room, and no other', () => {
   const rooms = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
   const told = firsts(section(read('docs/architecture.md'), '## Rooms'));
   expect(told.map((name) => name.replace(/^src\/|\/$/g, '')).sort()).toEqual(rooms.sort());
+});
+
+test('each of them says what the room may import', () => {
+  const told = rows(section(read('docs/architecture.md'), '## Rooms')).map(
+    ([room, , imports]) => [room?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
+  );
+  const { main: _, ...doors } = DOORS;
+  const said = Object.entries(doors).map(([room, { any, types = [] }]) => {
+    const parts = [any.join(', '), types.length > 0 ? `types of ${types.join(', ')}` : ''];
+    return [room, parts.filter(Boolean).join('; ') || 'nothing of ours'] as const;
+  });
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(said));
 });
 
 test('the index of decisions has every one, by its title', () => {

@@ -17,7 +17,8 @@ import {
 } from '../src/domain/resources.ts';
 import type { Log, LogRecord } from '../src/observe/log.ts';
 import type { Engine } from '../src/store/open.ts';
-import { fileOf, openVault, type Vault } from '../src/vault.ts';
+import { fileOf } from '../src/store/open.ts';
+import { openVault, type Vault } from '../src/vault.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
 import { isOverloaded, settled } from './settled.ts';
 

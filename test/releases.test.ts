@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { knownMigrations } from '../src/store/sqlite/open.ts';
-import { VERSION } from '../src/vault.ts';
+import { VERSION } from '../src/version.ts';
 import { doctor } from './checkup.ts';
 import { sqliteAt } from './database.ts';
 import { freshFolder } from './kit.ts';

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DOORS, type Doors, GUESTS } from './doors.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -18,126 +19,6 @@ function sources(pattern: string): readonly Source[] {
 }
 
 const src = sources('src/**/*.ts');
-
-/**
- * Which rooms a room may import. `types` doors are open to type imports only. The roots of the house (app, config,
- * ambient, durable, exit, main, vault) are rooms of one file.
- */
-const DOORS: Readonly<
-  Record<string, { readonly any: readonly string[]; readonly types?: readonly string[] }>
-> = {
-  domain: { any: [] },
-  directory: { any: ['domain'] },
-  access: { any: ['domain', 'durable'], types: ['directory'] },
-  audit: { any: ['domain', 'durable'], types: ['directory', 'access', 'leases'] },
-  leases: { any: ['domain'], types: ['directory'] },
-  feed: { any: ['domain'], types: ['directory'] },
-  webhooks: { any: ['domain', 'feed', 'leases'], types: ['access', 'directory', 'outbound'] },
-  retention: { any: ['domain', 'leases'], types: ['audit', 'webhooks'] },
-  telling: {
-    any: ['config', 'domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
-    types: ['access', 'directory', 'store'],
-  },
-  store: {
-    any: ['domain', 'durable', 'audit'],
-    types: ['directory', 'access', 'feed', 'leases', 'webhooks'],
-  },
-  children: { any: ['domain'] },
-  beside: { any: ['domain', 'children'], types: ['audit', 'roles'] },
-  roles: { any: ['domain', 'children', 'exit', 'passwords', 'store'], types: ['beside'] },
-  passwords: { any: ['domain', 'children'] },
-  outbound: { any: ['domain'] },
-  observe: { any: [] },
-  http: { any: ['domain', 'access', 'observe', 'feed', 'webhooks'], types: ['directory', 'audit'] },
-  client: { any: ['domain'] },
-  cli: {
-    any: [
-      'domain',
-      'directory',
-      'access',
-      'audit',
-      'http',
-      'observe',
-      'passwords',
-      'children',
-      'client',
-      'app',
-      'beside',
-      'config',
-      'ambient',
-      'vault',
-      'durable',
-      'exit',
-      'witnesses',
-      'webhooks',
-    ],
-    types: ['roles', 'store'],
-  },
-  administration: { any: ['audit', 'domain'], types: ['access', 'http', 'observe', 'store'] },
-  counting: { any: ['domain', 'access', 'audit', 'http'], types: ['observe', 'store'] },
-  measures: { any: ['domain'], types: ['children', 'observe', 'store'] },
-  ambient: { any: ['domain'] },
-  durable: { any: [] },
-  exit: { any: [], types: ['domain'] },
-  config_values: { any: [], types: ['domain'] },
-  config_databases: { any: ['store'], types: ['access'] },
-  config_settings: { any: ['config_values', 'domain', 'store'], types: ['observe'] },
-  config: { any: ['config_databases', 'config_settings', 'domain', 'outbound'] },
-  app: {
-    any: [
-      'domain',
-      'directory',
-      'access',
-      'audit',
-      'beside',
-      'store',
-      'http',
-      'observe',
-      'outbound',
-      'passwords',
-      'children',
-      'config',
-      'administration',
-      'authority',
-      'counting',
-      'measures',
-      'witnesses',
-      'telling',
-      'vault',
-    ],
-  },
-  vault: { any: ['access', 'audit', 'config', 'domain', 'store'] },
-  authority: { any: ['access', 'audit', 'config', 'domain', 'outbound'], types: ['observe', 'store'] },
-  witnesses: {
-    any: ['audit', 'config', 'domain', 'durable', 'leases', 'outbound', 'store'],
-    types: ['observe'],
-  },
-  main: { any: ['cli', 'roles'] },
-};
-
-/** Modules from outside the house, and the rooms that may use them. */
-const GUESTS: Readonly<Record<string, readonly string[]>> = {
-  zod: ['domain', 'directory', 'store', 'access', 'http'],
-  'zod-openapi': ['http'],
-  jose: ['access'],
-  pino: ['observe'],
-  'prom-client': ['observe'],
-  commander: ['cli'],
-  'cli-progress': ['cli'],
-  'bun:ffi': ['store'],
-  bun: ['store'],
-  'bun:sqlite': ['store'],
-  'node:crypto': ['access', 'audit', 'webhooks'],
-  'node:dns': ['outbound'],
-  'node:fs': ['access', 'cli', 'config', 'durable', 'store', 'vault'],
-  'node:http': ['outbound'],
-  'node:https': ['outbound'],
-  'node:net': ['outbound'],
-  'node:os': ['children', 'cli', 'roles', 'witnesses'],
-  'node:path': ['access', 'cli', 'store', 'vault'],
-  'node:tls': ['outbound'],
-  'node:url': ['app', 'beside'],
-};
 
 /** The rooms of the console, which runs in browsers: what of it, and of the service, each may import. */
 const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
@@ -211,6 +92,35 @@ describe('the arrows between rooms', () => {
   }
 });
 
+/** What the files of each room import of other rooms. */
+function doorsThatAreUsed(): Readonly<Record<string, Doors>> {
+  const used = Object.groupBy(
+    src.flatMap(({ path, text }) =>
+      importsOf(text)
+        .filter(({ from }) => from.startsWith('.'))
+        .map(({ from, isType }) => ({
+          room: roomOf(path),
+          target: roomOf(join(dirname(path), from)),
+          isType,
+        }))
+        .filter(({ room, target }) => room !== target),
+    ),
+    ({ room }) => room,
+  );
+  return Object.fromEntries(
+    Object.keys(DOORS).map((room) => {
+      const through = used[room] ?? [];
+      const any = new Set(through.filter(({ isType }) => !isType).map(({ target }) => target));
+      const types = new Set(through.map(({ target }) => target)).difference(any);
+      return [room, { any: [...any].sort(), ...(types.size > 0 ? { types: [...types].sort() } : {}) }];
+    }),
+  );
+}
+
+test('every door between rooms is used, and open no wider than it is used', () => {
+  expect(DOORS).toEqual(doorsThatAreUsed());
+});
+
 describe('the arrows between rooms of the console', () => {
   for (const { path, text } of sources('console/**/*.{ts,tsx}')) {
     test(path, () => {
@@ -268,6 +178,13 @@ describe('style', () => {
       expect(code.map(({ path }) => path)).toEqual([owner]);
     });
   }
+
+  test('what scripts/test.ts says goes out in order: by scripts/say.ts alone', () => {
+    const said = /\bconsole\.|process\.std(out|err)/;
+    const [script] = sources('scripts/test.ts');
+    expect(script?.text).toMatch(/from '\.\/say\.ts'/);
+    expect(said.exec(script?.text ?? '')?.[0]).toBeUndefined();
+  });
 
   test('SQL stands in store/ alone', () => {
     const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;

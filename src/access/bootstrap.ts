@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { Refusal } from '../domain/fault.ts';
-import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
+import { parseUuid, type Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
-import { CLIENT_ID_PATTERN, CLIENT_NAME, ensureClient } from './clients.ts';
-import type { AccessStore } from './port.ts';
+import { CLIENT_ID_PATTERN, CLIENT_NAME, type DescribedClient } from './clients.ts';
 
 const bootstrapClient = z.strictObject({
   client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
@@ -13,24 +12,17 @@ const bootstrapClient = z.strictObject({
   realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
 });
 
-/**
- * Makes the client that a bootstrap file describes exist as described. `path` names the file, `text` is what it holds.
- * Throws Refusal that names what is wrong in it.
- */
-export async function ensureBootstrapClient(
-  store: AccessStore,
-  { path, text }: { readonly path: string; readonly text: string },
-  ambient: Ambient,
-): Promise<void> {
-  const described = parseBootstrapClient(path, text);
+/** The client that the text of a bootstrap file describes; `path` names it. Throws Refusal with what is wrong in it. */
+export function parseBootstrapClient(path: string, text: string): DescribedClient {
+  const described = parseMembers(path, text);
   const { client_id: clientId, client_secret: secret, name } = described;
   const scopes = parseScopes(described.scope);
   if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
   const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
-  await ensureClient(store, { clientId, secret, name, scopes, realms }, ambient);
+  return { clientId, secret, name, scopes, realms };
 }
 
-function parseBootstrapClient(path: string, text: string): z.output<typeof bootstrapClient> {
+function parseMembers(path: string, text: string): z.output<typeof bootstrapClient> {
   let json: unknown;
   try {
     json = JSON.parse(text);

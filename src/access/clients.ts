@@ -236,10 +236,17 @@ export async function rotateSecret(
   return { client: await changeClient(store, clientId, patch, ambient), secret };
 }
 
+/** A client as an operator describes it, its secret included. */
+export interface DescribedClient extends Grant {
+  readonly clientId: string;
+  readonly secret: string;
+  readonly name: string;
+}
+
 /** Makes a described client exist exactly as described; one that was disabled stays disabled. */
 export async function ensureClient(
   store: AccessStore,
-  described: { readonly clientId: string; readonly secret: string; readonly name: string } & Grant,
+  described: DescribedClient,
   ambient: Occasion,
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;

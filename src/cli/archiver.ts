@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { besideCommand } from '../beside.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Told } from '../roles/archiver.ts';
-import type { Archiver, Errand } from '../vault.ts';
+import type { Archiver, Errand } from '../store/backups/archiver.ts';
 import { signalled } from './signals.ts';
 
 const LOOK_MS = 100;

@@ -3,7 +3,9 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import type { Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import { type BackedUp, backUp, fileOf, isInMemory, type Target, VERSION } from '../vault.ts';
+import type { BackedUp, Target } from '../store/backups/backup.ts';
+import { fileOf, isInMemory } from '../store/open.ts';
+import { VERSION } from '../version.ts';
 import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type Desk } from './cli.ts';
 import { openProgress } from './progress.ts';
@@ -35,6 +37,7 @@ export function addBackup(program: Command, desk: Desk): void {
     .action(async (options: BackupOptions, command: Command) => {
       const target = targetOf(options);
       const database = databaseOf(desk.settingsOf(command));
+      const { backUp } = await import('../store/backups/backup.ts');
       const progress = openProgress(statSync(database).size, systemAmbient, process.stderr, 'bytes');
       const archiver = openArchiver((done) => progress.show(done, done));
       const release = { version: VERSION, ambient: systemAmbient };

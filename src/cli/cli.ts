@@ -11,7 +11,8 @@ import {
 } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { EXIT, tellRefusal } from '../exit.ts';
-import { refusalOf, VERSION } from '../vault.ts';
+import { refusalOf } from '../store/open.ts';
+import { VERSION } from '../version.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';

@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { databaseContradictions, disclosure, SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { DatabaseAddress } from '../store/open.ts';
-import { type Compared, type CopyWatch, isInMemory, loadCopying, VERSION } from '../vault.ts';
+import type { Compared, CopyWatch } from '../store/copying/open.ts';
+import { type DatabaseAddress, isInMemory } from '../store/open.ts';
+import { VERSION } from '../version.ts';
 import { openProgress, type Progress } from './progress.ts';
 import { signalled } from './signals.ts';
 
@@ -25,7 +26,7 @@ export function addCopy(program: Command, argv: readonly string[]): void {
     .option('--to-password-file <FILE>', 'file with the password of the role that --to names')
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
-      const { copyDatabase, isSame } = await loadCopying();
+      const { copyDatabase, isSame } = await import('../store/copying/open.ts');
       const { watch, end } = openWatch();
       const release = { version: VERSION, ambient: systemAmbient };
       const { tables, added, removed } = await copyDatabase(move, release, watch).finally(end);

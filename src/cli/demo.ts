@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { Command } from 'commander';
 import { addSettings, type Desk } from './cli.ts';
 
@@ -12,13 +9,8 @@ export function addDemo(program: Command, desk: Desk): void {
     )
     .option('--once', 'end after the lookups')
     .action(async ({ once }: { once?: true }, command: Command) => {
-      const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
-      try {
-        const { port } = desk.flagsOf(command);
-        const { demonstrate } = await import('./demonstration.ts');
-        await demonstrate(join(folder, 'demo.db'), port ?? '0', once === true);
-      } finally {
-        rmSync(folder, { recursive: true, force: true });
-      }
+      const { port } = desk.flagsOf(command);
+      const { demonstrate } = await import('./demonstration.ts');
+      await demonstrate(port ?? '0', once === true);
     });
 }

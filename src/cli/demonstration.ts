@@ -1,7 +1,10 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createClient, type Issued } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { serve } from '../app.ts';
-import { readSettings } from '../config.ts';
+import { readSettings, type Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
@@ -14,32 +17,49 @@ import { type Planted, plantDemo } from './demo_records.ts';
 import { signalled } from './signals.ts';
 
 /** Serves a new database of two small realms, shows two lookups, and goes on until a signal unless once is enough. */
-export async function demonstrate(path: string, port: string, isOnce: boolean): Promise<void> {
-  // The console shows what is counted.
-  const settings = readSettings({ database: `sqlite:${path}`, port, metricsPort: '0' }, {});
-  const vault = await openVault(settings, systemAmbient);
-  const door = (url: string) => demoDoor(vault.engine.access, url);
-  const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
+export async function demonstrate(port: string, isOnce: boolean): Promise<void> {
+  // Before anything is made: a signal that nobody awaits would end the process, and leave the database behind.
   const stopped = signalled('on');
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-demo-'));
   try {
-    const planted = await plantDemo(vault);
-    const links = linksOf(planted, server.url);
-    const reader = await addClient(vault, 'demo', 'profile-infos:read');
-    const writer = await addClient(vault, 'shop front', 'users:write profile-infos:write');
-    const token = await fetchToken(reader, server.url);
-    console.log(`serving a demo realm on ${server.url}\n`);
-    for (const link of links) await look(link, token);
-    console.log('Try it yourself:\n');
-    for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
-    if (isOnce) return;
-    await liveOn(planted, server.url, await fetchToken(writer, server.url));
-    console.log(`Open the console, signed in:\n\n${server.url}${DEMO_DOOR}\n`);
-    console.log('Ctrl-C ends the demo and removes its database.');
-    await stopped;
+    // The console shows what is counted.
+    const flags = { database: `sqlite:${join(folder, 'demo.db')}`, port, metricsPort: '0' };
+    await serveUntil(isOnce ? undefined : stopped, readSettings(flags, {}));
   } finally {
-    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
+  const vault = await openVault(settings, systemAmbient);
+  try {
+    const door = (url: string) => demoDoor(vault.engine.access, url);
+    const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
+    try {
+      await show(vault, server.url, stopped);
+    } finally {
+      await server.stop();
+    }
+  } finally {
     await vault.engine.close();
   }
+}
+
+async function show(vault: Vault, baseUrl: string, stopped: Promise<unknown> | undefined): Promise<void> {
+  const planted = await plantDemo(vault);
+  const links = linksOf(planted, baseUrl);
+  const reader = await addClient(vault, 'demo', 'profile-infos:read');
+  const writer = await addClient(vault, 'shop front', 'users:write profile-infos:write');
+  const token = await fetchToken(reader, baseUrl);
+  console.log(`serving a demo realm on ${baseUrl}\n`);
+  for (const link of links) await look(link, token);
+  console.log('Try it yourself:\n');
+  for (const link of links) console.log(`curl -H 'Authorization: Bearer ${token}' ${link}\n`);
+  if (!stopped) return;
+  await liveOn(planted, baseUrl, await fetchToken(writer, baseUrl));
+  console.log(`Open the console, signed in:\n\n${baseUrl}${DEMO_DOOR}\n`);
+  console.log('Ctrl-C ends the demo and removes its database.');
+  await stopped;
 }
 
 /** The links of one record of each kind. */

@@ -16,7 +16,9 @@ import {
 import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/folding.ts';
 import { EXIT } from '../exit.ts';
-import { fileOf, givenKeyring, inspect, VERSION } from '../vault.ts';
+import { fileOf } from '../store/open.ts';
+import { givenKeyring, inspect } from '../vault.ts';
+import { VERSION } from '../version.ts';
 import { addSettings, type Desk } from './cli.ts';
 
 /** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */

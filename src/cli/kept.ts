@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { checkpointFileOf, type Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import { fileOf, isInMemory } from '../vault.ts';
+import { fileOf, isInMemory } from '../store/open.ts';
 
 /** That there is a database to work on: opening one that is not there would make it. Throws Refusal. */
 export function proveKept({ database }: Settings, purpose?: 'purge' | 'export'): void {

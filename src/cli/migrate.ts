@@ -2,7 +2,11 @@ import { type Command, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { DATABASE_SETTINGS, type Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import { citusSql, isInMemory, openDatabase, pendingMigrations, VERSION } from '../vault.ts';
+import { isInMemory } from '../store/open.ts';
+import { pendingMigrations } from '../store/pending.ts';
+import { citusSql } from '../store/postgres/citus.ts';
+import { openDatabase } from '../vault.ts';
+import { VERSION } from '../version.ts';
 import { addSettings, type Desk } from './cli.ts';
 
 /** SQL that is printed instead of being run. */

@@ -1,41 +1,70 @@
-import { ensureBootstrapClient } from '../access/bootstrap.ts';
+import { parseBootstrapClient } from '../access/bootstrap.ts';
+import { type DescribedClient, ensureClient } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { readIssuers, serve, serveMetrics } from '../app.ts';
 import { type Flags, readSettingFile, type Settings } from '../config.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type Log, openLog } from '../observe/log.ts';
-import { openVault, reopenVault, type Vault, VERSION } from '../vault.ts';
+import { abandon } from '../store/open.ts';
+import { openVault, reopenVault, type Vault } from '../vault.ts';
+import { VERSION } from '../version.ts';
 import { isUtterance, openConversation } from './conversation.ts';
 import { tellKeyFile } from './key_file.ts';
 import { signalled } from './signals.ts';
-import { type Serving, startWorkers, type Workers } from './workers.ts';
+import { type Listening, startWorkers, type Workers } from './workers.ts';
 
 /** Serves until a signal, in one process or in several that share the port; these are given the flags again. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
-  // Before anything is made: processes would each say what is wrong with the file, and be started again.
+  // Before anything is made: processes would each say what is wrong with a file, and be started again.
   readIssuers(settings);
+  const bootstrap = bootstrapClientOf(settings);
   const stopped = signalled('on');
   const log = openLog();
   const vault = await openVault(settings, systemAmbient);
-  const path = settings.bootstrapClientFile;
-  if (path !== undefined) {
-    const text = readSettingFile('--bootstrap-client-file', path);
-    await ensureBootstrapClient(vault.engine.access, { path, text }, systemAmbient);
+  try {
+    tellKeyFile(vault);
+    if (bootstrap) await ensureClient(vault.engine.access, bootstrap, systemAmbient);
+    const running = await startServing(settings, vault, flags, log);
+    try {
+      await tellReady(running, vault, settings, log);
+      if (settings.processes > 1) await vault.engine.close();
+      log.write({ event: 'stopping', signal: await stopped });
+    } finally {
+      await running.stop();
+    }
+    if (settings.processes === 1) await vault.engine.close();
+  } catch (error) {
+    await abandon(vault.engine);
+    throw error;
   }
-  tellKeyFile(vault);
-  const serving = await startServing(settings, vault, flags, log);
-  await tellReady(serving, vault, settings, log);
-  if (settings.processes > 1) await vault.engine.close();
-  log.write({ event: 'stopping', signal: await stopped });
-  await serving.stop();
-  if (settings.processes === 1) await vault.engine.close();
   log.write({ event: 'stopped' });
+}
+
+function bootstrapClientOf({ bootstrapClientFile: path }: Settings): DescribedClient | undefined {
+  if (path === undefined) return undefined;
+  return parseBootstrapClient(path, readSettingFile('--bootstrap-client-file', path));
 }
 
 /** Serves until the parent asks it to stop, or is gone; each tells the other one metrics. */
 export async function serveForParent(settings: Settings): Promise<void> {
+  // From the beginning on: a parent may be gone before there is anything to stop.
+  const ended = Promise.race([
+    signalled('on'),
+    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
+  ]);
   const vault = await reopenVault(settings, systemAmbient);
+  try {
+    await serveUntil(ended, settings, vault);
+    await vault.engine.close();
+  } catch (error) {
+    await abandon(vault.engine);
+    throw error;
+  }
+  process.disconnect?.();
+}
+
+async function serveUntil(ended: Promise<unknown>, settings: Settings, vault: Vault): Promise<void> {
   const parent = openConversation({
     send: (utterance) => process.send?.(utterance),
     answer: () => service.metrics.own(),
@@ -50,16 +79,11 @@ export async function serveForParent(settings: Settings): Promise<void> {
   process.on('message', (message: unknown) => {
     if (isUtterance(message)) parent.hear(message);
   });
-  const serving: Serving = { url: service.url };
-  process.send?.(serving);
-  await Promise.race([
-    signalled('on'),
-    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
-  ]);
+  const listening: Listening = { url: service.url };
+  process.send?.(listening);
+  await ended;
   await service.stop();
   parent.tell(await service.metrics.own());
-  await vault.engine.close();
-  process.disconnect?.();
 }
 
 interface Running {

@@ -16,8 +16,8 @@ const RESTART_MS_MAX = 5_000;
 
 type Worker = Bun.Subprocess;
 
-/** What a worker says: where it serves, once, and what it measured, when it is asked. */
-export interface Serving {
+/** What a worker says first, and once. What it says later are utterances. */
+export interface Listening {
   readonly url: string;
 }
 
@@ -43,7 +43,7 @@ export async function startWorkers(settings: Settings, flags: Flags, log: Log): 
       ipc: (message: unknown) => {
         if (isUtterance(message)) return member.hear(message);
         hasServed = true;
-        resolve((message as Serving).url);
+        resolve((message as Listening).url);
       },
       onExit: (ended, code) => {
         running.delete(ended);

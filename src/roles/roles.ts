@@ -3,7 +3,7 @@ import { EXIT, tellRefusal } from '../exit.ts';
 
 /**
  * What this program does beside a process of it, by the word it is started with. Each loads what it needs and nothing
- * else: a start of the whole program takes several times as long, and it may come at the lowest priority.
+ * else: a command line takes twice as long to begin with, and this may come at the lowest priority.
  */
 const ROLES = {
   /** Hashes passwords. */

@@ -69,9 +69,16 @@ async function finished(engine: Engine): Promise<Engine> {
     proveFinished(await engine.access.storeId());
     return engine;
   } catch (error) {
-    await engine.close();
+    await abandon(engine);
     throw error;
   }
+}
+
+/** Closes what was opened in vain. Why it was is what is told, and not that it cannot be closed either. */
+export async function abandon(engine: Pick<Engine, 'close'>): Promise<void> {
+  try {
+    await engine.close();
+  } catch {}
 }
 
 /** The URL of a database as it may be shown. */
