@@ -1,8 +1,8 @@
 import type { Ambient } from '../domain/id.ts';
 import { siteOf } from '../domain/ip_address.ts';
 import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../domain/token_buckets.ts';
-import type { Call } from './call.ts';
-import { openPrepaid } from './prepaid.ts';
+import type { Call, RateHeaders } from './call.ts';
+import { openPrepaid, type Till } from './prepaid.ts';
 import { faultReply, type Reply } from './reply.ts';
 
 /** How much a caller may ask for; what is undefined is not limited. */
@@ -45,35 +45,48 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
   function counting(
     name: string,
     rate: Rate | undefined,
-    takerOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
+    takerOf: (till: Till<Told>) => (call: Call, clientId: string) => Told,
   ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
     const share = shareOf(rate, processes);
-    const take = takerOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    const words = telling(name);
+    const take = takerOf({
+      buckets: openBuckets(share, monotonic),
+      seed: new DataView(randomBytes(4).buffer).getUint32(0),
+      now: monotonic,
+      tell: (standing) => openTold(name, () => policy, standing),
+    });
     return (call, clientId = '') => {
-      const standing = take(call, clientId);
-      tell(call, policy, words(standing));
+      const { standing, behind } = take(call, clientId);
+      call.rateHeaders = behind(call.rateHeaders);
       return standing.isSpent ? refusal(standing) : undefined;
-    };
-  }
-
-  /** To ask a socket for its address costs more than all else here. */
-  function bySite(buckets: Buckets): (call: Call) => Standing {
-    const prepaid = openPrepaid(buckets, new DataView(randomBytes(4).buffer).getUint32(0), monotonic);
-    return (call) => {
-      const shown = call.authorization();
-      return shown === null ? buckets.take(siteOfCall(call)) : prepaid.take(shown, () => siteOfCall(call));
     };
   }
 
   return {
     address: counting('address', perAddress, bySite),
-    client: counting('client', perClient, (buckets) => (_, clientId) => buckets.take(clientId)),
+    client: counting('client', perClient, byClient),
     guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
   };
+}
+
+/** To ask a socket for its address costs more than all else here. */
+function bySite(till: Till<Told>): (call: Call) => Told {
+  const { buckets, tell } = till;
+  const prepaid = openPrepaid(till);
+  return (call) => {
+    const shown = call.authorization();
+    return shown === null
+      ? tell(buckets.take(siteOfCall(call)))
+      : prepaid.take(shown, () => siteOfCall(call));
+  };
+}
+
+/** To say what is left costs more than to count. */
+function byClient(till: Till<Told>): (call: Call, clientId: string) => Told {
+  const prepaid = openPrepaid(till);
+  return (_, clientId) => prepaid.take(clientId, () => clientId);
 }
 
 function guessing(buckets: Buckets): Guesses {
@@ -94,27 +107,26 @@ function siteOfCall(call: Call): string {
   return address === undefined ? '' : siteOf(address);
 }
 
-/**
- * As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. Who has paid for
- * several requests is told the same by each of them.
- */
-function telling(name: string): (standing: Standing) => string {
-  let last: Standing | undefined;
-  let words = '';
-  return (standing) => {
-    if (standing !== last) {
-      words = `"${name}";r=${standing.remaining};t=${Math.ceil(standing.msToNext / 1000)}`;
-      last = standing;
-    }
-    return words;
-  };
+/** What a bucket says, and how that is told behind what was told of another one. */
+interface Told {
+  readonly standing: Standing;
+  behind(before: RateHeaders | undefined): RateHeaders;
 }
 
-function tell(call: Call, policy: string, standing: string): void {
-  const before = call.rateHeaders?.RateLimit;
-  call.rateHeaders = {
-    'RateLimit-Policy': policy,
-    RateLimit: before === undefined ? standing : `${before}, ${standing}`,
+/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
+function openTold(name: string, policyOf: () => string, standing: Standing): Told {
+  const { remaining, msToNext } = standing;
+  const words = `"${name}";r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
+  let last: { readonly before: RateHeaders | undefined; readonly headers: RateHeaders } | undefined;
+  return {
+    standing,
+    behind(before) {
+      if (last === undefined || last.before !== before) {
+        const RateLimit = before === undefined ? words : `${before.RateLimit}, ${words}`;
+        last = { before, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
+      }
+      return last.headers;
+    },
   };
 }
 

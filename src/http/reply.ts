@@ -7,6 +7,7 @@ export const REQUEST_ID = 'X-Request-Id';
 /** An answer before it is written. Functions return it; one function writes it to the socket. */
 export interface Reply {
   readonly status: number;
+  /** One that is made for a single call has its request ID among them; what every answer tells is added to these. */
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text, null for an answer without a body, bytes of a file, or a stream that goes on after the answer was begun. */
   readonly body: string | null | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;

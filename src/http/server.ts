@@ -3,7 +3,7 @@ import type { IpAddress, Network } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Log, RequestLogging } from '../observe/log.ts';
 import type { Meter } from '../observe/meter.ts';
-import { type Answer, type Call, openCall } from './call.ts';
+import { type Answer, type Call, openCall, type RateHeaders } from './call.ts';
 import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import type { Listener } from './listener.ts';
@@ -69,7 +69,7 @@ export async function startServer(
   makeRoutes: (url: string) => Promise<readonly Route[]>,
   { limits = UNLIMITED, meter, listener }: Watch = {},
 ): Promise<Server> {
-  const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', {});
+  const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', undefined);
   const server = listen(settings, early);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
@@ -137,7 +137,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
 
   function write({ request, requestId, rateHeaders }: Call, reply: Reply, { isOwn }: Route): Response {
     if (!isCorsOn || isOwn) return respond(reply, requestId, rateHeaders);
-    return respond(reply, requestId, { ...cors.headersFor(request.headers.get('origin')), ...rateHeaders });
+    return respond(reply, requestId, rateHeaders, cors.headersFor(request.headers.get('origin')));
   }
 
   /** Who asks for too much, or comes while too much is under way, is not let in; whoever watches over us is. */
@@ -216,11 +216,21 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
 }
 
 /** The one function that writes an answer. */
-function respond(reply: Reply, requestId: string, more?: Readonly<Record<string, string>>): Response {
-  const { status, headers, body } = reply;
-  // A reply made for one call carries its request ID; copying its headers would cost more than all else here.
-  const all =
-    more === undefined && REQUEST_ID in headers ? headers : { ...headers, ...more, [REQUEST_ID]: requestId };
+function respond(
+  { status, headers, body }: Reply,
+  requestId: string,
+  rates: RateHeaders | undefined,
+  corsHeaders?: Readonly<Record<string, string>>,
+): Response {
+  // A reply made for one call has its request ID, and takes what else is told: to copy its headers costs more than all else.
+  const isOwn = REQUEST_ID in headers && corsHeaders === undefined;
+  const all: Record<string, string> = isOwn
+    ? headers
+    : { ...headers, ...corsHeaders, [REQUEST_ID]: requestId };
+  if (rates !== undefined) {
+    all['RateLimit-Policy'] = rates['RateLimit-Policy'];
+    all.RateLimit = rates.RateLimit;
+  }
   return new Response(body, { status, headers: all });
 }
 
