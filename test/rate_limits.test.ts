@@ -136,6 +136,19 @@ describe('--address-rate', () => {
       '"address";r=49;t=1, "client";r=18;t=1',
     ]);
   });
+
+  test('what is left of an address is told anew where the client has paid for several', async () => {
+    const { path, token } = await started({ addressRate: '50/50', clientRate: '1000000/3600' });
+    const told: (readonly string[])[] = [];
+    while (told.length < 20) {
+      const [, words] = rates(await service.get(path, token, from('192.0.2.1')));
+      told.push(words?.split(', ') ?? []);
+    }
+    expect(told.map(([address]) => address)).toEqual(
+      Array.from(told, (_, asked) => `"address";r=${49 - asked};t=1`),
+    );
+    expect(new Set(told.map(([, client]) => client)).size).toBeLessThan(10);
+  });
 });
 
 test('callers whose connection tells no address are one together', () => {
