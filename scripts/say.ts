@@ -26,7 +26,7 @@ export async function runAndSay(
     for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) await hear(part);
     return await child.exited;
   } finally {
-    child.kill();
+    child.kill('SIGKILL');
     await child.exited;
   }
 }

@@ -29,7 +29,10 @@ afterAll(() => running.stop());
 test('a signal while it begins ends it, and nothing of it stays', async () => {
   const folder = freshFolder();
   const begun = start([AUTHREALM, 'demo'], { TMPDIR: folder });
-  while (readdirSync(folder).length === 0) await Bun.sleep(1);
+  while (readdirSync(folder).length === 0) {
+    if (begun.process.exitCode !== null) throw new Error(begun.output());
+    await Bun.sleep(1);
+  }
   expect(await begun.stop()).toBe(0);
   expect(readdirSync(folder)).toEqual([]);
 });

@@ -136,19 +136,6 @@ describe('--address-rate', () => {
       '"address";r=49;t=1, "client";r=18;t=1',
     ]);
   });
-
-  test('what is left of an address is told anew where the client has paid for several', async () => {
-    const { path, token } = await started({ addressRate: '50/50', clientRate: '1000000/3600' });
-    const told: (readonly string[])[] = [];
-    while (told.length < 20) {
-      const [, words] = rates(await service.get(path, token, from('192.0.2.1')));
-      told.push(words?.split(', ') ?? []);
-    }
-    expect(told.map(([address]) => address)).toEqual(
-      Array.from(told, (_, asked) => `"address";r=${49 - asked};t=1`),
-    );
-    expect(new Set(told.map(([, client]) => client)).size).toBeLessThan(10);
-  });
 });
 
 test('callers whose connection tells no address are one together', () => {
@@ -163,6 +150,49 @@ test('callers whose connection tells no address are one together', () => {
     }) as Call;
   const found = [undefined, '192.0.2.1', undefined].map((from) => address?.(call(from))?.status);
   expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
+});
+
+test('what is told follows what is left, when there is more, and what the other rate told', () => {
+  let at = 0;
+  const rate = { requests: 50, seconds: 100 };
+  const { address, client } = openRateLimits(
+    { perAddress: rate, perClient: rate, badTokens: undefined, processes: 1 },
+    { ...systemAmbient, monotonic: () => at },
+  );
+  const told = (clientId: string) => {
+    const call = { address: () => parseIpAddress('192.0.2.1'), authorization: () => null } as Call;
+    address?.(call);
+    client?.(call, clientId);
+    return call.rateHeaders?.RateLimit;
+  };
+  expect(told('one')).toBe('"address";r=49;t=2, "client";r=49;t=2');
+  expect(told('another')).toBe('"address";r=48;t=2, "client";r=49;t=2');
+  expect(told('another')).toBe('"address";r=47;t=2, "client";r=48;t=2');
+  at = 1_500;
+  expect(told('one')).toBe('"address";r=46;t=1, "client";r=48;t=1');
+});
+
+test('what is left is told in steps where there is plenty, and never as more than it is', () => {
+  const { client } = openRateLimits(
+    {
+      perAddress: undefined,
+      perClient: { requests: 10_000, seconds: 100 },
+      badTokens: undefined,
+      processes: 1,
+    },
+    { ...systemAmbient, monotonic: () => 0 },
+  );
+  const told = Array.from({ length: 10_000 }, () => {
+    const call = { rateHeaders: undefined } as Call;
+    client?.(call, 'one');
+    return Number(/;r=(\d+)/.exec(call.rateHeaders?.RateLimit ?? '')?.[1]);
+  });
+  const left = told.map((_, asked) => told.length - 1 - asked);
+  expect(told.filter((each, asked) => each > (left[asked] as number))).toEqual([]);
+  // A lot and a step.
+  expect(told.filter((each, asked) => each < ((left[asked] as number) * 31) / 32 - 1)).toEqual([]);
+  expect(told.slice(-64)).toEqual(left.slice(-64));
+  expect(new Set(told).size).toBeLessThan(700);
 });
 
 test('every operation but health documents what it answers then', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test';
 import { fileURLToPath } from 'node:url';
+import { ends } from '../prove/process_tree.ts';
 
 const SAY = fileURLToPath(new URL('../scripts/say.ts', import.meta.url));
 
@@ -23,4 +24,20 @@ test('what a command says, complaints among it, and what is said behind it reach
     `complained ${at + 1}`,
   ]);
   expect(said.split('\n')).toEqual([...told.flat(), 'it ended with 3', '']);
+});
+
+test('a command whose words nobody takes any more is ended', async () => {
+  const script = `
+    import { runAndSay } from ${JSON.stringify(SAY)};
+    await runAndSay(['sh', '-c', 'echo $$; trap "" TERM PIPE; while :; do echo told; done']);
+  `;
+  const child = Bun.spawn(
+    ['sh', '-c', '"$@" 2>/dev/null | head -n 1', 'sh', process.execPath, '-e', script],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  const pid = Number(await new Response(child.stdout).text());
+  expect(pid).toBeGreaterThan(0);
+  await ends(pid);
 });

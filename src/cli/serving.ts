@@ -22,20 +22,28 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const stopped = signalled('on');
   const log = openLog();
   const vault = await openVault(settings, systemAmbient);
+  let isOpen = true;
+  const close = async () => {
+    if (isOpen) {
+      isOpen = false;
+      await vault.engine.close();
+    }
+  };
   try {
     tellKeyFile(vault);
     if (bootstrap) await ensureClient(vault.engine.access, bootstrap, systemAmbient);
     const running = await startServing(settings, vault, flags, log);
     try {
       await tellReady(running, vault, settings, log);
-      if (settings.processes > 1) await vault.engine.close();
+      // Those that serve have connections of their own.
+      if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
     } finally {
       await running.stop();
     }
-    if (settings.processes === 1) await vault.engine.close();
+    await close();
   } catch (error) {
-    await abandon(vault.engine);
+    await abandon({ close });
     throw error;
   }
   log.write({ event: 'stopped' });
@@ -53,15 +61,13 @@ export async function serveForParent(settings: Settings): Promise<void> {
     signalled('on'),
     new Promise((resolve) => process.once('disconnect', () => resolve(''))),
   ]);
-  const vault = await reopenVault(settings, systemAmbient);
   try {
-    await serveUntil(ended, settings, vault);
-    await vault.engine.close();
-  } catch (error) {
-    await abandon(vault.engine);
-    throw error;
+    const vault = await reopenVault(settings, systemAmbient);
+    await serveUntil(ended, settings, vault).finally(() => vault.engine.close());
+  } finally {
+    // As long as somebody listens the channel keeps this process alive, also where it cannot serve.
+    process.disconnect?.();
   }
-  process.disconnect?.();
 }
 
 async function serveUntil(ended: Promise<unknown>, settings: Settings, vault: Vault): Promise<void> {

@@ -18,6 +18,8 @@ export interface Standing {
 export interface Buckets {
   /** Takes so many, one unless told otherwise, if there are as many. `isSpent`: there were not. */
   take(key: string, count?: number): Standing;
+  /** Puts so many back that were taken and not used. */
+  giveBack(key: string, count: number): void;
   /** Takes none. */
   look(key: string): Standing;
 }
@@ -65,6 +67,10 @@ export function openBuckets({ requests, seconds }: Rate, now: () => number): Buc
       if (after > windowMs + EPSILON_MS) return standing(missingMs, true);
       keep(key, at + after);
       return standing(after, false);
+    },
+    giveBack(key, count) {
+      const at = now();
+      keep(key, at + Math.max(0, missing(key, at) - count * eachMs));
     },
     look(key) {
       const missingMs = missing(key, now());

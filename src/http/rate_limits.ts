@@ -2,7 +2,7 @@ import type { Ambient } from '../domain/id.ts';
 import { siteOf } from '../domain/ip_address.ts';
 import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../domain/token_buckets.ts';
 import type { Call, RateHeaders } from './call.ts';
-import { openPrepaid, type Till } from './prepaid.ts';
+import { openPrepaid } from './prepaid.ts';
 import { faultReply, type Reply } from './reply.ts';
 
 /** How much a caller may ask for; what is undefined is not limited. */
@@ -45,23 +45,36 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
   function counting(
     name: string,
     rate: Rate | undefined,
-    takerOf: (till: Till<Told>) => (call: Call, clientId: string) => Told,
+    takerOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
   ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
     const share = shareOf(rate, processes);
+    const take = takerOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    const take = takerOf({
-      buckets: openBuckets(share, monotonic),
-      seed: new DataView(randomBytes(4).buffer).getUint32(0),
-      now: monotonic,
-      tell: (standing) => openTold(name, () => policy, standing),
-    });
+    const words = telling(name);
+    const headersOf = joining(() => policy);
     return (call, clientId = '') => {
-      const { standing, behind } = take(call, clientId);
-      call.rateHeaders = behind(call.rateHeaders);
+      const standing = take(call, clientId);
+      call.rateHeaders = headersOf(call.rateHeaders, words(standing));
       return standing.isSpent ? refusal(standing) : undefined;
     };
+  }
+
+  /** To ask a socket for its address costs more than all else here. */
+  function bySite(buckets: Buckets): (call: Call) => Standing {
+    const seed = new DataView(randomBytes(4).buffer).getUint32(0);
+    const markOf = (shown: string) => Bun.hash.xxHash32(shown, seed);
+    const prepaid = openPrepaid({ buckets, markOf, now: monotonic });
+    return (call) => {
+      const shown = call.authorization();
+      return shown === null ? buckets.take(siteOfCall(call)) : prepaid.take(shown, () => siteOfCall(call));
+    };
+  }
+
+  function byClient(buckets: Buckets): (call: Call, clientId: string) => Standing {
+    const prepaid = openPrepaid({ buckets, markOf: (clientId) => clientId, now: monotonic });
+    return (_, clientId) => prepaid.take(clientId, () => clientId);
   }
 
   return {
@@ -69,24 +82,6 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
     client: counting('client', perClient, byClient),
     guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
   };
-}
-
-/** To ask a socket for its address costs more than all else here. */
-function bySite(till: Till<Told>): (call: Call) => Told {
-  const { buckets, tell } = till;
-  const prepaid = openPrepaid(till);
-  return (call) => {
-    const shown = call.authorization();
-    return shown === null
-      ? tell(buckets.take(siteOfCall(call)))
-      : prepaid.take(shown, () => siteOfCall(call));
-  };
-}
-
-/** To say what is left costs more than to count. */
-function byClient(till: Till<Told>): (call: Call, clientId: string) => Told {
-  const prepaid = openPrepaid(till);
-  return (_, clientId) => prepaid.take(clientId, () => clientId);
 }
 
 function guessing(buckets: Buckets): Guesses {
@@ -107,26 +102,37 @@ function siteOfCall(call: Call): string {
   return address === undefined ? '' : siteOf(address);
 }
 
-/** What a bucket says, and how that is told behind what was told of another one. */
-interface Told {
-  readonly standing: Standing;
-  behind(before: RateHeaders | undefined): RateHeaders;
+/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
+function telling(name: string): (standing: Standing) => string {
+  let [left, seconds, words] = [-1, -1, ''];
+  return ({ remaining, msToNext }) => {
+    const toldLeft = inSteps(remaining);
+    const toldSeconds = Math.ceil(msToNext / 1000);
+    if (toldLeft !== left || toldSeconds !== seconds) {
+      [left, seconds] = [toldLeft, toldSeconds];
+      words = `"${name}";r=${left};t=${seconds}`;
+    }
+    return words;
+  };
 }
 
-/** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
-function openTold(name: string, policyOf: () => string, standing: Standing): Told {
-  const { remaining, msToNext } = standing;
-  const words = `"${name}";r=${remaining};t=${Math.ceil(msToNext / 1000)}`;
-  let last: { readonly before: RateHeaders | undefined; readonly headers: RateHeaders } | undefined;
-  return {
-    standing,
-    behind(before) {
-      if (last === undefined || last.before !== before) {
-        const RateLimit = before === undefined ? words : `${before.RateLimit}, ${words}`;
-        last = { before, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
-      }
-      return last.headers;
-    },
+/** At most a 64th less, and exact below 128: where there is plenty, text that changes costs more than to count. */
+function inSteps(count: number): number {
+  const step = 2 ** Math.max(0, 25 - Math.clz32(count));
+  return count - (count % step);
+}
+
+/** The headers that tell these words behind what was told before; the last ones are kept. */
+function joining(policyOf: () => string) {
+  let last: { readonly before: RateHeaders | undefined; readonly words: string } | undefined;
+  let headers: RateHeaders;
+  return (before: RateHeaders | undefined, words: string): RateHeaders => {
+    if (last === undefined || last.before !== before || last.words !== words) {
+      last = { before, words };
+      const RateLimit = before === undefined ? words : `${before.RateLimit}, ${words}`;
+      headers = { 'RateLimit-Policy': policyOf(), RateLimit };
+    }
+    return headers;
   };
 }
 

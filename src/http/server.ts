@@ -222,8 +222,8 @@ function respond(
   rates: RateHeaders | undefined,
   corsHeaders?: Readonly<Record<string, string>>,
 ): Response {
-  // A reply made for one call has its request ID, and takes what else is told: to copy its headers costs more than all else.
-  const isOwn = REQUEST_ID in headers && corsHeaders === undefined;
+  // A reply made for this call has its request ID, and takes what else is told: to copy its headers costs more than all else.
+  const isOwn = headers[REQUEST_ID] === requestId && corsHeaders === undefined;
   const all: Record<string, string> = isOwn
     ? headers
     : { ...headers, ...corsHeaders, [REQUEST_ID]: requestId };
