@@ -125,8 +125,14 @@ function askOver(connect: TestDatabase['connect']): Ask {
 
 /** The database of this file, its master key beside it. */
 export function sqliteAt(path: string): TestDatabase {
-  const connect: TestDatabase['connect'] = () => {
+  /** A connection that waits for its turn, as a service may be writing. */
+  const opened = () => {
     const db = new Database(path, { readwrite: true });
+    db.run('pragma busy_timeout = 10000');
+    return db;
+  };
+  const connect: TestDatabase['connect'] = () => {
+    const db = opened();
     return {
       ask: async <R>(sql: string, ...values: readonly string[]) => db.query<R, string[]>(sql).all(...values),
       close: async () => db.close(),
@@ -137,7 +143,7 @@ export function sqliteAt(path: string): TestDatabase {
     connect,
     ask: askOver(connect),
     async spoil(sql, ...values) {
-      const db = new Database(path, { readwrite: true });
+      const db = opened();
       db.run('pragma foreign_keys = off');
       const { changes } = db.query<unknown, string[]>(sql).run(...values);
       db.close();
