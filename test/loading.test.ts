@@ -17,19 +17,26 @@ async function loadedWith(path: string): Promise<readonly string[]> {
 
 /** What serves, copies and makes backups: files and folders, each loaded by one of these. */
 const LATE = [
-  ...['src/app.ts', 'src/authority.ts', 'src/counting.ts', 'src/telling.ts', 'src/feed/', 'src/observe/'],
-  ...[
-    'src/passwords/',
-    'src/http/server.ts',
-    'src/http/router.ts',
-    'src/http/reply.ts',
-    'node_modules/pino/',
-  ],
-  ...['src/store/copying/tables.ts', 'src/store/backups/'],
+  'node_modules/pino/',
+  'src/app.ts',
+  'src/authority.ts',
+  'src/counting.ts',
+  'src/feed/',
+  'src/http/reply.ts',
+  'src/http/router.ts',
+  'src/http/server.ts',
+  'src/observe/',
+  'src/passwords/',
+  'src/store/backups/',
+  'src/store/copying/tables.ts',
+  'src/telling.ts',
 ];
 const LOADERS = [
-  ...['src/cli/serving.ts', 'src/cli/demonstration.ts'],
-  ...['src/store/copying/open.ts', 'src/store/backups/backup.ts', 'src/store/backups/restoration.ts'],
+  'src/cli/demonstration.ts',
+  'src/cli/serving.ts',
+  'src/store/backups/backup.ts',
+  'src/store/backups/restoration.ts',
+  'src/store/copying/open.ts',
 ];
 
 /** Which of what is late is among these. */

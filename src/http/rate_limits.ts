@@ -124,15 +124,15 @@ function inSteps(count: number): number {
 
 /** The headers that tell these words behind what was told before; the last ones are kept. */
 function joining(policyOf: () => string) {
-  let last: { readonly before: RateHeaders | undefined; readonly words: string } | undefined;
-  let headers: RateHeaders;
+  let last:
+    | { readonly before: RateHeaders | undefined; readonly words: string; readonly headers: RateHeaders }
+    | undefined;
   return (before: RateHeaders | undefined, words: string): RateHeaders => {
     if (last === undefined || last.before !== before || last.words !== words) {
-      last = { before, words };
       const RateLimit = before === undefined ? words : `${before.RateLimit}, ${words}`;
-      headers = { 'RateLimit-Policy': policyOf(), RateLimit };
+      last = { before, words, headers: { 'RateLimit-Policy': policyOf(), RateLimit } };
     }
-    return headers;
+    return last.headers;
   };
 }
 
