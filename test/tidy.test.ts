@@ -121,6 +121,24 @@ test('every door between rooms is used, and open no wider than it is used', () =
   expect(DOORS).toEqual(doorsThatAreUsed());
 });
 
+test('src has no import cycle, type imports aside', () => {
+  const imports = new Map(
+    src.map(({ path, text }) => [
+      path,
+      importsOf(text)
+        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .map(({ from }) => join(dirname(path), from)),
+    ]),
+  );
+  // A file is free of cycles when all its imports are; the files that remain in the end are not.
+  for (let size = -1; size !== imports.size; ) {
+    size = imports.size;
+    for (const [path, targets] of imports)
+      if (!targets.some((target) => imports.has(target))) imports.delete(path);
+  }
+  expect([...imports.keys()]).toEqual([]);
+});
+
 describe('the arrows between rooms of the console', () => {
   for (const { path, text } of sources('console/**/*.{ts,tsx}')) {
     test(path, () => {

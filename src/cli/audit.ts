@@ -11,7 +11,7 @@ import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { EXIT } from '../exit.ts';
 import { openVault, type Vault } from '../vault.ts';
-import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
 import { keptCheckpoints, proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';

@@ -7,7 +7,7 @@ import type { BackedUp, Target } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { VERSION } from '../version.ts';
 import { openArchiver } from './archiver.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext as Desk } from './context.ts';
 import { openProgress } from './progress.ts';
 
 interface BackupOptions {

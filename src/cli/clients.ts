@@ -16,7 +16,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { parseScopes, type Realms, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import { openVault } from '../vault.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';
 
@@ -31,11 +31,11 @@ interface ClientOptions {
 }
 
 async function withStore<T>(
-  desk: Desk,
+  context: CliContext,
   command: Command,
   work: (store: AccessStore) => Promise<T>,
 ): Promise<T> {
-  const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
+  const { engine } = await openVault(context.settingsOf(command), systemAmbient);
   try {
     return await work(engine.access);
   } finally {
@@ -44,7 +44,7 @@ async function withStore<T>(
 }
 
 /** `client`: who may ask for tokens, and what they may do. */
-export function addClientCommands(program: Command, desk: Desk): void {
+export function addClientCommands(program: Command, context: CliContext): void {
   const client = program.command('client').description('who may ask for tokens');
 
   /** The command that makes one change to one client and shows the client as it then is. */
@@ -58,7 +58,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
       .option('--json', 'write JSON')
       .action(async (clientId: string, options: ClientOptions, command: Command) => {
         const wanted = patch(options);
-        const changed = await withStore(desk, command, (store) =>
+        const changed = await withStore(context, command, (store) =>
           changeClient(store, clientId, wanted, systemAmbient),
         );
         show(describe(changed), options.json);
@@ -73,7 +73,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
       const grant = { scopes: options.scope ?? new Set<string>(), realms: realmsOf(options) ?? '*' };
-      const issued = await withStore(desk, command, (store) =>
+      const issued = await withStore(context, command, (store) =>
         createClient(store, options.name ?? '', grant, systemAmbient),
       );
       show(describeIssued(issued), options.json);
@@ -83,7 +83,7 @@ export function addClientCommands(program: Command, desk: Desk): void {
     .description('list the clients, without secrets')
     .option('--json', 'write JSON')
     .action(async (options: ClientOptions, command: Command) => {
-      const described = await withStore(desk, command, async (store) => {
+      const described = await withStore(context, command, async (store) => {
         const uses = await store.uses();
         return (await listClients(store)).map((each) => ({ ...describe(each), ...lastUse(each, uses) }));
       });
@@ -105,15 +105,15 @@ export function addClientCommands(program: Command, desk: Desk): void {
     disabledAt: systemAmbient.now(),
   }));
   changing('enable', 'accept a disabled client again', () => ({ disabledAt: undefined }));
-  addEnding(client, desk);
+  addEnding(client, context);
 }
 
 /** What ends a secret, or the whole client. */
-function addEnding(client: Command, desk: Desk): void {
+function addEnding(client: Command, context: CliContext): void {
   addDatabaseSettings(client.command('delete').argument('<client-id>'))
     .description('remove the client for good; its tokens are refused within a second')
     .action(async (clientId: string, _options, command: Command) => {
-      const outcome = await withStore(desk, command, (store) =>
+      const outcome = await withStore(context, command, (store) =>
         deleteClient(store, clientId, undefined, systemAmbient),
       );
       edited(clientId, outcome);
@@ -126,7 +126,7 @@ function addEnding(client: Command, desk: Desk): void {
     .option('--json', 'write JSON')
     .action(async (clientId: string, options: ClientOptions, command: Command) => {
       const overlap = options.overlap ?? LIMITS.secretOverlapMs;
-      const issued = await withStore(desk, command, (store) =>
+      const issued = await withStore(context, command, (store) =>
         rotateSecret(store, clientId, overlap, systemAmbient),
       );
       show(describeIssued(issued), options.json);

@@ -8,8 +8,8 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/url.ts';
 import { openVault } from '../vault.ts';
-import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
+import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
 
 interface LinkOptions {
@@ -20,7 +20,7 @@ interface LinkOptions {
 }
 
 /** `console`: lets people in to the console of a running service. */
-export function addConsoleCommands(program: Command, desk: Desk): void {
+export function addConsoleCommands(program: Command, context: CliContext): void {
   const console_ = program.command('console').description('let people in to the console of a service');
   addSettings(addDatabaseSettings(console_.command('link')), ['host', 'port', 'baseUrl', 'tlsCert', 'tlsKey'])
     .description('print a link that signs in to the console: once, and within a minute')
@@ -29,7 +29,7 @@ export function addConsoleCommands(program: Command, desk: Desk): void {
     .option('--label <TEXT>', 'what the log calls whoever follows it', label, COMMAND_LINE.actor)
     .option('--json', 'write JSON')
     .action(async (options: LinkOptions, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       const { url, expiresAt } = await link(settings, options);
       if (options.json) console.log(JSON.stringify({ url, expires_at: new Date(expiresAt).toISOString() }));
       else console.log(`${url}\n\nOpen it within ${LIMITS.consoleLinkMsMax / 1_000} seconds; it works once.`);

@@ -19,7 +19,7 @@ import { EXIT } from '../exit.ts';
 import { fileOf } from '../store/open.ts';
 import { givenKeyring, inspect } from '../vault.ts';
 import { VERSION } from '../version.ts';
-import { addSettings, type Desk } from './cli.ts';
+import { addSettings, type CliContext as Desk } from './context.ts';
 
 /** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */
 export function addDoctor(program: Command, desk: Desk, end: (code: number) => void): void {

@@ -15,12 +15,12 @@ import { user } from '../domain/resources.ts';
 import { fileOf } from '../store/open.ts';
 import { openVault, type Vault } from '../vault.ts';
 import { witnessesOf } from '../witnesses.ts';
-import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';
 
 /** `erase`: what a person may ask of who holds something about it. */
-export function addErase(program: Command, desk: Desk): void {
+export function addErase(program: Command, context: CliContext): void {
   const erase = program.command('erase').description('remove what is held about a person, for good');
   addSettings(addDatabaseSettings(erase.command('user')), [...WITNESS_SETTINGS])
     .argument('<realm>', 'the realm of the user')
@@ -29,7 +29,7 @@ export function addErase(program: Command, desk: Desk): void {
       'remove a user and all that tells about the person, log and files included; run again if interrupted',
     )
     .action(async (realm: string, id: string, _options, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       proveKept(settings);
       const vault = await openVault(settings, systemAmbient);
       try {

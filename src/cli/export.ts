@@ -9,7 +9,7 @@ import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { openDatabase, openVault } from '../vault.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
@@ -23,7 +23,7 @@ interface ExportOptions {
 const STANDARD_OUTPUT = '-';
 
 /** `export`: writes every record as a line that `import` reads. */
-export function addExport(program: Command, desk: Desk): void {
+export function addExport(program: Command, context: CliContext): void {
   addDatabaseSettings(
     program
       .command('export')
@@ -33,7 +33,7 @@ export function addExport(program: Command, desk: Desk): void {
     .option('--with-secrets', 'add client secrets and password hashes; only into a file')
     .addOption(new Option('--realm <ID>', 'export this realm alone').argParser(realmId))
     .action(async (file: string, options: ExportOptions, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       proveTarget(file, options);
       proveKept(settings, 'export');
       const { picture, open, close } = await openSource(settings, options);

@@ -13,7 +13,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { EXIT } from '../exit.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { openVault, reopenVault, type Vault } from '../vault.ts';
-import { addDatabaseSettings, type Desk, written } from './cli.ts';
+import { addDatabaseSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
 import { makeRehearsalFolder, notRehearsed } from './rehearsal.ts';
@@ -30,7 +30,7 @@ const STANDARD_INPUT = '-';
 const READ_BYTES = 262_144;
 
 /** `import`: brings records in, a line of JSON each. */
-export function addImport(program: Command, desk: Desk, end: (code: number) => void): void {
+export function addImport(program: Command, context: CliContext, end: (code: number) => void): void {
   addDatabaseSettings(
     program
       .command('import')
@@ -46,13 +46,13 @@ export function addImport(program: Command, desk: Desk, end: (code: number) => v
     .option('--dry-run', 'tell what would happen, and change nothing')
     .option('--from-line <N>', 'pass over the lines before this one', lineNumber, 1)
     .action(async (file: string, options: ImportOptions, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       const source = { file, size: sizeOf(file), options, signal: stopSignal() };
       const report = await (options.dryRun ? rehearse : perform)(settings, source);
       tellTally(report.tally, options);
       if (report.resumeLine !== undefined && !options.dryRun) {
-        const flags = written(desk.flagsOf(command));
-        tellResume(report.resumeLine, [desk.programName, 'import', file, ...again(options), ...flags]);
+        const flags = written(context.flagsOf(command));
+        tellResume(report.resumeLine, [context.programName, 'import', file, ...again(options), ...flags]);
       }
       if (report.trouble) throw new Refusal(`the database took no more lines: ${causeOf(report.trouble)}`);
       end(codeOf(report));

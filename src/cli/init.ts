@@ -12,7 +12,7 @@ import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/res
 import { selfLinks } from '../http/links.ts';
 import { urlOf } from '../http/url.ts';
 import { openVault, type Vault } from '../vault.ts';
-import { addDatabaseSettings, addSettings, type Desk, written } from './cli.ts';
+import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 
 /** What `init` made. */
@@ -23,7 +23,7 @@ interface Beginning {
 }
 
 /** `init`: from nothing to a first lookup, with commands to paste. */
-export function addInit(program: Command, desk: Desk): void {
+export function addInit(program: Command, context: CliContext): void {
   addSettings(addDatabaseSettings(program.command('init')), [
     'host',
     'port',
@@ -38,7 +38,7 @@ export function addInit(program: Command, desk: Desk): void {
       'make the three realms that stores have, and begin in the last; on a database in use, those alone',
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       const vault = await openVault(settings, systemAmbient);
       try {
         const account = options.presetRealms && (await addPresetRealms(vault));
@@ -49,7 +49,7 @@ export function addInit(program: Command, desk: Desk): void {
         }
         const beginning = await begin(vault, account);
         tellKeyFile(vault);
-        const calls = { program: desk.programName, flags: desk.flagsOf(command) };
+        const calls = { program: context.programName, flags: context.flagsOf(command) };
         tellNext(settings, beginning, calls);
       } finally {
         await vault.engine.close();

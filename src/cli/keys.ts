@@ -5,16 +5,16 @@ import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../
 import { systemAmbient } from '../ambient.ts';
 import { Refusal } from '../domain/fault.ts';
 import { openVault, rewrap } from '../vault.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that seals them. */
-export function addKeyCommands(program: Command, desk: Desk): void {
+export function addKeyCommands(program: Command, context: CliContext): void {
   const keys = program.command('keys').description('the keys that sign access tokens, and the master key');
 
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and what each one does')
     .action(async (_options, command: Command) => {
-      const { engine } = await openVault(desk.settingsOf(command), systemAmbient);
+      const { engine } = await openVault(context.settingsOf(command), systemAmbient);
       const stored = await engine.access.signingKeys();
       for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemAmbient.now())));
       await engine.close();
@@ -23,7 +23,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
   addDatabaseSettings(keys.command('rotate'))
     .description('add a key that takes over once every cached key set has seen it')
     .action(async (_options, command: Command) => {
-      const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
+      const { engine, keyring } = await openVault(context.settingsOf(command), systemAmbient);
       try {
         const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemAmbient);
         console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
@@ -35,7 +35,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
     .description('refuse every token this key signed, within a second; one that signs is replaced')
     .action(async (kid: string, _options, command: Command) => {
-      const { engine, keyring } = await openVault(desk.settingsOf(command), systemAmbient);
+      const { engine, keyring } = await openVault(context.settingsOf(command), systemAmbient);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemAmbient);
       await engine.close();
       if (!isDone)
@@ -59,7 +59,7 @@ export function addKeyCommands(program: Command, desk: Desk): void {
     .description('change the master key while the service runs; interrupted, it is run again')
     .requiredOption('--new-master-key-file <FILE>', 'file with the new key; made where it does not exist')
     .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
-      tellRewrapped(await rewrap(desk.settingsOf(command), file, systemAmbient), file);
+      tellRewrapped(await rewrap(context.settingsOf(command), file, systemAmbient), file);
     });
 }
 

@@ -7,7 +7,7 @@ import { pendingMigrations } from '../store/pending.ts';
 import { citusSql } from '../store/postgres/citus.ts';
 import { openDatabase } from '../vault.ts';
 import { VERSION } from '../version.ts';
-import { addSettings, type Desk } from './cli.ts';
+import { addSettings, type CliContext } from './context.ts';
 
 /** SQL that is printed instead of being run. */
 const PRINTS: Readonly<Record<string, (settings: Settings) => string | Promise<string>>> = {
@@ -16,7 +16,7 @@ const PRINTS: Readonly<Record<string, (settings: Settings) => string | Promise<s
 };
 
 /** `migrate`: brings the schema up, whatever --migrate says elsewhere, so that serving processes need not. */
-export function addMigrate(program: Command, desk: Desk): void {
+export function addMigrate(program: Command, context: CliContext): void {
   const names = DATABASE_SETTINGS.filter((name) => name !== 'migrate');
   addSettings(program.command('migrate'), names)
     .description('bring the schema of the database up, and say what was done')
@@ -27,7 +27,7 @@ export function addMigrate(program: Command, desk: Desk): void {
       ).choices(Object.keys(PRINTS)),
     )
     .action(async ({ print }: { print?: string }, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       const printed = await PRINTS[print ?? '']?.(settings);
       if (printed === undefined) console.log(await bringUp(settings));
       else process.stdout.write(printed);

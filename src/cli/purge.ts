@@ -4,14 +4,14 @@ import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { openVault } from '../vault.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';
 import { openProgress } from './progress.ts';
 import { resourceNamed, resourceWords } from './resource_word.ts';
 
 /** `purge`: removes a record with everything below it, however much that is. */
-export function addPurge(program: Command, desk: Desk): void {
+export function addPurge(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('purge'))
     .argument('<resource>', `one of ${resourceWords().join(', ')}`)
     .argument('<id...>', 'the identifiers down its path, realm first')
@@ -19,7 +19,7 @@ export function addPurge(program: Command, desk: Desk): void {
     .action(async (word: string, ids: readonly string[], _options, command: Command) => {
       const resource = resourceNamed(word);
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       proveKept(settings, 'purge');
       const { engine } = await openVault(settings, systemAmbient);
       try {

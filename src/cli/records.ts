@@ -6,8 +6,8 @@ import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
 import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
-import type { Desk } from './cli.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
+import type { CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { resourceNamed, resourceWords, wordOf } from './resource_word.ts';
@@ -36,13 +36,13 @@ interface Call {
 type AnyEntry = RecordOf<Resource> & { readonly etag?: string };
 
 /** `get`, `list`, `find`, `create`, `update`, `delete`: the records of a running service, as any client has them. */
-export function addRecordCommands(program: Command, desk: Desk, secret: string | undefined): void {
+export function addRecordCommands(program: Command, context: CliContext, secret: string | undefined): void {
   const add = (verb: string, description: string, words: string, work: (call: Call) => Promise<void>) =>
     addConnection(program.command(verb).argument('<resource>', RESOURCE_HELP).argument('[words...]', words))
       .description(description)
       .action(async (word: string, given: string[], options: RecordOptions, command: Command) => {
         // They are none of these commands' business, but a misspelled variable is.
-        desk.settingsOf(command);
+        context.settingsOf(command);
         const resource = resourceNamed(word);
         const records = connectBy(options, secret)[collectionOf(resource)] as unknown as Call['records'];
         try {

@@ -13,7 +13,7 @@ import { VERSION } from '../version.ts';
 import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
-import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
 import { keptCheckpoints } from './kept.ts';
 import { readLedger } from './ledger.ts';
 import { openProgress } from './progress.ts';

@@ -1,20 +1,20 @@
 import type { Command } from 'commander';
 import { SETTINGS, type SettingName } from '../config.ts';
-import { addSettings, type Desk } from './cli.ts';
+import { addSettings, type CliContext } from './context.ts';
 
 /** `serve`: runs until a signal, in one process or in several that share the port. No other command loads what serves. */
-export function addServe(program: Command, desk: Desk): void {
+export function addServe(program: Command, context: CliContext): void {
   const names = Object.keys(SETTINGS) as SettingName[];
   addSettings(program.command('serve'), names)
     .description('serve the API until SIGTERM or SIGINT')
     .action(async (_options, command: Command) => {
-      const settings = desk.listeningSettingsOf(command);
+      const settings = context.listeningSettingsOf(command);
       const { serveUntilSignal } = await import('./serving.ts');
-      await serveUntilSignal(settings, desk.flagsOf(command));
+      await serveUntilSignal(settings, context.flagsOf(command));
     });
   addSettings(program.command('worker', { hidden: true }), names).action(
     async (_options, command: Command) => {
-      const settings = desk.listeningSettingsOf(command);
+      const settings = context.listeningSettingsOf(command);
       const { serveForParent } = await import('./serving.ts');
       await serveForParent(settings);
     },

@@ -3,21 +3,21 @@ import { systemAmbient } from '../ambient.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import { openVault } from '../vault.ts';
-import { addDatabaseSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
 import { personIn } from './erase.ts';
 import { proveKept } from './kept.ts';
 import { newFile, standardOutput } from './output.ts';
 import { printableJson } from './table.ts';
 
 /** `subject-access`: everything held about one user, for that person. */
-export function addSubjectAccess(program: Command, desk: Desk): void {
+export function addSubjectAccess(program: Command, context: CliContext): void {
   addDatabaseSettings(program.command('subject-access'))
     .argument('<realm>', 'the realm of the user')
     .argument('<user>', 'the identifier of the user')
     .option('--to <FILE>', 'a file to make; standard output unless given')
     .description('write everything held about a user, one JSON object a line')
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
-      const settings = desk.settingsOf(command);
+      const settings = context.settingsOf(command);
       proveKept(settings);
       const vault = await openVault(settings, systemAmbient);
       const output = to === undefined ? standardOutput() : newFile(to, systemAmbient);

@@ -19,7 +19,7 @@ import {
   type WebhookPatch,
   type WebhookRooms,
 } from '../webhooks/targets.ts';
-import { addDatabaseSettings, addSettings, type Desk } from './cli.ts';
+import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';
 
@@ -45,11 +45,11 @@ interface WebhookOptions {
 }
 
 /** `webhook`: who is told what changes. */
-export function addWebhookCommands(program: Command, desk: Desk): void {
+export function addWebhookCommands(program: Command, context: CliContext): void {
   const webhook = program.command('webhook').description('who is told what changes');
 
   async function withRooms<T>(command: Command, work: (rooms: WebhookRooms) => Promise<T>): Promise<T> {
-    const settings = desk.settingsOf(command);
+    const settings = context.settingsOf(command);
     const { engine, keyring } = await openVault(settings, systemAmbient);
     try {
       return await work({ store: engine.webhooks, keyring, isAllowed: webhookRule(settings) });

@@ -7,7 +7,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { assertFree, type Server } from '../http/server.ts';
 import type { Snapshot } from '../observe/family.ts';
 import type { Log } from '../observe/log.ts';
-import { written } from './cli.ts';
+import { written } from './context.ts';
 import { isUtterance } from './conversation.ts';
 import { openGathering } from './gathering.ts';
 

@@ -1,0 +1,92 @@
+import { type Command, Option } from 'commander';
+import {
+  DATABASE_SETTINGS,
+  type Flags,
+  originsOf,
+  readSettings,
+  SETTINGS,
+  type SettingName,
+  type SettingOrigin,
+  type Settings,
+} from '../config.ts';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a command gets in addition to its own arguments. */
+export interface CliContext {
+  /** Reads the settings from the command's flags and the environment. */
+  settingsOf(command: Command): Settings;
+  /** The same for a command that listens: what its address needs is checked as well. */
+  listeningSettingsOf(command: Command): Settings;
+  /** The value of every setting, and where it comes from. */
+  originsOf(command: Command): readonly SettingOrigin[];
+  /** The flags of a command that are settings, as given. */
+  flagsOf(command: Command): Flags;
+  /** How the operator calls this program: by name, or through npx inside a clone. */
+  readonly programName: string;
+}
+
+/** `optionVariables` names the environment variables of options that are no settings. */
+export function openContext(environment: Environment, optionVariables: () => readonly string[]): CliContext {
+  const settingsOf = (command: Command, listens: boolean): Settings =>
+    readSettings(
+      flagsOf(command),
+      { ...defaultsOf(command), ...environment },
+      { otherNames: optionVariables(), listens },
+    );
+  return {
+    flagsOf,
+    originsOf: (command) => originsOf(flagsOf(command), environment),
+    settingsOf: (command) => settingsOf(command, false),
+    listeningSettingsOf: (command) => settingsOf(command, true),
+    programName: environment.npm_command === 'exec' ? 'npx authrealm' : 'authrealm',
+  };
+}
+
+/** Commands that migrate an older schema by default. The others may run next to a service of an older release. */
+const UPGRADING: ReadonlySet<string> = new Set(['serve', 'init']);
+
+/** Defaults of this command where they differ from the table of settings. */
+function defaultsOf(command: Command): Environment {
+  return UPGRADING.has(command.name()) ? {} : { [SETTINGS.migrate.env]: 'check' };
+}
+
+/** Gives a command the flags of these settings, with help from the table. */
+export function addSettings(command: Command, names: readonly SettingName[]): Command {
+  for (const name of names) {
+    const { flag, value, doc, env, fallback: common } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    if (flag === undefined) continue;
+    const fallback = defaultsOf(command)[env] ?? common;
+    const addition = fallback === undefined || fallback === '' ? '' : `, ${fallback} unless given`;
+    const option = new Option(value ? `--${flag} <${value}>` : `--${flag}`, `${doc} (${env}${addition})`);
+    command.addOption(option);
+  }
+  return command;
+}
+
+/** Gives a command the flags of the settings that decide about the database. */
+export function addDatabaseSettings(command: Command): Command {
+  return addSettings(command, DATABASE_SETTINGS);
+}
+
+function flagsOf(command: Command): Flags {
+  const flags: Flags = {};
+  for (const [name, { flag }] of Object.entries(SETTINGS) as [SettingName, { flag?: string }][]) {
+    if (flag === undefined) continue;
+    const option = new Option(`--${flag}`);
+    const value: unknown = command.opts()[option.attributeName()];
+    // Commander negates an option that begins with no-: its value is true until the option is given.
+    const given = option.negate ? (value === false ? true : undefined) : value;
+    if (given !== undefined) flags[name] = String(given);
+  }
+  return flags;
+}
+
+/** Flags in the spelling of a command line. */
+export function written(flags: Flags): string[] {
+  return (Object.entries(flags) as [SettingName, string][]).flatMap(([name, value]) => {
+    const { flag, value: named } = SETTINGS[name] as (typeof SETTINGS)['database'];
+    if (named === undefined) return value === 'true' ? [`--${flag}`] : [];
+    return [`--${flag}`, value];
+  });
+}
