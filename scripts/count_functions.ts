@@ -1,0 +1,148 @@
+import { readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { plugin } from 'bun';
+import type { Node } from 'typescript/unstable/ast';
+import {
+  isArrowFunction,
+  isBlock,
+  isConstructorDeclaration,
+  isFunctionDeclaration,
+  isFunctionExpression,
+  isGetAccessorDeclaration,
+  isMethodDeclaration,
+} from 'typescript/unstable/ast/is';
+import { API } from 'typescript/unstable/async';
+
+/**
+ * Counts the functions and files of src/ that run during one GET of a record by its identifier and one POST of an OIDC link,
+ * each with a warm token, on both engines: how far a reader has to follow a request. `--names` lists them.
+ */
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..');
+const REQUESTS = 5;
+/** Spreads the requests over several turns of every timer, so that none falls into each of them. */
+const PAUSE_MS = 150;
+
+interface Insertion {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** `path:line` of every function, by the number it counts under. */
+const functions: string[] = [];
+let calls = new Map<number, number>();
+Object.assign(globalThis, {
+  countCall: (id: number) => {
+    calls.set(id, (calls.get(id) ?? 0) + 1);
+  },
+});
+
+const sources = await instrument();
+plugin({
+  name: 'count functions',
+  setup(build) {
+    build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
+      loader: 'ts',
+      contents: sources.get(path) ?? readFileSync(path, 'utf8'),
+    }));
+  },
+});
+// Imported only now: what was loaded before is not counted.
+const kit = await import('../test/kit.ts');
+const { endServers } = await import('../test/postgres_server.ts');
+
+for (const engine of ['sqlite', 'postgres']) {
+  process.env.AUTHREALM_TEST_ENGINE = engine;
+  const service = await kit.startService();
+  const fixture = await kit.plant(service.vault);
+  const token = await service.token('profile-infos:read profile-infos:write');
+  const path = kit.oidcPath(fixture);
+  report(`GET by ID, ${engine}`, await measure(() => service.get(path, token)));
+  const collection = path.slice(0, path.lastIndexOf('/'));
+  const relationships = { oidc_profile_id: fixture.oidcProfile };
+  report(
+    `POST, ${engine}`,
+    await measure(() => {
+      const members = { subject: crypto.randomUUID(), issuer: kit.ISSUER, ...relationships };
+      return service.post(collection, token, {
+        data: { type: 'user_authentication_oidc_profile_info', ...members },
+      });
+    }),
+  );
+  await service.stop();
+}
+await endServers();
+rmSync(kit.RUN_FOLDER, { recursive: true, force: true });
+process.exit();
+
+/** Every file of src/ with a call at the beginning of each of its functions. */
+async function instrument(): Promise<ReadonlyMap<string, string>> {
+  const api = new API({ cwd: ROOT });
+  const snapshot = await api.updateSnapshot({ openProjects: [join(ROOT, 'tsconfig.json')] });
+  const [project] = snapshot.getProjects();
+  const found = new Map<string, string>();
+  for (const path of new Bun.Glob('src/**/*.ts').scanSync({ cwd: ROOT, absolute: true })) {
+    const file = await project?.program.getSourceFile(path);
+    if (!file) continue;
+    const insertions: Insertion[] = [];
+    const visit = (node: Node): undefined => {
+      insertions.push(...callAtStart(node, relative(ROOT, path), file.text));
+      node.forEachChild(visit);
+      return undefined;
+    };
+    visit(file);
+    // From the end, so that earlier positions stay valid.
+    const backwards = insertions.toSorted((a, b) => b.at - a.at);
+    found.set(
+      path,
+      backwards.reduce((text, { at, text: more }) => text.slice(0, at) + more + text.slice(at), file.text),
+    );
+  }
+  await api.close();
+  return found;
+}
+
+function callAtStart(node: Node, path: string, text: string): readonly Insertion[] {
+  const isFunction =
+    isArrowFunction(node) ||
+    isFunctionDeclaration(node) ||
+    isFunctionExpression(node) ||
+    isMethodDeclaration(node) ||
+    isGetAccessorDeclaration(node) ||
+    isConstructorDeclaration(node);
+  if (!isFunction || !node.body) return [];
+  const start = node.getStart();
+  const line = text.slice(0, start).split('\n').length;
+  const id = functions.push(`${path}:${line} ${text.slice(start).split('\n')[0]?.slice(0, 70)}`) - 1;
+  const { body } = node;
+  if (isBlock(body)) return [{ at: body.getStart() + 1, text: ` countCall(${id});` }];
+  return [
+    { at: body.getStart(), text: `(countCall(${id}), (` },
+    { at: body.end, text: '))' },
+  ];
+}
+
+/** The functions that run in each of several requests: a timer started what runs in some of them only. */
+async function measure(send: () => Promise<Response>): Promise<ReadonlyMap<number, number>> {
+  await send();
+  let common: Map<number, number> | undefined;
+  for (let at = 0; at < REQUESTS; at += 1) {
+    await Bun.sleep(PAUSE_MS);
+    calls = new Map();
+    const answer = await send();
+    const ran = calls;
+    calls = new Map();
+    if (!answer.ok) throw new Error(`answered ${answer.status}: ${await answer.text()}`);
+    common = common ? new Map([...common].filter(([id]) => ran.has(id))) : ran;
+  }
+  return common ?? new Map();
+}
+
+function report(request: string, ran: ReadonlyMap<number, number>): void {
+  const names = [...ran.keys()].map((id) => functions[id] as string);
+  const files = new Set(names.map((name) => name.slice(0, name.indexOf(':'))));
+  const sum = [...ran.values()].reduce((total, count) => total + count, 0);
+  console.log(`${request}: ${ran.size} functions in ${files.size} files, ${sum} calls`);
+  if (process.argv.includes('--names')) console.log(names.toSorted().join('\n'));
+}
