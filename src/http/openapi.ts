@@ -1,15 +1,18 @@
 import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
-import { ADMIN_TAG, adminPaths } from './openapi_admin.ts';
+import { ADMIN_TAG } from './admin/operation.ts';
+import { ADMIN_OPERATIONS } from './admin/routes.ts';
 import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
 import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
 import { feedPaths } from './openapi_feed.ts';
-import { resourcePaths, type Writing } from './openapi_operations.ts';
+import { pathsOf } from './openapi_operation.ts';
+import { resourcePaths } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
 import { itemSchema, narrow, recordSchema } from './openapi_schemas.ts';
 import { servicePaths } from './openapi_service.ts';
+import type { DocumentContext } from './operation.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. What carries \`x-authrealm-extension\` is an addition of ours. Every GET answers HEAD as well, without a body. A path \
@@ -23,7 +26,8 @@ the body of a request members that are not listed are ignored.`;
 export function openApiDocument(baseUrl: string, version: string, hasConsole = true): object {
   const examples = openExamples(baseUrl);
   const faults = openFaults();
-  const writing: Writing = {
+  const writing: DocumentContext = {
+    baseUrl,
     examples,
     faults,
     etag: header('Strong (RFC 9110, 8.8.3); moves with every write of the record.', examples.etag, 'etag'),
@@ -69,7 +73,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
         ...discoveryPaths(writing),
         ...feedPaths(baseUrl, writing),
         ...servicePaths(baseUrl, faults),
-        ...adminPaths(writing),
+        ...pathsOf(ADMIN_OPERATIONS, writing),
         ...(hasConsole ? consolePaths(baseUrl, faults) : {}),
       },
     },

@@ -3,9 +3,10 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { learningOf } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { discoveryPattern, paramNames } from './links.ts';
-import { ASKED, type Writing } from './openapi_operations.ts';
+import { ASKED } from './openapi_operations.ts';
 import { headersNamed, pathParameters } from './openapi_parameters.ts';
 import { ALWAYS, HEADERS, OURS } from './openapi_responses.ts';
+import type { DocumentContext } from './operation.ts';
 import { discoverySchema } from './provider_documents.ts';
 import { JSON_TYPE } from './reply.ts';
 
@@ -32,7 +33,7 @@ const EXAMPLE = (self: string) => ({
 });
 
 /** What providers say of themselves, in the document. */
-export function discoveryPaths({ faults, examples }: Writing): ZodOpenApiPathsObject {
+export function discoveryPaths({ faults, examples }: DocumentContext): ZodOpenApiPathsObject {
   const paths = RESOURCES.filter(learningOf).map((resource) => {
     const get = {
       ...OURS,

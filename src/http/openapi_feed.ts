@@ -5,9 +5,9 @@ import { LIMITS } from '../domain/limits.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { cursorAt } from '../feed/cursor.ts';
 import { FEED_PATTERN, FEED_SCOPE, HEADS_PATTERN, STREAM_TYPE } from './changes.ts';
-import type { Writing } from './openapi_operations.ts';
 import { ALWAYS, fixedHeader, HEADERS, OURS } from './openapi_responses.ts';
 import { identifier, instant, link } from './openapi_schemas.ts';
+import type { DocumentContext } from './operation.ts';
 import { JSON_TYPE } from './reply.ts';
 
 const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
@@ -75,7 +75,7 @@ const ASKED: readonly FaultCode[] = [
 ];
 
 /** The change feed, in the document. */
-export function feedPaths(baseUrl: string, { faults, examples }: Writing): ZodOpenApiPathsObject {
+export function feedPaths(baseUrl: string, { faults, examples }: DocumentContext): ZodOpenApiPathsObject {
   const caching = { ...ALWAYS, 'Cache-Control': HEADERS.cacheControl, Vary: varies };
   const common = { ...OURS, tags: ['changes'], security: [{ client_credentials: [FEED_SCOPE] }] };
   const changes: ZodOpenApiOperationObject = {
@@ -209,7 +209,7 @@ function eventExample(baseUrl: string): object {
   };
 }
 
-function pageExample(baseUrl: string, examples: Writing['examples']): object {
+function pageExample(baseUrl: string, examples: DocumentContext['examples']): object {
   const [, , , user] = RESOURCES;
   const { data, ...rest } = eventExample(baseUrl) as { data: object };
   const record = user ? { record: examples.record(user) } : {};

@@ -16,7 +16,7 @@ import {
   itemPatterns,
   searchPattern,
 } from './links.ts';
-import { type Examples, filterExample, requestExample } from './openapi_examples.ts';
+import { filterExample, requestExample } from './openapi_examples.ts';
 import {
   findingWords,
   findParameters,
@@ -26,7 +26,7 @@ import {
   pathParameters,
   type RequestHeader,
 } from './openapi_parameters.ts';
-import { ALWAYS, type Faults, HEADERS, header, OURS } from './openapi_responses.ts';
+import { ALWAYS, HEADERS, header, OURS } from './openapi_responses.ts';
 import {
   everywhereFoundSchema,
   foundSchema,
@@ -36,19 +36,9 @@ import {
   searchedSchema,
   searchSchema,
 } from './openapi_schemas.ts';
+import type { DocumentContext } from './operation.ts';
 import { isKept, isRefusable } from './refusable.ts';
 import type { Method } from './router.ts';
-
-/** What the operations of one document are written from. */
-export interface Writing {
-  readonly examples: Examples;
-  readonly faults: Faults;
-  readonly etag: z.ZodType;
-  /** One component a resource, whichever operation answers it. */
-  readonly records: ReadonlyMap<Resource, z.ZodType>;
-  readonly items: ReadonlyMap<Resource, z.ZodType>;
-  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
-}
 
 /** One verb over every resource that has it. */
 interface Verb {
@@ -62,7 +52,7 @@ interface Verb {
   query?(resource: Resource): z.ZodObject;
   readonly headers?: readonly RequestHeader[];
   body?(resource: Resource): { readonly schema: z.ZodType; readonly example: unknown };
-  success(resource: Resource, writing: Writing): ZodOpenApiResponsesObject;
+  success(resource: Resource, writing: DocumentContext): ZodOpenApiResponsesObject;
   faults(resource: Resource): readonly FaultCode[];
 }
 
@@ -254,11 +244,11 @@ const VERBS: readonly Verb[] = [
 ];
 
 /** Of a list in one realm the path says whose the items are. */
-function searchedItem(resource: Resource, writing: Writing): z.ZodType {
+function searchedItem(resource: Resource, writing: DocumentContext): z.ZodType {
   return itemOf(resource, resource.finding ? writing.foundItems : writing.items);
 }
 
-function foundItem(resource: Resource, { foundItems }: Writing): z.ZodType {
+function foundItem(resource: Resource, { foundItems }: DocumentContext): z.ZodType {
   return itemOf(resource, foundItems);
 }
 
@@ -278,7 +268,7 @@ function page(schema: z.ZodType, examples: Record<string, { value: unknown }>): 
 function record(
   description: string,
   resource: Resource,
-  { examples, etag, records }: Writing,
+  { examples, etag, records }: DocumentContext,
   more: Record<string, z.ZodType> = {},
 ): ZodOpenApiResponseObject {
   const schema = records.get(resource) ?? recordSchema(resource);
@@ -290,7 +280,7 @@ function record(
 }
 
 /** Every operation of every resource, by path. */
-export function resourcePaths(writing: Writing): ZodOpenApiPathsObject {
+export function resourcePaths(writing: DocumentContext): ZodOpenApiPathsObject {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const resource of RESOURCES) {
     for (const verb of VERBS) {
@@ -309,7 +299,7 @@ export function resourcePaths(writing: Writing): ZodOpenApiPathsObject {
 function operationOf(
   verb: Verb,
   resource: Resource,
-  writing: Writing,
+  writing: DocumentContext,
 ): (pattern: string) => ZodOpenApiOperationObject {
   const body = verb.body?.(resource);
   const query = verb.query?.(resource);
@@ -355,7 +345,7 @@ function filtersOf({ name }: Verb, resource: Resource): string {
 }
 
 /** Where further links of a record lead (contract 8, row 31). */
-function unofferedPaths(resource: Resource, { faults }: Writing): ZodOpenApiPathsObject {
+function unofferedPaths(resource: Resource, { faults }: DocumentContext): ZodOpenApiPathsObject {
   const links = Object.entries(resource.moreLinks ?? {});
   return Object.fromEntries(
     links.map(([name, link]) => {

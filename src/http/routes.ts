@@ -6,11 +6,13 @@ import type { TokenDesk } from '../access/token_desk.ts';
 import type { Store } from '../directory/store.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { SCOPES } from '../domain/principal.ts';
-import { type AdminHouse, adminRoutes } from './admin/routes.ts';
+import type { AdminHouse } from './admin/operation.ts';
+import { ADMIN_OPERATIONS } from './admin/routes.ts';
 import type { Answer } from './call.ts';
 import { type FeedRooms, feedRoutes } from './changes.ts';
 import { type ConsoleRooms, sessionRoutes } from './console_sessions.ts';
 import { introspectionEndpoint, revocationEndpoint, tokenEndpoint } from './oauth.ts';
+import { routesFrom } from './operation.ts';
 import { readiness } from './readiness.ts';
 import { documentReply, type Reply } from './reply.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
@@ -51,7 +53,7 @@ function ownRoutes(house: House): Route[] {
   return [
     ...resourceRoutes(house),
     ...feedRoutes(house),
-    ...adminRoutes(house),
+    ...routesFrom(ADMIN_OPERATIONS, house),
     ...sessionRoutes(house),
     { pattern: '/oauth/access_token', answers: { POST: token } },
     { pattern: '/oauth/token', answers: { POST: token } },

@@ -1,6 +1,7 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Keyring } from '../../access/keyring.ts';
 import type { AccessStore } from '../../access/port.ts';
+import type { Tokens } from '../../access/token.ts';
 import type { Person } from '../../audit/keys.ts';
 import type { Erasure, LogStore, Scrubbed } from '../../audit/port.ts';
 import type { LogReading } from '../../audit/reading.ts';
@@ -9,9 +10,22 @@ import type { MaybePromise, Store } from '../../directory/store.ts';
 import type { Occasion } from '../../domain/act.ts';
 import type { FaultCode } from '../../domain/fault.ts';
 import type { Ambient, Revision } from '../../domain/id.ts';
+import type { Principal } from '../../domain/principal.ts';
 import type { Snapshot } from '../../observe/family.ts';
 import type { WebhookRooms } from '../../webhooks/targets.ts';
+import { authenticate } from '../bearer.ts';
+import { readBody } from '../body.ts';
+import type { Call, Stage } from '../call.ts';
+import { HEADERS, header } from '../openapi_responses.ts';
+import type { Documentation, DocumentContext, Operation } from '../operation.ts';
+import { noteAddress } from '../operations.ts';
+import { permit } from '../pipeline.ts';
+import { namedRevisions, revisionReader, soleRevision } from '../precondition.ts';
+import { etags } from '../present.ts';
+import type { RateLimits } from '../rate_limits.ts';
+import { JSON_TYPE, type Reply } from '../reply.ts';
 import type { Method } from '../router.ts';
+import { readData, readParameters } from './reading.ts';
 
 /** What administrative operations work on. */
 export interface AdminRooms {
@@ -44,8 +58,17 @@ export interface AdminRooms {
   readonly pageLength: number;
 }
 
+/** What administrative operations are built from. */
+export interface AdminHouse extends AdminRooms {
+  readonly tokens: Tokens;
+  readonly limits: RateLimits;
+}
+
 /** Everything below this path is administration. */
 export const ADMIN_PATH = '/admin/v1';
+export const ADMIN_TAG = 'Administration';
+/** The scope that all of them need. */
+export const ADMIN_SCOPE = 'admin';
 
 /** A named segment of a path, for the document. */
 export interface PathParameter {
@@ -81,11 +104,8 @@ export interface Answered {
   readonly location?: string;
 }
 
-/**
- * An administrative operation, described once: its route, what is checked of a request, and its place in the OpenAPI
- * document come from here.
- */
-export interface Operation<Query extends z.ZodObject = z.ZodObject, Data extends z.ZodObject = z.ZodObject> {
+/** The description of an administrative operation: an operation whose request is checked by schemas. */
+interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject> {
   readonly name: string;
   readonly method: Method;
   /** Below ADMIN_PATH, for example `/clients/:client_id`. */
@@ -106,17 +126,125 @@ export interface Operation<Query extends z.ZodObject = z.ZodObject, Data extends
     readonly example?: object;
     /** Its answer carries an ETag. */
     readonly hasEtag?: true;
-    /** The path of what was made, in the example. */
+    /** The path of the created thing, in the example. */
     readonly location?: string;
   };
-  /** Faults beside those that follow from the rest. */
+  /** Faults besides those that follow from the rest. */
   readonly faults?: readonly FaultCode[];
   act(asked: Asked<z.output<Query>, z.output<Data>>, rooms: AdminRooms): MaybePromise<Answered | undefined>;
 }
 
-/** An operation of its own types, among others. */
+/**
+ * An administrative operation. Its stages: who calls (401), may they (403), the body (415, 413, 408), query and body
+ * against their schemas (400), then what it does (404, 412, 422).
+ */
 export function operation<Query extends z.ZodObject, Data extends z.ZodObject>(
-  described: Operation<Query, Data>,
-): Operation {
-  return Object.freeze(described) as unknown as Operation;
+  description: AdminDescription<Query, Data>,
+): Operation<AdminHouse> {
+  const described = description as unknown as AnyDescription;
+  const { name, method, path, data } = described;
+  return Object.freeze({
+    name,
+    method,
+    path: `${ADMIN_PATH}${path}`,
+    access: { scope: ADMIN_SCOPE },
+    stages: (deps: AdminHouse) => [
+      authenticate(deps.tokens, deps.limits),
+      permit(ADMIN_SCOPE),
+      noteAddress,
+      ...(data ? [readBody] : []),
+      acting(described, deps),
+    ],
+    document: (context: DocumentContext) => documentationOf(described, context),
+  });
+}
+
+type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject>;
+
+function acting(described: AnyDescription, deps: AdminHouse): Stage {
+  const etagOf = etags(deps.baseUrl);
+  const requestOf = requestReader(described, deps);
+  return async (call) => replyOf(described, await described.act(requestOf(call), deps), etagOf);
+}
+
+/** Makes what an operation receives of a call. */
+function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminHouse) {
+  const revisionOf = revisionReader(etags(baseUrl));
+  return (call: Call): Asked<Record<string, unknown>, Record<string, unknown>> => {
+    const { clientId } = call.principal as Principal;
+    const named = namedRevisions(call.request.headers.get('if-match'), revisionOf);
+    return {
+      params: call.params,
+      query: query ? readParameters(query, call.request.url) : {},
+      data: data ? readData(data.schema, call.body ?? '') : {},
+      clientId,
+      occasion: {
+        ...ambient,
+        asker: { actor: clientId, address: call.address(), requestId: call.requestId },
+      },
+      seen: (current) => soleRevision(named, current),
+      url: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
+    };
+  };
+}
+
+const DONE: Reply = Object.freeze({
+  status: 204,
+  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
+  body: null,
+});
+
+function replyOf(
+  { success }: AnyDescription,
+  answered: Answered | undefined,
+  etagOf: ReturnType<typeof etags>,
+): Reply {
+  if (!answered) return DONE;
+  const { body, revision, location } = answered;
+  const headers = {
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': 'no-store',
+    ...(revision === undefined ? {} : { ETag: etagOf({ revision }) }),
+    ...(location === undefined ? {} : { Location: location }),
+  };
+  return { status: success.status, headers, body: JSON.stringify(body) };
+}
+
+function documentationOf(described: AnyDescription, { etag }: DocumentContext): Documentation {
+  const { name, summary, description, params, query, data, isConditional, success, faults } = described;
+  const { status, schema, example, hasEtag, location } = success;
+  const headers = {
+    'Cache-Control': HEADERS.noStore,
+    ...(hasEtag ? { ETag: etag } : {}),
+    ...(location === undefined ? {} : { Location: locationHeader(location) }),
+  };
+  const content = schema && { [JSON_TYPE]: { schema, example } };
+  return {
+    summary,
+    ...(description === undefined ? {} : { description }),
+    tag: ADMIN_TAG,
+    isExtension: true,
+    ...(params ? { path: pathParameters(params) } : {}),
+    ...(query ? { query } : {}),
+    headers: isConditional ? ['If-Match', 'X-Request-Id'] : ['X-Request-Id'],
+    ...(data ? { body: requestBody(name, data) } : {}),
+    success: { status, description: success.description, headers, ...(content ? { content } : {}) },
+    ...(faults ? { faults } : {}),
+  };
+}
+
+function locationHeader(path: string): z.ZodType {
+  return header('The absolute address of what was made.', `https://idp.example${ADMIN_PATH}${path}`);
+}
+
+function requestBody(name: string, { schema, example }: NonNullable<AnyDescription['data']>) {
+  return { schema: z.object({ data: schema }).meta({ id: `${name}.request` }), example: { data: example } };
+}
+
+function pathParameters(params: Readonly<Record<string, PathParameter>>): z.ZodObject {
+  const parameters = Object.entries(params).map(([name, { description, example, readBy }]) => {
+    const reads = readBy === undefined ? {} : { 'x-authrealm-reads': readBy };
+    return [name, z.string().meta({ param: { description, example }, ...reads })];
+  });
+  return z.object(Object.fromEntries(parameters));
 }
