@@ -12,9 +12,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { parseMasterKey } from '../src/access/master_key.ts';
 import { EXIT } from '../src/exit.ts';
-import { backUp } from '../src/store/backups/backup.ts';
-import { hashFile } from '../src/store/backups/hashing.ts';
-import { backupName } from '../src/store/backups/shelf.ts';
+import { backUp, backupName, hashFile } from '../src/store/backups/backup.ts';
 import { archiver, contentOf, plantMore, program, runOn, storedDatabase } from './archive.ts';
 import { databaseFile, freshFolder, oidcPath, plant, startService } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';

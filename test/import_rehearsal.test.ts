@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { bytesOf, changesOf, family, mint, rowsOf, type Source } from './bringing.ts';
 import { sqliteAt } from './database.ts';
 import { freshFolder } from './folder.ts';
-import { AUTHREALM, runCommand, start } from './processes.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
 
 /** `import --dry-run`, which works on a copy of the file. */
 
@@ -50,23 +50,6 @@ test('--dry-run tells what would happen and changes nothing', async () => {
   expect([await rowsOf(database, []), await changesOf(database)]).toEqual(before);
   expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
 });
-
-test('--dry-run removes what a killed one left, and nothing of one that runs', async () => {
-  const { url } = at('stale.db');
-  const source = file('stale.ndjson', family().all);
-  await run('', source, '--database', url);
-  const names = () => readdirSync(folder).filter((name) => name.includes('dry-run'));
-  const killed = start([AUTHREALM, 'import', '-', '--dry-run', '--database', url]);
-  while (names().length === 0) await Bun.sleep(2);
-  const [left = ''] = names();
-  const beside = await run('', source, '--dry-run', '--database', url);
-  expect([beside.code, names()]).toEqual([0, [left]]);
-  killed.process.kill('SIGKILL');
-  await killed.process.exited;
-  expect(names()).toEqual([left]);
-  expect((await run('', source, '--dry-run', '--database', url)).code).toBe(0);
-  expect(names()).toEqual([]);
-}, 300_000);
 
 test('--dry-run without room for its copy says so', async () => {
   const { path, url } = at('roomless.db');

@@ -2,9 +2,9 @@ import { Database } from 'bun:sqlite';
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
-  existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -251,7 +251,7 @@ describe('the database in place', () => {
     );
   });
 
-  test('is not touched while a service has it open, who is named', async () => {
+  test('is not touched while a service has it open', async () => {
     const { database, backup } = copied(whole);
     const running = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${database}`]);
     await running.line(/^listening on /);
@@ -260,7 +260,7 @@ describe('the database in place', () => {
     const names = filesBeside();
     const { code, stderr } = await runOn(database, 'restore', backup, '--replace');
     expect([code, stderr]).toEqual([EXIT.failed, expect.stringMatching(SENTENCE)]);
-    expect(stderr).toContain(`is in use by process ${running.process.pid} (`);
+    expect(stderr).toContain('is in use: stop every process that has it open');
     expect(filesBeside()).toEqual(names);
     expect(await running.stop()).toBe(0);
     expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
@@ -270,7 +270,6 @@ describe('the database in place', () => {
     'is not touched while a lock is held on it (%s), whoever holds it',
     async (mode) => {
       const { database, backup } = copied(whole);
-      // In this process, which no list of others has.
       const other = new Database(database);
       other.run(`pragma journal_mode = ${mode}`);
       other.run('begin');
@@ -294,27 +293,22 @@ describe('the database in place', () => {
     );
   });
 
-  test('where it is damaged it is kept byte for byte, its log with it', async () => {
+  test('is refused where it is too damaged to be locked, and restored once it was moved away', async () => {
     const { database, backup } = copied(whole);
     writeFileSync(`${database}-wal`, 'a log');
     for (const at of [0, 1, 2, 3]) flip(database, at);
-    const [bytes, taken] = [readFileSync(database), contentOf(backup)];
-    const { code, stdout } = await runOn(database, 'restore', backup, '--replace');
-    expect(code).toBe(EXIT.done);
-    expect(stdout).toContain('could not be read: what was erased since is in the ledger alone');
-    const aside = /^the database that was there is (.+)$/m.exec(stdout)?.[1] ?? '';
-    expect(readFileSync(aside).equals(bytes)).toBe(true);
-    expect(readFileSync(`${aside}-wal`, 'utf8')).toBe('a log');
-    expect(contentOf(database)).toEqual(taken);
-    expect(existsSync(`${database}-wal`)).toBe(false);
+    expect(await refusalOfRestoring({ database, backup })).toMatch(
+      /is damaged and cannot be locked.* stop every process, move it .* restore without --replace/,
+    );
+    for (const ending of ['', '-wal']) renameSync(database + ending, `${database}.damaged${ending}`);
+    await restoring({ database, backup, replaces: false });
+    expect(contentOf(database)).toEqual(contentOf(backup));
   });
 
-  test('where it is cut it is kept, and restored over', async () => {
+  test('is refused where a part of it is missing', async () => {
     const { database, backup } = copied(whole);
     truncateSync(database, Math.floor(statSync(database).size / 8_192) * 4_096);
-    const { aside } = await restoring({ database, backup });
-    expect(existsSync(aside ?? '')).toBe(true);
-    expect(contentOf(database)).toEqual(contentOf(backup));
+    expect(await refusalOfRestoring({ database, backup })).toMatch(/is damaged and cannot be locked/);
   });
 
   test('of another program it is not replaced', async () => {

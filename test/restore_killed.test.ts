@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import {
   copyFileSync,
   existsSync,
-  linkSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -12,10 +11,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../src/exit.ts';
-import { holdDatabase } from '../src/store/backups/hold.ts';
-import { holdersOf } from '../src/store/backups/holders.ts';
-import { replace } from '../src/store/backups/swap.ts';
-import { contentOf, copied, program, type Rehearsed, rehearsed, restoring, runOn } from './archive.ts';
+import { lockDatabase, replace } from '../src/store/backups/restoration.ts';
+import { contentOf, copied, program, type Rehearsed, rehearsed, runOn } from './archive.ts';
 import { AUTHREALM, start } from './processes.ts';
 
 setDefaultTimeout(300_000);
@@ -76,34 +73,32 @@ describe('killed', () => {
     expect((await runOn(database, 'restore', backup, '--replace')).code).toBe(EXIT.done);
     expect(contentOf(database)).toEqual(taken);
   });
-
-  test('between the second name of the old database and the new one in its place, no name is left too many', async () => {
-    const { database, backup } = copied(whole);
-    linkSync(database, `${database}.replaced-20261121T000000.000Z`);
-    const other = `${database}.replaced-20261120T000000.000Z`;
-    copyFileSync(database, other);
-    const { aside } = await restoring({ database, backup });
-    expect([...asides(database)].sort()).toEqual(
-      [other, aside ?? ''].map((path) => path.slice(dirname(path).length + 1)).sort(),
-    );
-  });
 });
 
-describe('whoever opens the database meanwhile', () => {
-  test('waits, and gets the new one, or is told to try again; nothing of the old one is left beside it', async () => {
+/** Whether a process has a file open. */
+function hasOpen(pid: number, path: string): boolean {
+  const folder = `/proc/${pid}/fd`;
+  const { ino } = statSync(path);
+  return readdirSync(folder).some(
+    (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.ino === ino,
+  );
+}
+
+describe('a command that opens the database during a restore', () => {
+  test('waits and gets the new database, or fails and says so; no file of the old one is left', async () => {
     const { database, backup } = copied(whole);
     const complete = join(dirname(database), 'complete.db');
     copyFileSync(backup, complete);
-    const hold = holdDatabase(database);
+    const lock = lockDatabase(database);
     const words = ['--database', `sqlite:${database}`];
     const opening = Array.from({ length: 3 }, () => start([AUTHREALM, 'client', 'list', '--json', ...words]));
-    // Each tries again and again, and has the file open every time.
+    // Each of them opens the file again and again.
     const seen = new Set<number>();
-    while (opening.some(({ process: { pid } }) => !seen.has(pid)))
-      for (const { pid } of holdersOf(database) ?? []) seen.add(pid);
+    while (seen.size < opening.length)
+      for (const { process: child } of opening) if (hasOpen(child.pid, database)) seen.add(child.pid);
     const aside = replace(database, complete, program.ambient.now());
     const inode = statSync(database).ino;
-    hold.release();
+    lock.release();
     for (const { process: child, output } of opening) {
       const code = await child.exited;
       if (code !== EXIT.done)
@@ -115,9 +110,9 @@ describe('whoever opens the database meanwhile', () => {
     expect(readdirSync(dirname(database)).filter((name) => /-(wal|shm|journal)$/.test(name))).toEqual([]);
   });
 
-  test('and lets go of it again where the restore is refused in the end', async () => {
+  test('opens it where the restore was refused', async () => {
     const { database } = copied(whole);
-    holdDatabase(database).release();
+    lockDatabase(database).release();
     const moved = `${database}.moved`;
     renameSync(database, moved);
     renameSync(moved, database);

@@ -1,4 +1,4 @@
-import { createReadStream, existsSync, rmSync, type Stats, statSync } from 'node:fs';
+import { createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { systemAmbient } from '../ambient.ts';
@@ -16,7 +16,6 @@ import { openVault, reopenVault, type Vault } from '../vault.ts';
 import { addDatabaseSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
-import { makeRehearsalFolder, notRehearsed } from './rehearsal.ts';
 import { signalled } from './signals.ts';
 
 interface ImportOptions {
@@ -124,21 +123,26 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
   const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient);
   let folder: string | undefined;
   try {
-    folder = makeRehearsalFolder(dirname(path));
+    folder = await whileCopying(() => mkdtempSync(join(dirname(path), '.authrealm-dry-run-')));
     const copy = join(folder, 'copy.db');
-    await copyInto(vault, copy);
+    await whileCopying(() => vault.engine.embedded?.copyTo(copy));
     return await importIntoCopy(settings, copy, source);
   } finally {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     await vault.engine.close();
   }
 }
-
-async function copyInto({ engine }: Vault, copy: string): Promise<void> {
+/** Runs a step of making the copy. Throws Refusal where the folder or the disk does not allow it. */
+async function whileCopying<T>(step: () => T | Promise<T>): Promise<T> {
   try {
-    await engine.embedded?.copyTo(copy);
+    return await step();
   } catch (error) {
-    throw notRehearsed(error);
+    if (error instanceof Refusal || !(error instanceof Error) || !('code' in error)) throw error;
+    throw new Refusal(
+      `--dry-run works on a copy of the database in the same folder, and it cannot be made: ${error.message}. Make ` +
+        'room for one there, and let this user make files',
+      { cause: error },
+    );
   }
 }
 

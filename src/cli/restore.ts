@@ -127,7 +127,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
 }
 
 function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
-  const { examined, takenAt, erased, aside, isOldUnread } = restored;
+  const { examined, takenAt, erased, aside } = restored;
   const { schema, storeId, rows } = examined;
   return {
     path,
@@ -139,7 +139,6 @@ function asJson(path: string, restored: Restored, unsigned: readonly number[]) {
     users_erased: erased.users,
     unsigned_lines: unsigned,
     replaced: aside ?? null,
-    replaced_unread: isOldUnread,
   };
 }
 
@@ -149,14 +148,10 @@ function tell(
   ledger: string | undefined,
   unsigned: readonly number[],
 ): void {
-  const { examined, takenAt, erased, aside, isOldUnread } = restored;
+  const { examined, takenAt, erased, aside } = restored;
   console.log(`${path}: ${totalOf(examined.rows)} rows, schema ${examined.schema}${since(takenAt)}`);
   if (aside !== undefined) console.log(`the database that was there is ${aside}`);
   console.log(`${erased.applied} erasures were new to it; ${erased.users} users were removed again`);
-  if (isOldUnread)
-    console.log(
-      'the database that was there could not be read: what was erased since is in the ledger alone',
-    );
   for (const line of unsigned)
     console.log(`${ledger} line ${line} has no signature of its installation: it was taken`);
   if (ledger === undefined)

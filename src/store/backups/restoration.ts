@@ -1,21 +1,32 @@
-import { Database } from 'bun:sqlite';
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { Database, SQLiteError } from 'bun:sqlite';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { LogKeys } from '../../audit/keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../durable.ts';
 import type { Program } from '../migrations.ts';
-import { writeCopy } from '../sqlite/copy.ts';
+import { isBusy, rowsOnce } from '../sqlite/connection.ts';
+import { publish, writeCopy } from '../sqlite/copy.ts';
+import { newestApplied } from '../sqlite/migrate.ts';
 import type { Archiver } from './archiver.ts';
+import { instantName } from './backup.ts';
 import { withDrafts } from './drafts.ts';
-import { applyErasures, type OpenKept } from './erasures.ts';
-import type { Examined } from './examination.ts';
-import { copyHashing } from './hashing.ts';
-import { type Hold, holdDatabase, inUse } from './hold.ts';
-import { holdersOf } from './holders.ts';
+import { applyErasures, type OpenKept, readErasures } from './erasures.ts';
+import { type Examined, headerOf } from './examination.ts';
 import { type Manifest, manifestBeside } from './manifest.ts';
-import { proveAlone, putInto, removeSecondNames, replace } from './swap.ts';
 
 /** What is to be restored, and over what. */
 export interface RestoreOrder {
@@ -40,8 +51,6 @@ export interface Restored {
   readonly erased: { readonly applied: number; readonly users: number };
   /** Where the database is now that was there; undefined where there was none. */
   readonly aside: string | undefined;
-  /** The database that was there could not be read: what was erased there is not known. */
-  readonly isOldUnread: boolean;
 }
 
 /** Told how many bytes of how many were read. */
@@ -70,32 +79,30 @@ export async function restore(
       return order.proveKeys(draft);
     });
     const told = await order.erasuresBy(keys);
-    const hold = takeHold(path);
+    const lock = existsSync(path) ? lockDatabase(path) : undefined;
     try {
       const knowsUntil = manifest ? Date.parse(manifest.taken_at) : program.ambient.now();
-      const erasing = { draft, knowsUntil, folder, erasures: known(told, hold), open: order.openKept };
+      const erasing = {
+        draft,
+        knowsUntil,
+        folder,
+        erasures: latestOf([...told, ...(lock?.erasures ?? [])]),
+        open: order.openKept,
+      };
       const complete = await eraseAgain(erasing, program, archiver);
       syncPath(complete.path);
-      const aside = hold && replace(path, complete.path, program.ambient.now());
-      if (!hold) putInto(path, complete.path);
+      const aside = lock && replace(path, complete.path, program.ambient.now());
+      if (!lock) putInto(path, complete.path);
       return {
         examined: complete.examined ?? examined,
         takenAt: manifest?.taken_at,
         erased: complete.erased,
         aside,
-        isOldUnread: hold !== undefined && hold.erasures === undefined,
       };
     } finally {
-      hold?.release();
+      lock?.release();
     }
   });
-}
-
-/** Undefined where there is no database. */
-function takeHold(path: string): Hold | undefined {
-  if (!existsSync(path)) return undefined;
-  removeSecondNames(path);
-  return holdDatabase(path);
 }
 
 /** What can be said of the backup before anything of it is read. */
@@ -135,8 +142,6 @@ function judgePlace({ replaces }: RestoreOrder, path: string): void {
       `there is a database at ${path}, and nothing is overwritten: with --replace it is kept under another name`,
     );
   }
-  const holders = holdersOf(path) ?? [];
-  if (holders.length > 0) throw inUse(path, holders);
 }
 
 interface Fetched {
@@ -158,6 +163,23 @@ async function fetchBackup({ backup, draft, manifest }: Fetched, onBytes: OnByte
   }
 }
 
+/** Copies a file to a new one of mode 0600 and puts it on the disk. Returns the SHA-256 of what was written. */
+async function copyHashing(from: string, to: string, onBytes: (count: number) => void): Promise<string> {
+  const hasher = new Bun.CryptoHasher('sha256');
+  const file = openSync(to, 'wx', 0o600);
+  try {
+    for await (const chunk of Bun.file(from).stream()) {
+      hasher.update(chunk);
+      for (let at = 0; at < chunk.length; ) at += writeSync(file, chunk, at);
+      onBytes(chunk.length);
+    }
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  return hasher.digest('hex');
+}
+
 function proveSame(manifest: Manifest, { schema, storeId, rows }: Examined): void {
   const isSame =
     manifest.schema === schema && manifest.store_id === storeId && Bun.deepEquals(manifest.rows, rows);
@@ -174,10 +196,10 @@ async function naming<T>(backup: string, work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** All erasures that anybody knows of: of each user the last one. */
-function known(told: readonly Erasure[], hold: Hold | undefined): readonly Erasure[] {
-  const all = [...told, ...(hold?.erasures ?? [])].toSorted((one, other) => one.at - other.at);
-  return [...new Map(all.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
+/** Of each user the last erasure. */
+function latestOf(erasures: readonly Erasure[]): readonly Erasure[] {
+  const byTime = erasures.toSorted((one, other) => one.at - other.at);
+  return [...new Map(byTime.map((erasure) => [`${erasure.realm} ${erasure.user}`, erasure])).values()];
 }
 
 interface Erasing {
@@ -211,4 +233,98 @@ async function eraseAgain(
     db.close(false);
   }
   return { path, erased, examined: await archiver.examine(path, 'what was restored', program.version) };
+}
+
+/** A database that nobody else has open, and that nobody can open until it is released. */
+interface DatabaseLock {
+  /** The erasures that it knows of. */
+  readonly erasures: readonly Erasure[];
+  release(): void;
+}
+
+const LOCK_WAIT_MS = 5_000;
+
+/**
+ * Locks a database against every other process: its log is folded back and removed with its index, and the file is locked
+ * whole. Throws Refusal while another process has it open, and where it is too damaged to be locked: whether it is in use
+ * is not known then.
+ */
+export function lockDatabase(path: string): DatabaseLock {
+  // The engine would remove a log that it cannot make sense of.
+  if (statSync(path).size > 0 && !headerOf(path)) throw unlockable(path);
+  const db = new Database(path, { readwrite: true, strict: true });
+  try {
+    db.run(`pragma busy_timeout = ${LOCK_WAIT_MS}`);
+    const hasSchema = newestApplied(db) !== undefined;
+    lockWhole(db, path);
+    const erasures = hasSchema ? readErasures(db) : [];
+    return { erasures, release: () => unlock(db) };
+  } catch (error) {
+    unlock(db);
+    if (isBusy(error)) throw inUse(path);
+    throw error instanceof SQLiteError ? unlockable(path) : error;
+  }
+}
+
+/**
+ * In WAL mode a connection holds a shared lock on the file for as long as it is open, and only a connection that is alone
+ * can leave that mode. Without a log, an exclusive transaction keeps every other process out.
+ */
+function lockWhole(db: Database, path: string): void {
+  db.run('pragma journal_mode = delete');
+  db.run('begin exclusive');
+  const [now] = rowsOnce<{ journal_mode: string }>(db, 'pragma journal_mode');
+  // Another process opened it in between.
+  if (now?.journal_mode !== 'delete') throw inUse(path);
+}
+
+function unlock(db: Database): void {
+  if (db.inTransaction) db.run('rollback');
+  db.close(false);
+}
+
+function inUse(path: string): Refusal {
+  return new Refusal(
+    `${path} is in use: stop every process that has it open, then run the same command again. Nothing was changed`,
+  );
+}
+
+function unlockable(path: string): Refusal {
+  return new Refusal(
+    `${path} is damaged and cannot be locked, so whether a process has it open is not known: stop every process, move it ` +
+      'and what lies beside it as -wal, -shm and -journal away, and restore without --replace',
+  );
+}
+
+/** Gives a complete file the name of a database that is not there. Throws Refusal where there is one by now. */
+function putInto(path: string, complete: string): void {
+  proveAlone(path);
+  if (!publish(complete, path)) throw new Refusal(`${path} was made meanwhile: nothing was restored`);
+}
+
+/**
+ * Puts a complete file in the place of a locked database, in one step: killed before it the old one is there, after it the
+ * new one. Returns the name under which the old one is kept.
+ */
+export function replace(path: string, complete: string, now: number): string {
+  const aside = `${path}.replaced-${instantName(now)}`;
+  const { uid, gid, mode } = statSync(path);
+  chownSync(complete, uid, gid);
+  chmodSync(complete, mode & 0o777);
+  syncPath(complete);
+  linkSync(path, aside);
+  syncPath(dirname(path));
+  proveAlone(path);
+  renameSync(complete, path);
+  syncPath(dirname(path));
+  return aside;
+}
+
+/** Throws Refusal where files of the engine would be taken for those of the database that is put there. */
+function proveAlone(path: string): void {
+  const left = ['-wal', '-shm', '-journal'].map((ending) => path + ending).find((file) => existsSync(file));
+  if (left === undefined) return;
+  throw new Refusal(
+    `${left} belongs to another database than the one that is restored: put that database back, or move ${left} away`,
+  );
 }
