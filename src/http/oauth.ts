@@ -1,12 +1,23 @@
+import { z } from 'zod';
 import { type GrantToken, refusalOfType } from '../access/grant.ts';
 import type { OwnToken } from '../access/token.ts';
 import type { TokenDesk } from '../access/token_desk.ts';
+import { GRANT_FAULTS } from '../domain/fault.ts';
 import type { Answer } from './call.ts';
 import { type FormEntrance, formEndpoint, NO_STORE } from './oauth_form.ts';
-import type { Reply } from './reply.ts';
+import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from './openapi_responses.ts';
+import { errorsShape, link } from './openapi_schemas.ts';
+import type { Documentation, Operation } from './operation.ts';
+import { errorBody, type Reply } from './reply.ts';
+
+/** What the endpoints for tokens are built from. */
+export interface OAuthDeps extends FormEntrance {
+  readonly grant: GrantToken;
+  readonly desk: TokenDesk;
+}
 
 /** The token endpoint (RFC 6749, 3.2). */
-export function tokenEndpoint(grant: GrantToken, entrance: FormEntrance): Answer {
+function tokenEndpoint({ grant, ...entrance }: OAuthDeps): Answer {
   const read = {
     parameters: ['grant_type', 'scope'] as const,
     refuse: (value: (name: 'grant_type') => string | undefined) => refusalOfType(value('grant_type')),
@@ -16,7 +27,7 @@ export function tokenEndpoint(grant: GrantToken, entrance: FormEntrance): Answer
     const answer = await grant(client, value('scope'), from);
     if (answer.kind === 'refused') return answer;
     const { minted, scopes } = answer;
-    return told({
+    return jsonReply({
       access_token: minted.token,
       token_type: 'Bearer',
       expires_in: minted.expiresIn,
@@ -27,12 +38,12 @@ export function tokenEndpoint(grant: GrantToken, entrance: FormEntrance): Answer
   });
 }
 
-/** `token_type_hint` is read over: there is one type of token (RFC 7009, 2.1). */
+/** `token_type_hint` is ignored: there is one type of token (RFC 7009, 2.1). */
 const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
 const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' });
 
-/** Revocation (RFC 7009): what is no token of this client is answered as one that was taken back. */
-export function revocationEndpoint(desk: TokenDesk, entrance: FormEntrance): Answer {
+/** Revocation (RFC 7009): any other text than a token of this client is answered as a token that was revoked before. */
+function revocationEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
   return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
     const from = { address: call.address(), requestId: call.requestId };
     const answer = await desk.revoke(client, value('token'), from);
@@ -40,11 +51,11 @@ export function revocationEndpoint(desk: TokenDesk, entrance: FormEntrance): Ans
   });
 }
 
-/** Introspection (RFC 7662): of what is no token of this client nothing is told. */
-export function introspectionEndpoint(desk: TokenDesk, entrance: FormEntrance): Answer {
+/** Introspection (RFC 7662): the answer about any other text than a token of this client holds nothing of it. */
+function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
   return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
     const answer = await desk.introspect(client, value('token'));
-    return answer.kind === 'refused' ? answer : told(inspected(answer.token));
+    return answer.kind === 'refused' ? answer : jsonReply(inspected(answer.token));
   });
 }
 
@@ -61,6 +72,188 @@ function inspected(token: OwnToken | undefined): object {
   };
 }
 
-function told(body: object): Reply {
+function jsonReply(body: object): Reply {
   return { status: 200, headers: NO_STORE, body: JSON.stringify(body) };
 }
+
+/** An operation of a client that sends its credentials in a form. */
+interface FormDescription {
+  readonly name: string;
+  readonly path: string;
+  readonly isExtension?: true;
+  readonly summary: string;
+  readonly form: { readonly schema: z.ZodType; readonly example: object };
+  readonly success: {
+    readonly description: string;
+    readonly schema: z.ZodType;
+    readonly example: (baseUrl: string) => object;
+  };
+  readonly endpoint: (deps: OAuthDeps) => Answer;
+}
+
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+
+function formOperation(described: FormDescription): Operation<OAuthDeps> {
+  const { name, path, isExtension, summary, form, success, endpoint } = described;
+  const { description, schema, example } = success;
+  return {
+    name,
+    method: 'POST',
+    path,
+    access: 'open',
+    stages: (deps) => [endpoint(deps)],
+    document: ({ baseUrl }) => ({
+      summary,
+      tag: 'service',
+      ...(isExtension ? { isExtension } : {}),
+      body: { ...form, form: true },
+      success: { status: 200, description, headers: CACHING, content: jsonContent(schema, example(baseUrl)) },
+      responses: refusals(),
+    }),
+  };
+}
+
+const refused = z
+  .strictObject({
+    error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
+    error_description: z.string(),
+    ...errorsShape,
+  })
+  .meta({
+    id: 'TokenRefusal',
+    description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
+  });
+
+function refusals(): NonNullable<Documentation['responses']> {
+  const challenge = header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"');
+  return {
+    '400': {
+      description: 'The request is not right.',
+      headers: z.object({ ...ALWAYS, ...CACHING }),
+      content: jsonContent(refused, {
+        error: 'invalid_scope',
+        error_description: 'the client does not hold that scope',
+        ...errorBody(400, 'Bad Request', 'the client does not hold that scope'),
+      }),
+    },
+    '401': {
+      description: 'The credentials are not right.',
+      headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
+      content: jsonContent(refused, {
+        error: 'invalid_client',
+        error_description: 'client or secret not right',
+        ...errorBody(401, 'Unauthorized', 'client or secret not right'),
+      }),
+    },
+  };
+}
+
+const CREDENTIALS = { client_id: z.string().optional(), client_secret: z.string().optional() };
+const CLIENT = { client_id: '019c1318-a400-7000-8000-000000000098', client_secret: 'ars_3mZk9Q' };
+
+const granted = z
+  .strictObject({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'Seconds.' }),
+    expires: z.int().meta({ description: 'Seconds since the epoch.' }),
+    identifier: z.literal('client_credentials'),
+    scope: z.string(),
+  })
+  .meta({ id: 'Token' });
+
+const TOKEN = {
+  access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
+  token_type: 'Bearer',
+  expires_in: 3600,
+  expires: 1769853600,
+  identifier: 'client_credentials',
+  scope: 'oidc-profile-infos:read',
+};
+
+const GRANT = {
+  summary: 'Get an access token for client credentials, in the body or by HTTP Basic.',
+  form: {
+    schema: z.object({
+      grant_type: z.literal('client_credentials'),
+      ...CREDENTIALS,
+      scope: z.string().optional().meta({ description: 'Fewer scopes than the client holds.' }),
+    }),
+    example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
+  },
+  success: { description: 'The token.', schema: granted, example: () => TOKEN },
+  endpoint: tokenEndpoint,
+};
+
+const TOKEN_FORM = {
+  schema: z.object({
+    token: z.string(),
+    token_type_hint: z.string().optional().meta({ description: 'Not read: there is one type of token.' }),
+    ...CREDENTIALS,
+  }),
+  example: { token: TOKEN.access_token, ...CLIENT },
+};
+
+const seconds = z.int().meta({ description: 'Seconds since the epoch.' });
+
+const inspection = z
+  .strictObject({
+    active: z
+      .boolean()
+      .meta({ description: 'Accepted, and of this client. Nothing else stands beside false.' }),
+    scope: z.string().optional().meta({ description: 'What it may do now.' }),
+    client_id: z.string().optional(),
+    token_type: z.literal('Bearer').optional(),
+    exp: seconds.optional(),
+    iat: seconds.optional(),
+    nbf: seconds.optional(),
+    sub: z.string().optional(),
+    aud: link.optional(),
+    iss: link.optional(),
+    jti: z.string().optional(),
+  })
+  .meta({ id: 'TokenInspection' });
+
+function inspectionExample(issuer: string): object {
+  const { client_id: client } = CLIENT;
+  return {
+    active: true,
+    scope: TOKEN.scope,
+    client_id: client,
+    token_type: 'Bearer',
+    ...{ exp: TOKEN.expires, iat: TOKEN.expires - 3600, nbf: TOKEN.expires - 3600 },
+    ...{ sub: client, aud: issuer, iss: issuer, jti: '019c1318-a400-7000-8000-000000000097' },
+  };
+}
+
+/** How a client gets a token, revokes it and inspects it. */
+export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
+  formOperation({ name: 'get-access-token', path: '/oauth/access_token', ...GRANT }),
+  formOperation({ name: 'get-token', path: '/oauth/token', isExtension: true, ...GRANT }),
+  formOperation({
+    name: 'revoke-token',
+    path: '/oauth/revoke',
+    isExtension: true,
+    summary: 'Take back an access token of this client (RFC 7009). It is refused within a second.',
+    form: TOKEN_FORM,
+    success: {
+      description: 'It is none, or none any more; of tokens of others nothing happens.',
+      schema: z.strictObject({}),
+      example: () => ({}),
+    },
+    endpoint: revocationEndpoint,
+  }),
+  formOperation({
+    name: 'introspect-token',
+    path: '/oauth/introspect',
+    isExtension: true,
+    summary: 'Ask what an access token of this client is worth now (RFC 7662).',
+    form: TOKEN_FORM,
+    success: {
+      description: 'What it says; of tokens of others, and of those not accepted, that they are not active.',
+      schema: inspection,
+      example: inspectionExample,
+    },
+    endpoint: introspectionEndpoint,
+  }),
+];

@@ -3,6 +3,7 @@ import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/routes.ts';
+import { OAUTH_OPERATIONS } from './oauth.ts';
 import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
 import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
@@ -11,8 +12,8 @@ import { pathsOf } from './openapi_operation.ts';
 import { resourcePaths } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
 import { itemSchema, narrow, recordSchema } from './openapi_schemas.ts';
-import { servicePaths } from './openapi_service.ts';
 import type { DocumentContext } from './operation.ts';
+import { SERVICE_OPERATIONS } from './service_operations.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. What carries \`x-authrealm-extension\` is an addition of ours. Every GET answers HEAD as well, without a body. A path \
@@ -72,7 +73,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
         ...resourcePaths(writing),
         ...discoveryPaths(writing),
         ...feedPaths(baseUrl, writing),
-        ...servicePaths(baseUrl, faults),
+        ...pathsOf([...OAUTH_OPERATIONS, ...SERVICE_OPERATIONS], writing),
         ...pathsOf(ADMIN_OPERATIONS, writing),
         ...(hasConsole ? consolePaths(baseUrl, faults) : {}),
       },

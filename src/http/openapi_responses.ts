@@ -73,6 +73,11 @@ const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>
   rate_limited: { 'Retry-After': laterOn },
 };
 
+/** An answer in JSON. */
+export function jsonContent(schema: z.ZodType, example: unknown) {
+  return { [JSON_TYPE]: { schema, example } };
+}
+
 /** The answers of faults by status. Operations that share a set of codes share the component. */
 export type Faults = (...codes: readonly FaultCode[]) => ZodOpenApiResponsesObject;
 
