@@ -8,13 +8,11 @@ import { type Cursor, cursorAt, readCursor } from '../feed/cursor.ts';
 import type { WriteEvents } from '../feed/event.ts';
 import type { FeedStore, RealmHead } from '../feed/port.ts';
 import { type Place, placeOf, readFeed, readFeedBefore, readUserFeedBefore } from '../feed/reading.ts';
-import { authenticate } from './bearer.ts';
-import { type Answer, type Call, walk } from './call.ts';
+import type { Answer, Call } from './call.ts';
 import type { FollowChanges } from './change_streams.ts';
-import { locateBy, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { RECORD_CACHING, type Rooms } from './pipeline.ts';
 import { instant } from './present.ts';
 import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
-import type { Route } from './router.ts';
 
 /** What the paths of the feed are built from. */
 export interface FeedRooms extends Pick<Rooms, 'tokens' | 'limits' | 'baseUrl'> {
@@ -25,20 +23,9 @@ export interface FeedRooms extends Pick<Rooms, 'tokens' | 'limits' | 'baseUrl'> 
 }
 
 export const FEED_SCOPE = 'changes:read';
-export const FEED_PATTERN = '/v2/authentication-realms/:realm_id/changes';
-export const HEADS_PATTERN = '/v2/changes';
 export const STREAM_TYPE = 'text/event-stream';
 
 const NOT_FOUND = faultReply('not_found');
-
-/** The change feed: the changes of a realm as pages or as a stream, and how far all realms are. */
-export function feedRoutes(rooms: FeedRooms): Route[] {
-  const entrance = [authenticate(rooms.tokens, rooms.limits), permit(FEED_SCOPE)];
-  return [
-    { pattern: FEED_PATTERN, answers: { GET: walk([...entrance, locateBy(['realm_id']), changes(rooms)]) } },
-    { pattern: HEADS_PATTERN, answers: { GET: walk([...entrance, heads(rooms)]) } },
-  ];
-}
 
 /** Whether a token may read the records of a resource; events about them then carry their state. */
 export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {
@@ -46,7 +33,7 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
 }
 
 /** Pages of changes, from a place on or back from one, or a stream of them. */
-function changes(rooms: FeedRooms): Answer {
+export function changes(rooms: FeedRooms): Answer {
   const after = changesAfter(rooms);
   const before = changesBefore(rooms);
   return (call) => {
@@ -128,7 +115,7 @@ function acceptsStream({ method, headers }: Request): boolean {
 }
 
 /** How far the realms are that a token may read, in the order of their identifiers. */
-function heads({ feed, baseUrl }: FeedRooms): Answer {
+export function heads({ feed, baseUrl }: FeedRooms): Answer {
   return async (call) => {
     const { after: text, limit } = readFeedQuery(call.request.url);
     const after = text === undefined ? undefined : parseUuid(text);

@@ -3,11 +3,11 @@ import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/routes.ts';
+import { FEED_OPERATIONS } from './feed_operations.ts';
 import { OAUTH_OPERATIONS } from './oauth.ts';
 import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
 import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
-import { feedPaths } from './openapi_feed.ts';
 import { pathsOf } from './openapi_operation.ts';
 import { resourcePaths } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
@@ -72,7 +72,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
       paths: {
         ...resourcePaths(writing),
         ...discoveryPaths(writing),
-        ...feedPaths(baseUrl, writing),
+        ...pathsOf(FEED_OPERATIONS, writing),
         ...pathsOf([...OAUTH_OPERATIONS, ...SERVICE_OPERATIONS], writing),
         ...pathsOf(ADMIN_OPERATIONS, writing),
         ...(hasConsole ? consolePaths(baseUrl, faults) : {}),

@@ -2,8 +2,9 @@ import type { AccessCache } from '../access/table.ts';
 import type { Store } from '../directory/store.ts';
 import type { AdminHouse } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/routes.ts';
-import { type FeedRooms, feedRoutes } from './changes.ts';
+import type { FeedRooms } from './changes.ts';
 import { type ConsoleRooms, sessionRoutes } from './console_sessions.ts';
+import { FEED_OPERATIONS } from './feed_operations.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { routesFrom } from './operation.ts';
 import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
@@ -42,7 +43,7 @@ function ownRoutes(house: House): Route[] {
   };
   return [
     ...resourceRoutes(house),
-    ...feedRoutes(house),
+    ...routesFrom(FEED_OPERATIONS, house),
     ...routesFrom(ADMIN_OPERATIONS, house),
     ...sessionRoutes(house),
     ...routesFrom(OAUTH_OPERATIONS, house),

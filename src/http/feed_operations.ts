@@ -1,14 +1,77 @@
 import { z } from 'zod';
-import type { ZodOpenApiOperationObject, ZodOpenApiPathsObject } from 'zod-openapi';
-import type { FaultCode } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { cursorAt } from '../feed/cursor.ts';
-import { FEED_PATTERN, FEED_SCOPE, HEADS_PATTERN, STREAM_TYPE } from './changes.ts';
-import { ALWAYS, fixedHeader, HEADERS, OURS } from './openapi_responses.ts';
+import { authenticate } from './bearer.ts';
+import { changes, FEED_SCOPE, type FeedRooms, heads, STREAM_TYPE } from './changes.ts';
+import type { Examples } from './openapi_examples.ts';
+import { fixedHeader, HEADERS, jsonContent, OURS } from './openapi_responses.ts';
 import { identifier, instant, link } from './openapi_schemas.ts';
-import type { DocumentContext } from './operation.ts';
+import type { Operation } from './operation.ts';
+import { locateBy, permit } from './pipeline.ts';
 import { JSON_TYPE } from './reply.ts';
+
+/** Who may read the feed. */
+const entrance = ({ tokens, limits }: FeedRooms) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
+
+const listChanges: Operation<FeedRooms> = {
+  name: 'list-changes',
+  method: 'GET',
+  path: '/v2/authentication-realms/:realm_id/changes',
+  access: { scope: FEED_SCOPE },
+  stages: (rooms) => [...entrance(rooms), locateBy(['realm_id']), changes(rooms)],
+  document: ({ baseUrl, examples }) => ({
+    summary:
+      'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
+    tag: 'changes',
+    isExtension: true,
+    path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
+    query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit, user_id: ofUser }),
+    ownHeaders: { 'Last-Event-ID': lastEvent },
+    success: {
+      status: 200,
+      description:
+        'The next changes, and where to go on. A stream says each with its cursor as `id`, and why it ended.',
+      headers: CACHING,
+      content: {
+        ...jsonContent(
+          pageSchema(eventSchema, { cursor: cursorSchema, has_more: z.boolean() }),
+          pageExample(baseUrl, examples),
+        ),
+        [STREAM_TYPE]: { schema: z.string(), example: streamExample(baseUrl) },
+      },
+    },
+    faults: ['not_found', 'cursor_gone'],
+  }),
+};
+
+const listChangeHeads: Operation<FeedRooms> = {
+  name: 'list-change-heads',
+  method: 'GET',
+  path: '/v2/changes',
+  access: { scope: FEED_SCOPE },
+  stages: (rooms) => [...entrance(rooms), heads(rooms)],
+  document: ({ baseUrl }) => ({
+    summary: 'The cursor behind the newest change of each realm that the token may read.',
+    tag: 'changes',
+    isExtension: true,
+    query: z.object({ after: afterRealm, limit: pageLimit }),
+    success: {
+      status: 200,
+      description: 'Realms in the order of their IDs.',
+      headers: CACHING,
+      content: jsonContent(pageSchema(headSchema, { has_more: z.boolean() }), headsExample(baseUrl)),
+    },
+  }),
+};
+
+/** The change feed: the changes of a realm as pages or as a stream, and how far all realms are. */
+export const FEED_OPERATIONS: readonly Operation<FeedRooms>[] = [listChanges, listChangeHeads];
+
+const CACHING = {
+  'Cache-Control': HEADERS.cacheControl,
+  Vary: fixedHeader('A path has two forms.', 'Accept', 'vary'),
+};
 
 const REALM = '019c1318-a400-7000-8000-000000000001' as Parameters<typeof cursorAt>[1]['realm'];
 const USER = '019c1318-a400-7000-8000-000000000004';
@@ -19,12 +82,12 @@ const AT = {
 };
 const CURSOR = cursorAt('behind', AT);
 
-const cursor = z
+const cursorSchema = z
   .string()
   .regex(/^[\w-]{38}$/)
   .meta({ description: 'A place in the feed of one realm. What is in it may change: keep it as it is.' });
 
-const event = z
+const eventSchema = z
   .strictObject({
     specversion: z.literal('1.0'),
     id: z.string().meta({ description: 'Unlike that of any other event of the same source.' }),
@@ -64,104 +127,17 @@ const event = z
     description: 'A change (CloudEvents 1.0). It holds no value of its record but in `record`.',
   });
 
-const ASKED: readonly FaultCode[] = [
-  'query_invalid',
-  'unauthenticated',
-  'insufficient_scope',
-  'rate_limited',
-  'internal',
-  'overloaded',
-  'unavailable',
-];
-
-/** The change feed, in the document. */
-export function feedPaths(baseUrl: string, { faults, examples }: DocumentContext): ZodOpenApiPathsObject {
-  const caching = { ...ALWAYS, 'Cache-Control': HEADERS.cacheControl, Vary: varies };
-  const common = { ...OURS, tags: ['changes'], security: [{ client_credentials: [FEED_SCOPE] }] };
-  const changes: ZodOpenApiOperationObject = {
-    ...common,
-    operationId: 'list-changes',
-    summary:
-      'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
-    requestParams: {
-      path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
-      query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit, user_id: ofUser }),
-      header: z.object({ 'Last-Event-ID': lastEvent }),
-    },
-    responses: {
-      '200': {
-        description:
-          'The next changes, and where to go on. A stream says each with its cursor as `id`, and why it ended.',
-        headers: z.object(caching),
-        content: {
-          [JSON_TYPE]: {
-            schema: pageOf(event, { cursor, has_more: z.boolean() }, link.nullable()),
-            example: pageExample(baseUrl, examples),
-          },
-          [STREAM_TYPE]: { schema: z.string(), example: streamExample(baseUrl) },
-        },
-      },
-      ...faults(...ASKED, 'not_found', 'cursor_gone'),
-    },
-  };
-  const heads: ZodOpenApiOperationObject = {
-    ...common,
-    operationId: 'list-change-heads',
-    summary: 'The cursor behind the newest change of each realm that the token may read.',
-    requestParams: { query: z.object({ after: afterRealm, limit: pageLimit }) },
-    responses: {
-      '200': {
-        description: 'Realms in the order of their IDs.',
-        headers: z.object(caching),
-        content: {
-          [JSON_TYPE]: {
-            schema: pageOf(
-              z.strictObject({
-                realm_id: identifier,
-                cursor,
-                time: instant,
-                links: z.strictObject({ changes: link }),
-              }),
-              { has_more: z.boolean() },
-              link.nullable(),
-            ),
-            example: {
-              data: [
-                {
-                  realm_id: REALM,
-                  cursor: CURSOR,
-                  time: '2026-01-31T09:00:00.000Z',
-                  links: { changes: `${baseUrl}/v2/authentication-realms/${REALM}/changes?after=${CURSOR}` },
-                },
-              ],
-              meta: { has_more: false },
-              links: { next: null },
-            },
-          },
-        },
-      },
-      ...faults(...ASKED),
-    },
-  };
-  return {
-    [FEED_PATTERN.replace(/:(\w+)/g, '{$1}')]: { get: changes },
-    [HEADS_PATTERN]: { get: heads },
-  };
-}
-
-const varies = fixedHeader('A path has two forms.', 'Accept', 'vary');
-
 function parameter(schema: z.ZodType, description: string, example: string | number) {
   return schema.optional().meta({ param: { ...OURS, description, example } });
 }
 
 const afterCursor = parameter(
-  cursor,
+  cursorSchema,
   'The cursor behind which to go on. Without one, the oldest changes that are kept.',
   CURSOR,
 );
 const beforeCursor = parameter(
-  z.union([z.literal(''), cursor]),
+  z.union([z.literal(''), cursorSchema]),
   'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
   CURSOR,
 );
@@ -170,7 +146,7 @@ const ofUser = parameter(
   'With `before`: the user whose changes, and those of their links, alone are told.',
   USER,
 );
-const lastEvent = parameter(cursor, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
+const lastEvent = parameter(cursorSchema, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
 const afterRealm = parameter(identifier, 'The realm behind which to go on.', REALM);
 const pageLimit = parameter(
   z.int().min(1).max(LIMITS.pageRecordsMax),
@@ -178,29 +154,41 @@ const pageLimit = parameter(
   LIMITS.pageRecordsMax,
 );
 
-function pageOf(item: z.ZodType, meta: z.ZodRawShape, next: z.ZodType) {
+const headSchema = z.strictObject({
+  realm_id: identifier,
+  cursor: cursorSchema,
+  time: instant,
+  links: z.strictObject({ changes: link }),
+});
+
+function pageSchema(item: z.ZodType, meta: z.ZodRawShape): z.ZodType {
   return z.strictObject({
     data: z.array(item).max(LIMITS.pageRecordsMax),
     meta: z.strictObject(meta),
-    links: z.strictObject({ next }),
+    links: z.strictObject({ next: link.nullable() }),
   });
 }
 
+function headsExample(baseUrl: string): object {
+  const changes = `${baseUrl}/v2/authentication-realms/${REALM}/changes?after=${CURSOR}`;
+  const head = { realm_id: REALM, cursor: CURSOR, time: '2026-01-31T09:00:00.000Z', links: { changes } };
+  return { data: [head], meta: { has_more: false }, links: { next: null } };
+}
+
 function eventExample(baseUrl: string): object {
-  const user = '019c1318-a400-7000-8000-000000000004';
   return {
     specversion: '1.0',
     id: `${AT.seq}-${AT.revision}`,
     source: `${baseUrl}/v2/authentication-realms/${REALM}`,
     type: 'user-authentication-info.created',
-    subject: `user-authentication-info/${user}`,
+    subject: `user-authentication-info/${USER}`,
     time: '2026-01-31T09:00:00.000Z',
     datacontenttype: JSON_TYPE,
     sequence: '000000000000042',
     data: {
       realm_id: REALM,
-      user_id: user,
-      record_id: user,
+      user_id: USER,
+      record_id: USER,
       revision: AT.revision,
       members: [],
       client_id: '019c1318-a400-7000-8000-000000000098',
@@ -209,7 +197,7 @@ function eventExample(baseUrl: string): object {
   };
 }
 
-function pageExample(baseUrl: string, examples: DocumentContext['examples']): object {
+function pageExample(baseUrl: string, examples: Examples): object {
   const [, , , user] = RESOURCES;
   const { data, ...rest } = eventExample(baseUrl) as { data: object };
   const record = user ? { record: examples.record(user) } : {};
@@ -221,6 +209,6 @@ function pageExample(baseUrl: string, examples: DocumentContext['examples']): ob
 }
 
 function streamExample(baseUrl: string): string {
-  const told = `id: ${CURSOR}\ndata: ${JSON.stringify(eventExample(baseUrl))}\n\n`;
-  return `: alive\n\n${told}event: end\ndata: {"reason":"token"}\n\n`;
+  const event = `id: ${CURSOR}\ndata: ${JSON.stringify(eventExample(baseUrl))}\n\n`;
+  return `: alive\n\n${event}event: end\ndata: {"reason":"token"}\n\n`;
 }
