@@ -2,16 +2,21 @@ import { z } from 'zod';
 import type { Session, Sessions } from '../access/sessions.ts';
 import type { Tokens } from '../access/token.ts';
 import { Fault } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { readData } from './admin/reading.ts';
 import { authenticate, bearerToken } from './bearer.ts';
 import { readBody } from './body.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { Call, Stage } from './call.ts';
 import { NO_STORE } from './oauth_form.ts';
+import { fixedHeader, HEADERS, jsonContent, OURS } from './openapi_responses.ts';
+import { identifier, link } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { noteAddress } from './operations.ts';
 import { fromOwnPage } from './own_origin.ts';
 import type { RateLimits } from './rate_limits.ts';
 import { documentReply, faultReply, type Reply } from './reply.ts';
-import type { Route } from './router.ts';
+
+export const CONSOLE_TAG = 'console';
 
 /** By what one can sign in, beside the links that there always are. */
 export interface ConsoleDesk {
@@ -20,12 +25,12 @@ export interface ConsoleDesk {
   readonly clientCredentials: boolean;
 }
 
-export interface ConsoleRooms {
+/** What sign-in to the console is built from. */
+export interface SessionDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
-  /** Undefined where there is no console. */
-  readonly console: ConsoleDesk | undefined;
+  readonly console: ConsoleDesk;
 }
 
 const providerName = z
@@ -35,7 +40,7 @@ const providerName = z
   .meta({ description: 'One of those that `/console/ways` names.' });
 
 /** What is exchanged for a session. */
-export const exchangeSchema = z
+const exchangeSchema = z
   .object({
     grant: z.enum(['link', 'provider']),
     code: z
@@ -69,7 +74,7 @@ export const exchangeSchema = z
   });
 
 /** Which provider somebody is to be sent to. */
-export const departureSchema = z.object({ name: providerName });
+const departureSchema = z.object({ name: providerName });
 
 const CODE_REFUSED: Reply = faultReply('code_refused');
 /** Of a client that has no session to end, and of a person who may do nothing here. */
@@ -82,34 +87,120 @@ const SIGNED_OUT: Reply = Object.freeze({
   body: null,
 });
 
-/** How somebody signs in to the console and out of it. No other origin asks, whichever are listed for CORS. */
-export function sessionRoutes({ console: of, tokens, limits, baseUrl }: ConsoleRooms): readonly Route[] {
-  if (!of) return [];
-  const { sessions, clientCredentials } = of;
-  const own = fromOwnPage(baseUrl);
-  const told = documentReply(
-    {
-      data: {
-        link: true,
-        providers: sessions.providers.map((name) => ({ name })),
-        client_credentials: clientCredentials,
-      },
+/** The ways to sign in to the console. */
+const listWays: Operation<SessionDeps> = {
+  name: 'get-console-ways',
+  method: 'GET',
+  path: '/console/ways',
+  access: 'open',
+  isOwn: true,
+  stages: ({ console }) => [ways(console)],
+  document: () => ({
+    summary: 'By what one can sign in to the console.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    isFixed: true,
+    success: {
+      status: 200,
+      description: 'The ways.',
+      headers: { 'Cache-Control': HEADERS.noStore },
+      content: jsonContent(waysSchema, WAYS),
     },
+  }),
+};
+
+const beginDeparture: Operation<SessionDeps> = {
+  name: 'begin-console-departure',
+  method: 'POST',
+  path: '/console/provider',
+  access: 'open',
+  isOwn: true,
+  stages: ({ baseUrl, console }) => [fromOwnPage(baseUrl), readBody, departing(console.sessions)],
+  document: ({ baseUrl }) => ({
+    summary: 'What a page needs to send somebody to a provider, to sign in to the console by it.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    body: bodyOf('console_departure.create', departureSchema, { name: 'staff' }),
+    success: {
+      status: 200,
+      description: 'Where to go, as whom, and where to come back to.',
+      headers: CACHING,
+      content: jsonContent(departure, departureExample(baseUrl)),
+    },
+    faults: ['origin_foreign', 'provider_unavailable'],
+  }),
+};
+
+const beginSession: Operation<SessionDeps> = {
+  name: 'begin-console-session',
+  method: 'POST',
+  path: '/console/token',
+  access: 'open',
+  isOwn: true,
+  stages: ({ baseUrl, limits, console }) => [
+    fromOwnPage(baseUrl),
+    unguessed(limits),
+    readBody,
+    exchanging(console.sessions, limits),
+  ],
+  document: ({ baseUrl }) => ({
+    summary: 'Sign in to the console by the code of a link, or of a provider.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    body: bodyOf('console_session.create', exchangeSchema, { grant: 'link', code: 'k3Yb0Q6nqv8l1uW9sDZbXA' }),
+    success: {
+      status: 200,
+      description: 'The session.',
+      headers: CACHING,
+      content: jsonContent(sessionSchema, SESSION),
+    },
+    faults: ['code_refused', 'insufficient_scope', 'origin_foreign', 'provider_unavailable'],
+  }),
+};
+
+const endSession: Operation<SessionDeps> = {
+  name: 'end-console-session',
+  method: 'DELETE',
+  path: '/console/token',
+  access: 'session',
+  isOwn: true,
+  stages: ({ baseUrl, tokens, limits, console }) => [
+    fromOwnPage(baseUrl),
+    noteAddress,
+    authenticate(tokens, limits),
+    ending(tokens, console.sessions),
+  ],
+  document: ({ baseUrl }) => ({
+    summary: 'Sign out of the console. The token is refused within a second.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    success: {
+      status: 204,
+      description: 'It is over.',
+      headers: { 'Cache-Control': HEADERS.noStore },
+    },
+    faults: ['origin_foreign'],
+  }),
+};
+
+/** Sign-in to the console and sign-out, from pages of the service alone, whatever origins are listed for CORS. */
+export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
+  listWays,
+  beginDeparture,
+  beginSession,
+  endSession,
+];
+
+function ways({ sessions, clientCredentials }: ConsoleDesk): Stage {
+  const providers = sessions.providers.map((name) => ({ name }));
+  const reply = documentReply(
+    { data: { link: true, providers, client_credentials: clientCredentials } },
     'no-store',
   );
-  const answers = {
-    POST: walk([own, unguessed(limits), readBody, exchanging(sessions, limits)]),
-    DELETE: ending({ tokens, limits, sessions }, own),
-  };
-  return [
-    { pattern: '/console/ways', answers: { GET: () => told }, isOwn: true },
-    {
-      pattern: '/console/provider',
-      answers: { POST: walk([own, readBody, departing(sessions)]) },
-      isOwn: true,
-    },
-    { pattern: '/console/token', answers, isOwn: true },
-  ];
+  return () => reply;
 }
 
 /** Nobody looks at another code of an address that has sent too many wrong ones. */
@@ -159,17 +250,13 @@ function begun(sessions: Sessions, said: z.output<typeof exchangeSchema>, call: 
   return sessions.byProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
-function ending(
-  { tokens, limits, sessions }: Pick<ConsoleRooms, 'tokens' | 'limits'> & { sessions: Sessions },
-  own: Stage,
-): Answer {
-  const end: Stage = async (call) => {
+function ending(tokens: Tokens, sessions: Sessions): Stage {
+  return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization() ?? '') ?? '');
     return token && (await sessions.end(token, { address: call.address(), requestId: call.requestId }))
       ? SIGNED_OUT
       : NO_RIGHT;
   };
-  return walk([own, noteAddress, authenticate(tokens, limits), end]);
 }
 
 function granted({ token, expiresIn, scopes, realms, actor, label }: Session): Reply {
@@ -182,4 +269,80 @@ function granted({ token, expiresIn, scopes, realms, actor, label }: Session): R
     label,
   };
   return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
+}
+
+const waysSchema = z
+  .strictObject({
+    data: z.strictObject({
+      link: z.literal(true).meta({ description: 'By a link of `authrealm console link`.' }),
+      providers: z
+        .array(z.strictObject({ name: z.string() }))
+        .meta({ description: 'By these OpenID providers.' }),
+      client_credentials: z.boolean().meta({ description: 'By the credentials of a client.' }),
+    }),
+  })
+  .meta({ id: 'ConsoleWays' });
+
+const sessionSchema = z
+  .strictObject({
+    data: z.strictObject({
+      access_token: z.string(),
+      expires_in: z.int().meta({ description: 'Seconds.' }),
+      scope: z.string(),
+      realms: z.union([z.literal('*'), z.array(identifier)]),
+      actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
+      label: z.string().meta({ description: 'What they are called in the console.' }),
+    }),
+  })
+  .meta({ id: 'ConsoleSession' });
+
+const departure = z
+  .strictObject({
+    data: z.strictObject({
+      authorization_endpoint: link,
+      client_id: z.string(),
+      issuer: link,
+      scope: z.string(),
+      redirect_uri: link,
+    }),
+  })
+  .meta({ id: 'ConsoleDeparture', description: 'State, nonce and the verifier of PKCE are of the page.' });
+
+const SESSION = {
+  data: {
+    access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
+    expires_in: LIMITS.consoleTokenSeconds,
+    scope: 'users:read',
+    realms: '*',
+    actor: 'console:anna',
+    label: 'anna',
+  },
+};
+
+const WAYS = { data: { link: true, providers: [{ name: 'staff' }], client_credentials: false } };
+
+function departureExample(baseUrl: string): object {
+  const issuer = 'https://login.example';
+  return {
+    data: {
+      authorization_endpoint: `${issuer}/authorize`,
+      client_id: 'authrealm-console',
+      issuer,
+      scope: 'openid profile email',
+      redirect_uri: `${baseUrl}/console`,
+    },
+  };
+}
+
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+
+/** The header that the page of the service sends along. */
+function originHeader(baseUrl: string): z.ZodRawShape {
+  const description = 'Browsers send it: the origin of the base URL, and no other.';
+  const example = new URL(baseUrl).origin;
+  return { Origin: z.string().meta({ param: { ...OURS, description, example } }) };
+}
+
+function bodyOf(id: string, schema: z.ZodType, example: object) {
+  return { schema: z.object({ data: schema }).meta({ id }), example: { data: example } };
 }

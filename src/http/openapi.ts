@@ -3,9 +3,9 @@ import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/routes.ts';
+import { CONSOLE_OPERATIONS, CONSOLE_TAG } from './console_sessions.ts';
 import { FEED_OPERATIONS } from './feed_operations.ts';
 import { OAUTH_OPERATIONS } from './oauth.ts';
-import { CONSOLE_TAG, consolePaths } from './openapi_console.ts';
 import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
 import { pathsOf } from './openapi_operation.ts';
@@ -75,7 +75,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
         ...pathsOf(FEED_OPERATIONS, writing),
         ...pathsOf([...OAUTH_OPERATIONS, ...SERVICE_OPERATIONS], writing),
         ...pathsOf(ADMIN_OPERATIONS, writing),
-        ...(hasConsole ? consolePaths(baseUrl, faults) : {}),
+        ...(hasConsole ? pathsOf(CONSOLE_OPERATIONS, writing) : {}),
       },
     },
     { override: narrow },

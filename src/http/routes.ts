@@ -3,7 +3,7 @@ import type { Store } from '../directory/store.ts';
 import type { AdminHouse } from './admin/operation.ts';
 import { ADMIN_OPERATIONS } from './admin/routes.ts';
 import type { FeedRooms } from './changes.ts';
-import { type ConsoleRooms, sessionRoutes } from './console_sessions.ts';
+import { CONSOLE_OPERATIONS, type ConsoleDesk, type SessionDeps } from './console_sessions.ts';
 import { FEED_OPERATIONS } from './feed_operations.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import { routesFrom } from './operation.ts';
@@ -15,12 +15,14 @@ export interface House
   extends ResourceRooms,
     AdminHouse,
     FeedRooms,
-    ConsoleRooms,
+    Omit<SessionDeps, 'console'>,
     OAuthDeps,
     Omit<ServiceDeps, 'describe'> {
   readonly store: Store;
   readonly access: AccessCache;
   readonly version: string;
+  /** Undefined without a console. */
+  readonly console: ConsoleDesk | undefined;
 }
 
 /** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */
@@ -37,15 +39,16 @@ export function prefixOf(baseUrl: string): string {
 }
 
 function ownRoutes(house: House): Route[] {
+  const { console } = house;
   const describe = async () => {
     const { openApiDocument } = await import('./openapi.ts');
-    return openApiDocument(house.baseUrl, house.version, house.console !== undefined);
+    return openApiDocument(house.baseUrl, house.version, console !== undefined);
   };
   return [
     ...resourceRoutes(house),
     ...routesFrom(FEED_OPERATIONS, house),
     ...routesFrom(ADMIN_OPERATIONS, house),
-    ...sessionRoutes(house),
+    ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...house, console }) : []),
     ...routesFrom(OAUTH_OPERATIONS, house),
     ...routesFrom(SERVICE_OPERATIONS, { ...house, describe }),
   ];
