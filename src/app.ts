@@ -2,8 +2,6 @@ import { fileURLToPath } from 'node:url';
 import { openGrants } from './access/grant.ts';
 import { openAdministration } from './administration.ts';
 import { openAuthority, readIssuers } from './authority.ts';
-import { besideCommand, openSearch } from './beside.ts';
-import { type Children, openChildren } from './children.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from './config.ts';
 import { openCounting } from './counting.ts';
 import { openDirectory } from './directory/directory.ts';
@@ -24,12 +22,15 @@ import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
 import { openLearner } from './outbound/learner.ts';
-import { openHasher } from './passwords/hasher.ts';
 import { type CountQuestion, type Engine, fileOf } from './store/open.ts';
 import { startTelling, type Telling } from './telling.ts';
 import type { Vault } from './vault.ts';
 import { VERSION } from './version.ts';
 import { tellCheckpoints, witnessesOf } from './witnesses.ts';
+import { workerCommand } from './workers/command.ts';
+import { openHasher } from './workers/hasher.ts';
+import { openPool, type Pool } from './workers/pool.ts';
+import { openSearcher } from './workers/searcher.ts';
 
 export { readIssuers } from './authority.ts';
 
@@ -48,8 +49,8 @@ function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Sett
 
 interface Readings {
   readonly store: Store;
-  /** What reads beside the service; absent where nothing does. */
-  readonly figures: Children['figures'] | undefined;
+  /** Of the workers that read; undefined where there are none. */
+  readonly figures: Pool['figures'] | undefined;
   close(): Promise<void>;
 }
 
@@ -60,16 +61,16 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
   if (path === undefined || !embedded) {
     return { store: engine.records, figures: undefined, close: async () => undefined };
   }
-  const readers = openChildren({
-    command: besideCommand('reader', path),
-    atOnce: LIMITS.readersMax,
+  const readers = openPool({
+    command: workerCommand('reader', path),
+    workersMax: LIMITS.readersMax,
     waitingMax: LIMITS.listsWaitingMax,
     waitMsMax: LIMITS.listMsMax,
   });
-  const list = embedded.listBeside(readers.ask);
+  const list = embedded.listBeside(readers.request);
   const countBelow: Store['countBelow'] = ({ name }, key) => {
     const question: CountQuestion = { resource: name, key };
-    return readers.ask<number>(question);
+    return readers.request<number>(question);
   };
   const { figures, close } = readers;
   return { store: { ...engine.records, list, countBelow }, figures, close };
@@ -124,7 +125,7 @@ export async function serve(
   const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
   const startedAt = ambient.now();
   const installation = await engine.access.storeId();
-  const hasher = openHasher(passwordCost(settings), besideCommand('hasher'));
+  const hasher = openHasher(passwordCost(settings));
   const learner = openLearner(settings, ambient);
   const makers = { ...sealerOf(keyring), hash: hasher.hash, learn: learner.learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
@@ -134,11 +135,11 @@ export async function serve(
   const working = { directory, once: openOnce({ store, keyring, ambient }), inspect: learner.inspect };
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
   const together = askTogether ?? metrics.snapshot;
-  const searching = openSearch();
+  const searcher = openSearcher();
   const told = {
     witnesses: witnessesOf(settings, logKeys, ambient, log),
     metrics: together,
-    search: searching.search,
+    search: searcher.search,
   };
   const mayTell = webhookRule(settings);
   const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
@@ -180,7 +181,7 @@ export async function serve(
       await telling?.stop();
       await server.stop();
       await counting.stop();
-      await Promise.all([hasher, readings, searching].map(({ close }) => close()));
+      await Promise.all([hasher, readings, searcher].map(({ close }) => close()));
       await Promise.all([sweeping.stop(), checkpoints.stop()]);
     },
   };

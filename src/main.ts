@@ -1,7 +1,7 @@
-import { isRole, play } from './roles/roles.ts';
+import { isWorkerKind, work } from './workers/kinds.ts';
 
 const [word = '', path = ''] = process.argv.slice(2);
-if (isRole(word)) process.exitCode = await play(word, path);
+if (isWorkerKind(word)) process.exitCode = await work(word, path);
 else {
   const { run } = await import('./cli/cli.ts');
   process.exitCode = await run(process.argv.slice(2), process.env);

@@ -1,9 +1,9 @@
-import type { ChildrenFigures } from './children.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { DeliveryCounts } from './observe/delivery_counts.ts';
 import type { Sample } from './observe/family.ts';
 import type { Reading } from './observe/readings.ts';
 import type { Engine } from './store/engine.ts';
+import type { PoolFigures } from './workers/pool.ts';
 
 /** Where the figures of a running service are. */
 export interface Measured {
@@ -11,9 +11,9 @@ export interface Measured {
   readonly engine: string;
   readonly startedAt: number;
   readonly figures: Engine['figures'];
-  /** What reads lists beside the service; absent where nothing does. */
-  readonly readers: (() => ChildrenFigures) | undefined;
-  readonly hasher: () => ChildrenFigures;
+  /** Of the workers that read lists; undefined where there are none. */
+  readonly readers: (() => PoolFigures) | undefined;
+  readonly hasher: () => PoolFigures;
   /** How many identity providers are being asked. */
   readonly discoveries: () => number;
   readonly pending: () => number;

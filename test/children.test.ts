@@ -2,8 +2,8 @@ import { afterEach, describe, expect, test } from 'bun:test';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ends, isAlive } from '../prove/process_tree.ts';
-import { type Children, type ChildrenSettings, openChildren } from '../src/children.ts';
 import { Fault } from '../src/domain/fault.ts';
+import { openPool, type Pool, type PoolSettings } from '../src/workers/pool.ts';
 import { freshFolder } from './kit.ts';
 import { runCommand, start } from './processes.ts';
 
@@ -20,22 +20,22 @@ const STATE = { act: 'state' };
 const work = (ms: number) => ({ act: 'work', ms });
 const echo = (value: unknown) => ({ act: 'echo', value });
 
-const opened: Children[] = [];
+const opened: Pool[] = [];
 
-function open(settings: Partial<ChildrenSettings> = {}): Children {
-  const children = openChildren({
+function open(settings: Partial<PoolSettings> = {}): Pool {
+  const pool = openPool({
     command: ANSWERS,
-    atOnce: 1,
+    workersMax: 1,
     waitingMax: 64,
     waitMsMax: 20_000,
     ...settings,
   });
-  opened.push(children);
-  return children;
+  opened.push(pool);
+  return pool;
 }
 
 afterEach(async () => {
-  await Promise.all(opened.splice(0).map((children) => children.close()));
+  await Promise.all(opened.splice(0).map((pool) => pool.close()));
 });
 
 /** A shell that notes its start in a file before it goes on. */
@@ -64,27 +64,27 @@ const causeOf = async (asked: Promise<unknown>) => {
 
 describe('what is asked', () => {
   test('is answered with what the handle makes of it, whatever can be cloned', async () => {
-    const children = open();
+    const pool = open();
     for (const value of [0, '', null, undefined, 'x\ud800y', new Map([[1n, new Uint8Array([1, 2])]]), [[]]]) {
-      expect(await children.ask<unknown>(echo(value))).toEqual(value);
+      expect(await pool.request<unknown>(echo(value))).toEqual(value);
     }
     const long = 'x'.repeat(5_000_000);
-    expect(await children.ask<string>(echo(long))).toBe(long);
+    expect(await pool.request<string>(echo(long))).toBe(long);
   });
 
   test('is asked in order, of as many children as may be', async () => {
-    const children = open({ atOnce: 2 });
-    const pids = await Promise.all(Array.from({ length: 8 }, () => children.ask<number>(work(50))));
+    const pool = open({ workersMax: 2 });
+    const pids = await Promise.all(Array.from({ length: 8 }, () => pool.request<number>(work(50))));
     expect(new Set(pids).size).toBe(2);
     const done: number[] = [];
     const one = open();
-    await Promise.all([3, 1, 2].map((each) => one.ask<number>(echo(each)).then((got) => done.push(got))));
+    await Promise.all([3, 1, 2].map((each) => one.request<number>(echo(each)).then((got) => done.push(got))));
     expect(done).toEqual([3, 1, 2]);
   });
 
   test('a Fault comes back by code and complaints, any other error as internal without words', async () => {
-    const children = open();
-    const act = (what: string) => children.ask({ act: 'throw', what, value: 'hunter2hunter2' });
+    const pool = open();
+    const act = (what: string) => pool.request({ act: 'throw', what, value: 'hunter2hunter2' });
     const fault = await faultOf(act('fault'));
     expect([fault.code, fault.complaints]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
     const bug = await faultOf(act('bug'));
@@ -96,10 +96,10 @@ describe('what is asked', () => {
   });
 
   test('what cannot be cloned is refused, and what follows is answered', async () => {
-    const children = open();
-    await children.ask(STATE);
-    await expect(children.ask(echo(() => 1))).rejects.toThrow(/clone/);
-    expect(await children.ask<string>(echo('after'))).toBe('after');
+    const pool = open();
+    await pool.request(STATE);
+    await expect(pool.request(echo(() => 1))).rejects.toThrow(/clone/);
+    expect(await pool.request<string>(echo('after'))).toBe('after');
   });
 });
 
@@ -107,24 +107,24 @@ describe('a child', () => {
   test('starts with the first question, at the lowest priority, with an empty environment', async () => {
     process.env.AUTHREALM_SECRET_OF_THE_PARENT = 'x';
     const { command, starts } = noted(BECOME);
-    const children = open({ command });
+    const pool = open({ command });
     await Bun.sleep(100);
     expect(starts()).toBe(0);
-    const state = await children.ask<State>(STATE);
+    const state = await pool.request<State>(STATE);
     delete process.env.AUTHREALM_SECRET_OF_THE_PARENT;
     expect(starts()).toBe(1);
     expect(state.priority).toBe(19);
     // A shell adds these two by itself.
     expect(state.environment.filter((name) => !['PWD', '_', 'OLDPWD', 'SHLVL'].includes(name))).toEqual([]);
-    const bare = await open().ask<State>(STATE);
+    const bare = await open().request<State>(STATE);
     expect(bare.environment).toEqual([]);
     expect(bare.pid).not.toBe(process.pid);
   });
 
   test('starts at the lowest priority already, and every thread of it has it', async () => {
     const file = join(freshFolder(), 'nice');
-    const children = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${BECOME}`] });
-    const { pid } = await children.ask<State>(STATE);
+    const pool = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${BECOME}`] });
+    const { pid } = await pool.request<State>(STATE);
     expect(readFileSync(file, 'utf8').trim()).toBe('19');
     const threads = [...new Bun.Glob('*/stat').scanSync(`/proc/${pid}/task`)];
     expect(threads.length).toBeGreaterThan(1);
@@ -135,51 +135,51 @@ describe('a child', () => {
   });
 
   test('ends when it is idle, and another one starts with the next question', async () => {
-    const children = open({ idleMsMax: 300 });
-    const first = await children.ask<State>(STATE);
+    const pool = open({ idleMsMax: 300 });
+    const first = await pool.request<State>(STATE);
     expect(isAlive(first.pid)).toBe(true);
     // Work is not idleness, however long it takes.
-    expect(await children.ask<number>(work(600))).toBe(first.pid);
+    expect(await pool.request<number>(work(600))).toBe(first.pid);
     expect(await ends(first.pid)).toBe(true);
-    expect((await children.ask<State>(STATE)).pid).not.toBe(first.pid);
+    expect((await pool.request<State>(STATE)).pid).not.toBe(first.pid);
   });
 
   test('stays where its group is signalled: what is in flight is its parent’s to end', async () => {
-    const children = open();
-    const { pid } = await children.ask<State>(STATE);
-    const working = children.ask<number>(work(300));
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const working = pool.request<number>(work(300));
     process.kill(pid, 'SIGTERM');
     process.kill(pid, 'SIGINT');
     expect(await working).toBe(pid);
-    expect((await children.ask<State>(STATE)).pid).toBe(pid);
+    expect((await pool.request<State>(STATE)).pid).toBe(pid);
   });
 
   test('that dies is replaced, and its question asked once more', async () => {
-    const children = open();
-    const { pid } = await children.ask<State>(STATE);
-    const working = children.ask<number>(work(500));
-    const waiting = children.ask<State>(STATE);
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const working = pool.request<number>(work(500));
+    const waiting = pool.request<State>(STATE);
     await Bun.sleep(100);
     process.kill(pid, 'SIGKILL');
     const second = await working;
     expect(second).not.toBe(pid);
     expect((await waiting).pid).toBe(second);
     const once = join(freshFolder(), 'died');
-    expect(await children.ask<number>({ act: 'die', once })).not.toBe(second);
+    expect(await pool.request<number>({ act: 'die', once })).not.toBe(second);
   });
 
   test('that is killed while idle is replaced', async () => {
-    const children = open();
-    const { pid } = await children.ask<State>(STATE);
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
     process.kill(pid, 'SIGKILL');
     // At once, before the death is known here.
-    expect((await children.ask<State>(STATE)).pid).not.toBe(pid);
+    expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
   });
 
   test('a question that two children died over is overloaded, the next one answered', async () => {
     const { command, starts } = noted(BECOME);
-    const children = open({ command });
-    const [fatal, next] = [children.ask({ act: 'die' }), children.ask<string>(echo('next'))];
+    const pool = open({ command });
+    const [fatal, next] = [pool.request({ act: 'die' }), pool.request<string>(echo('next'))];
     expect(await causeOf(fatal)).toEqual(['overloaded', 'CHILD_DIED']);
     expect(await next).toBe('next');
     expect(starts()).toBe(3);
@@ -188,24 +188,24 @@ describe('a child', () => {
 
 describe('bounds', () => {
   test('one more than may wait is refused at once; those that wait are answered', async () => {
-    const children = open({ waitingMax: 2 });
-    await children.ask(STATE);
-    const working = children.ask<number>(work(500));
-    const waiting = [1, 2].map((each) => children.ask<number>(echo(each)));
+    const pool = open({ waitingMax: 2 });
+    await pool.request(STATE);
+    const working = pool.request<number>(work(500));
+    const waiting = [1, 2].map((each) => pool.request<number>(echo(each)));
     const asked = performance.now();
-    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'QUEUE_FULL']);
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'QUEUE_FULL']);
     expect(performance.now() - asked).toBeLessThan(250);
     expect(await Promise.all(waiting)).toEqual([1, 2]);
     await working;
   });
 
   test('what others leave no time for is refused when it comes', async () => {
-    const children = open({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
-    await children.ask(STATE);
-    for (let count = 0; count < 8; count += 1) await children.ask(work(200));
+    const pool = open({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
+    await pool.request(STATE);
+    for (let count = 0; count < 8; count += 1) await pool.request(work(200));
     const began = performance.now();
     const asked = Array.from({ length: 30 }, () =>
-      children.ask(work(200)).then(
+      pool.request(work(200)).then(
         () => 'answered',
         (error: Fault) => `${(error.cause as { code?: string }).code} ${performance.now() - began < 200}`,
       ),
@@ -217,46 +217,46 @@ describe('bounds', () => {
   }, 300_000);
 
   test('what is late at work is overloaded in time; its child is killed and replaced', async () => {
-    const children = open({ waitMsMax: 1_000 });
-    const { pid } = await children.ask<State>(STATE);
+    const pool = open({ waitMsMax: 1_000 });
+    const { pid } = await pool.request<State>(STATE);
     const asked = performance.now();
-    expect(await causeOf(children.ask(work(60_000)))).toEqual(['overloaded', 'CHILD_LATE']);
+    expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'CHILD_LATE']);
     const took = performance.now() - asked;
     expect(took).toBeGreaterThan(950);
     expect(took).toBeLessThan(3_000);
     expect(await ends(pid)).toBe(true);
-    expect((await children.ask<State>(STATE)).pid).not.toBe(pid);
+    expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
   });
 
   test('one that may work for longer is left alone by what is late, and takes the next question', async () => {
-    const children = open({ waitMsMax: 400, workMsMax: 5_000 });
-    const state = (): Promise<State> => children.ask<State>(STATE).catch(state);
+    const pool = open({ waitMsMax: 400, workMsMax: 5_000 });
+    const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
     const { pid } = await state();
-    const late = children.ask<number>(work(800));
-    const waiting = children.ask<number>(work(0));
+    const late = pool.request<number>(work(800));
+    const waiting = pool.request<number>(work(0));
     expect(await causeOf(late)).toEqual(['overloaded', 'CHILD_LATE']);
     expect((await faultOf(waiting)).code).toBe('overloaded');
     expect((await state()).pid).toBe(pid);
   });
 
   test('what cannot be answered in time any more is refused unasked', async () => {
-    const children = open({ waitMsMax: 2_000 });
-    const { pid } = await children.ask<State>(STATE);
-    await children.ask(work(400));
-    const working = children.ask<number>(work(1_700));
+    const pool = open({ waitMsMax: 2_000 });
+    const { pid } = await pool.request<State>(STATE);
+    await pool.request(work(400));
+    const working = pool.request<number>(work(1_700));
     const once = join(freshFolder(), 'asked');
-    expect(await causeOf(children.ask({ act: 'die', once }))).toEqual(['overloaded', 'NO_TIME_LEFT']);
+    expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'NO_TIME_LEFT']);
     expect(existsSync(once)).toBe(false);
     expect(await working).toBe(pid);
-    expect(await children.ask<number>(work(0))).toBe(pid);
+    expect(await pool.request<number>(work(0))).toBe(pid);
   });
 
   test('what is late while it waits is never asked, and a slow start is not cut short by it', async () => {
     const { command, starts } = noted(`sleep 1; ${BECOME}`);
-    const children = open({ command, waitMsMax: 400 });
+    const pool = open({ command, waitMsMax: 400 });
     const once = join(freshFolder(), 'asked');
-    expect((await faultOf(children.ask({ act: 'die', once }))).code).toBe('overloaded');
-    const answer = (): Promise<string> => children.ask<string>(echo('x')).catch(answer);
+    expect((await faultOf(pool.request({ act: 'die', once }))).code).toBe('overloaded');
+    const answer = (): Promise<string> => pool.request<string>(echo('x')).catch(answer);
     expect(await answer()).toBe('x');
     expect(existsSync(once)).toBe(false);
     expect(starts()).toBe(1);
@@ -264,8 +264,8 @@ describe('bounds', () => {
 
   test('children that die at their start are not started over and over', async () => {
     const { command, starts } = noted('exit 3');
-    const children = open({ command, waitMsMax: 1_000 });
-    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    const pool = open({ command, waitMsMax: 1_000 });
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
     // At 0, 200 and 600 ms; the next is due at 1,400.
     expect(starts()).toBeGreaterThan(1);
     expect(starts()).toBeLessThanOrEqual(3);
@@ -274,33 +274,33 @@ describe('bounds', () => {
   test('once they can start again, questions are answered', async () => {
     const sign = join(freshFolder(), 'mended');
     const { command } = noted(`[ -f ${sign} ] || exit 3; ${BECOME}`);
-    const children = open({ command, waitMsMax: 5_000 });
-    const asked = children.ask<string>(echo('x'));
+    const pool = open({ command, waitMsMax: 5_000 });
+    const asked = pool.request<string>(echo('x'));
     await Bun.sleep(300);
     writeFileSync(sign, '');
     expect(await asked).toBe('x');
   });
 
   test('a program that is not there is overloaded, not a crash', async () => {
-    const children = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
-    expect(await causeOf(children.ask(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    const pool = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
   });
 });
 
 describe('at twice what the children can do, for 5 s', () => {
-  test.each<[string, Partial<ChildrenSettings>, readonly number[]]>([
+  test.each<[string, Partial<PoolSettings>, readonly number[]]>([
     ['one that may finish late', { workMsMax: 60_000 }, [50]],
-    ['two that are killed when late', { atOnce: 2, waitingMax: 64 }, [100]],
-    ['two with long and short questions', { atOnce: 2, waitingMax: 16 }, [10, 500]],
+    ['two that are killed when late', { workersMax: 2, waitingMax: 64 }, [100]],
+    ['two with long and short questions', { workersMax: 2, waitingMax: 16 }, [10, 500]],
   ])(
     '%s',
     async (_, settings, mix) => {
       const { command, starts } = noted(BECOME);
-      const children = open({ command, waitMsMax: 2_000, ...settings });
-      const atOnce = settings.atOnce ?? 1;
-      const state = (): Promise<State> => children.ask<State>(STATE).catch(state);
-      await Promise.all(Array.from({ length: atOnce }, state));
-      const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / atOnce / 2;
+      const pool = open({ command, waitMsMax: 2_000, ...settings });
+      const workersMax = settings.workersMax ?? 1;
+      const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
+      await Promise.all(Array.from({ length: workersMax }, state));
+      const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / workersMax / 2;
       const began = performance.now();
       let answeredMs = 0;
       const asked: Promise<unknown>[] = [];
@@ -310,11 +310,11 @@ describe('at twice what the children can do, for 5 s', () => {
           answeredMs += ms;
         };
         asked.push(
-          children.ask(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
+          pool.request(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
         );
         await Bun.sleep(Math.max(0, began + asked.length * everyMs - performance.now()));
       }
-      expect(answeredMs / 5_000 / atOnce).toBeGreaterThan(0.8);
+      expect(answeredMs / 5_000 / workersMax).toBeGreaterThan(0.8);
       expect(starts()).toBeLessThanOrEqual(3);
       await Promise.all(asked);
     },
@@ -324,15 +324,15 @@ describe('at twice what the children can do, for 5 s', () => {
 
 describe('the end', () => {
   test('closing kills what works, refuses what waits and what comes', async () => {
-    const children = open();
-    const { pid } = await children.ask<State>(STATE);
-    const pending = [work(60_000), STATE].map((question) => faultOf(children.ask(question)));
-    await children.close();
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const pending = [work(60_000), STATE].map((question) => faultOf(pool.request(question)));
+    await pool.close();
     expect(isAlive(pid)).toBe(false);
     for (const { code, cause } of await Promise.all(pending)) {
       expect([code, (cause as { code?: string }).code]).toEqual(['overloaded', 'CLOSED']);
     }
-    expect((await faultOf(children.ask(STATE))).code).toBe('overloaded');
+    expect((await faultOf(pool.request(STATE))).code).toBe('overloaded');
   });
 
   const pidIn = (line: string) => Number(line.split(' ')[1]);

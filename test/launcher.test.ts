@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { besideCommand } from '../src/beside.ts';
+import { workerCommand } from '../src/workers/command.ts';
 import { freePort, freshFolder } from './kit.ts';
 import { AUTHREALM, runCommand, start } from './processes.ts';
 
@@ -76,7 +76,7 @@ describe('the folder in which a command starts', () => {
 
   test('changes nothing for the processes beside the service, which say whose they are', async () => {
     for (const role of ['hasher', 'reader', 'searcher', 'archiver'] as const) {
-      const { stderr, code } = await runCommand(inFolder(...besideCommand(role)));
+      const { stderr, code } = await runCommand(inFolder(...workerCommand(role)));
       expect([stderr, code]).toEqual(['authrealm: this command is started by the program itself\n', 2]);
     }
     expect(existsSync(marks)).toBe(false);
@@ -89,7 +89,7 @@ describe('the folder in which a command starts', () => {
     await served.line(/^listening on /);
     const commands = below(served.process.pid);
     expect(commands).toHaveLength(2);
-    const beginning = besideCommand('worker');
+    const beginning = workerCommand('worker');
     for (const words of commands) expect(words.slice(0, beginning.length)).toEqual([...beginning]);
     expect(await served.stop()).toBe(0);
     expect(existsSync(marks)).toBe(false);

@@ -1,11 +1,10 @@
 import { afterAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
-import { besideCommand } from '../src/beside.ts';
 import { Fault } from '../src/domain/fault.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { costRule, normalisedPassword, type PasswordCost, password } from '../src/domain/password.ts';
 import { passwordHash } from '../src/domain/password_hash.ts';
-import { type Hasher, openHasher } from '../src/passwords/hasher.ts';
+import { type Hasher, openHasher } from '../src/workers/hasher.ts';
 
 const DEFAULT: PasswordCost = { memoryKib: 19_456, passes: 2 };
 /** For tests of the queue: takes no time, and is far too weak. */
@@ -14,7 +13,7 @@ const CHEAP: PasswordCost = { memoryKib: 64, passes: 1 };
 const opened: Hasher[] = [];
 
 function open(cost: PasswordCost = DEFAULT): Hasher {
-  const hasher = openHasher(cost, besideCommand('hasher'));
+  const hasher = openHasher(cost);
   opened.push(hasher);
   return hasher;
 }

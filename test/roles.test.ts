@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { ends, isAlive } from '../prove/process_tree.ts';
-import { besideCommand } from '../src/beside.ts';
+import { workerCommand } from '../src/workers/command.ts';
 import { freshFolder } from './folder.ts';
 import { start } from './processes.ts';
 
 /** What a backup starts, and has not yet asked anything. */
-const ARCHIVER = besideCommand('archiver');
+const ARCHIVER = workerCommand('archiver');
 
 const PARENT = `
   const child = Bun.spawn(${JSON.stringify(ARCHIVER)}, { stdio: ['ignore', 'ignore', 'inherit'], env: {}, ipc() {} });
@@ -30,7 +30,7 @@ test.each([
 
 test('one that cannot open its database says which, and what has to be mended', async () => {
   const path = join(freshFolder(), 'nowhere', 'read.db');
-  const command = [...besideCommand('reader', path)];
+  const command = [...workerCommand('reader', path)];
   const child = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'pipe'], env: {}, ipc() {} });
   const said = await new Response(child.stderr).text();
   expect(said).toStartWith(`authrealm: the database ${path} cannot be opened: `);

@@ -1,39 +1,35 @@
 import { statSync } from 'node:fs';
-import { besideCommand } from '../beside.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Told } from '../roles/archiver.ts';
 import type { Archiver, Errand } from '../store/backups/archiver.ts';
+import { workerCommand } from '../workers/command.ts';
+import { startWorkerProcess } from '../workers/worker_process.ts';
 import { signalled } from './signals.ts';
 
-const LOOK_MS = 100;
+const PROGRESS_MS = 100;
 
-/** Has errands done by a process each, which ends with the first signal. `onBytes` is told how far a copy is. */
+/** Runs each errand in a worker of its own, which the first signal kills. `onBytes` gets the size of a copy so far. */
 export function openArchiver(onBytes: (done: number) => void): Archiver {
   const stop = signalled('once');
 
   async function run<T>(errand: Errand): Promise<T> {
-    const told = Promise.withResolvers<Told>();
-    const child = Bun.spawn([...besideCommand('archiver')], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-      env: {},
-      ipc: (message: Told) => told.resolve(message),
-      onExit: () =>
-        told.resolve({ refusal: 'the process that was to do it has ended; see what it said above' }),
+    const worker = startWorkerProcess({ command: workerCommand('archiver') }, {});
+    const interrupted = stop.then(() => {
+      throw new Refusal('interrupted: nothing was changed');
     });
-    void stop.then(() => {
-      told.resolve({ refusal: 'interrupted: nothing was changed' });
-      child.kill('SIGKILL');
+    const exited = worker.exited.then((code) => {
+      throw new Refusal(`a worker exited with code ${code} before it was done; see its output above`);
     });
-    child.send(errand);
-    const outcome = await told.promise;
-    await child.exited;
-    if ('refusal' in outcome) throw new Refusal(outcome.refusal);
-    return outcome.answer as T;
+    try {
+      return await Promise.race([worker.request<T>(errand), interrupted, exited]);
+    } finally {
+      worker.kill('SIGKILL');
+      await worker.exited;
+    }
   }
 
   return {
     async copy(from, to) {
-      const timer = setInterval(() => onBytes(sizeOf(to)), LOOK_MS);
+      const timer = setInterval(() => onBytes(sizeOf(to)), PROGRESS_MS);
       try {
         await run({ does: 'copy', from, to });
         onBytes(sizeOf(to));

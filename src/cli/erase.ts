@@ -8,13 +8,13 @@ import type { Person } from '../audit/keys.ts';
 import { tellAll } from '../audit/ledger.ts';
 import type { Scrubbed } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
-import { openSearch } from '../beside.ts';
 import { type Settings, WITNESS_SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { user } from '../domain/resources.ts';
 import { fileOf } from '../store/open.ts';
 import { openVault, type Vault } from '../vault.ts';
 import { witnessesOf } from '../witnesses.ts';
+import { openSearcher } from '../workers/searcher.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';
@@ -62,7 +62,7 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
   const erasing = await eraseUser(rooms, person, systemAmbient);
   if (!erasing) throw new Refusal(`nothing tells of a user ${person.user} in realm ${person.realm}`);
   console.log(`user ${person.user} is erased`);
-  const { search, close } = openSearch();
+  const { search, close } = openSearcher();
   try {
     tellScrubbed(await erasing.scrub({ search, mayRewrite: true }));
   } finally {

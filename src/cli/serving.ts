@@ -1,18 +1,25 @@
 import { parseBootstrapClient } from '../access/bootstrap.ts';
 import { type DescribedClient, ensureClient } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
-import { readIssuers, serve, serveMetrics } from '../app.ts';
+import { readIssuers, type Service, serve, serveMetrics } from '../app.ts';
 import { type Flags, readSettingFile, type Settings } from '../config.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { Snapshot } from '../observe/family.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { abandon } from '../store/open.ts';
 import { openVault, reopenVault, type Vault } from '../vault.ts';
 import { VERSION } from '../version.ts';
-import { isUtterance, openConversation } from './conversation.ts';
+import { connectToParent } from '../workers/parent.ts';
 import { tellKeyFile } from './key_file.ts';
+import { within } from './metrics_aggregation.ts';
+import {
+  type Listening,
+  type ServingProcesses,
+  type ServingRequest,
+  startServingProcesses,
+} from './serving_processes.ts';
 import { signalled } from './signals.ts';
-import { type Listening, startWorkers, type Workers } from './workers.ts';
 
 /** Serves until a signal, in one process or in several that share the port; these are given the flags again. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {
@@ -54,42 +61,37 @@ function bootstrapClientOf({ bootstrapClientFile: path }: Settings): DescribedCl
   return parseBootstrapClient(path, readSettingFile('--bootstrap-client-file', path));
 }
 
-/** Serves until the parent asks it to stop, or is gone; each tells the other one metrics. */
+/** Serves until the parent asks this process to stop, or has exited; each reports metrics to the other one. */
 export async function serveForParent(settings: Settings): Promise<void> {
-  // From the beginning on: a parent may be gone before there is anything to stop.
-  const ended = Promise.race([
-    signalled('on'),
-    new Promise((resolve) => process.once('disconnect', () => resolve(''))),
-  ]);
-  try {
-    const vault = await reopenVault(settings, systemAmbient);
-    await serveUntil(ended, settings, vault).finally(() => vault.engine.close());
-  } finally {
-    // As long as somebody listens the channel keeps this process alive, also where it cannot serve.
-    process.disconnect?.();
-  }
-}
-
-async function serveUntil(ended: Promise<unknown>, settings: Settings, vault: Vault): Promise<void> {
-  const parent = openConversation({
-    send: (utterance) => process.send?.(utterance),
-    answer: () => service.metrics.own(),
+  const parent = connectToParent(() => {
+    if (!service) throw new Fault('not_ready');
+    return service.metrics.own();
   });
+  // From the beginning on: a parent may be gone before there is anything to stop.
+  const ended = Promise.race([signalled('on'), parent.gone]);
+  let service: Service | undefined;
+  const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // The parent may have to wait for another process first.
   const askTogether = async () => {
-    const snapshot = await parent.ask(2 * LIMITS.metricsMsMax);
+    const snapshot = await within(2 * LIMITS.metricsMsMax, request<Snapshot>({ ask: 'metrics of all' }));
     if (snapshot === undefined) throw new Fault('unavailable');
     return snapshot;
   };
-  const service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
-  process.on('message', (message: unknown) => {
-    if (isUtterance(message)) parent.hear(message);
-  });
-  const listening: Listening = { url: service.url };
-  process.send?.(listening);
-  await ended;
-  await service.stop();
-  parent.tell(await service.metrics.own());
+  try {
+    const vault = await reopenVault(settings, systemAmbient);
+    try {
+      service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
+      parent.ready({ url: service.url } satisfies Listening);
+      await ended;
+      await service.stop();
+      const reported = request<void>({ lastMetrics: await service.metrics.own() });
+      await within(LIMITS.metricsMsMax, Promise.race([reported, parent.gone]));
+    } finally {
+      await vault.engine.close();
+    }
+  } finally {
+    parent.disconnect();
+  }
 }
 
 interface Running {
@@ -100,9 +102,9 @@ interface Running {
 
 /** Serves in this process or in several, with the metrics of all of them beside it. */
 async function startServing(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Running> {
-  const { url, stop, together } = await startProcesses(settings, vault, flags, log);
+  const { url, stop, metrics: read } = await startProcesses(settings, vault, flags, log);
   try {
-    const metrics = await serveMetrics(settings, log, together);
+    const metrics = await serveMetrics(settings, log, read);
     return {
       url,
       metricsUrl: metrics?.url,
@@ -117,10 +119,15 @@ async function startServing(settings: Settings, vault: Vault, flags: Flags, log:
   }
 }
 
-async function startProcesses(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Workers> {
-  if (settings.processes > 1) return startWorkers(settings, flags, log);
+async function startProcesses(
+  settings: Settings,
+  vault: Vault,
+  flags: Flags,
+  log: Log,
+): Promise<ServingProcesses> {
+  if (settings.processes > 1) return startServingProcesses(settings, flags, log);
   const { url, stop, metrics } = await serve(settings, vault, log, systemAmbient);
-  return { url, stop, together: metrics.own };
+  return { url, stop, metrics: metrics.own };
 }
 
 async function tellReady(

@@ -1,6 +1,7 @@
+import { traceOf } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
 import { readTraceContext } from '../domain/trace_context.ts';
-import { type Log, type RequestLogging, traceOf } from '../observe/log.ts';
+import type { Log, RequestLogging } from '../observe/log.ts';
 import type { Meter, OperationMeter } from '../observe/meter.ts';
 import type { Answer, Call } from './call.ts';
 import { type Reply, replyOf } from './reply.ts';

@@ -117,14 +117,3 @@ export function openLog(): Log {
 function heldUp(): Error {
   return Object.assign(new Error('nobody takes what is logged'), { code: 'LOG_HELD_UP' });
 }
-
-/** What may be told of an unforeseen error: its kind and where it was thrown, never its message. */
-export function traceOf(error: unknown): { readonly cause: string; readonly frames: readonly string[] } {
-  if (!(error instanceof Error)) return { cause: typeof error, frames: [] };
-  const code = (error as { code?: unknown }).code;
-  const frames = (error.stack ?? '').split('\n').filter((line) => line.startsWith('    at '));
-  return {
-    cause: typeof code === 'string' ? code : error.name,
-    frames: frames.slice(0, 8).map((line) => line.trim()),
-  };
-}

@@ -1,6 +1,6 @@
 import { getPriority } from 'node:os';
-import { serveParent } from '../../src/children.ts';
 import { Fault } from '../../src/domain/fault.ts';
+import { serveParent } from '../../src/workers/parent.ts';
 
 /** A child whose questions say what it is to do. */
 type Question =

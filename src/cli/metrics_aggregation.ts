@@ -1,0 +1,126 @@
+import { LIMITS } from '../domain/limits.ts';
+import { lasting, type Snapshot, together } from '../observe/family.ts';
+
+/** The metrics of all serving processes, as one. */
+export interface MetricsAggregation {
+  /** One more process; `read` asks it for its metrics. */
+  add(read: () => Promise<Snapshot>): MetricsSource;
+  /**
+   * The sum of all processes. Of one that does not answer within LIMITS.metricsMsMax the last known counts are taken; those
+   * of a process that exited stay.
+   */
+  read(): Promise<Snapshot>;
+  stop(): void;
+}
+
+export interface MetricsSource {
+  /** The last metrics of a process that is about to exit. */
+  finish(last: Snapshot): void;
+  /** The process has exited. */
+  remove(): void;
+}
+
+interface Source {
+  readonly read: () => Promise<Snapshot>;
+  last: Snapshot;
+  /** A process that is late is not asked again before it answers. */
+  asked: Promise<Snapshot | undefined> | undefined;
+}
+
+/** `isPolling`: processes are asked now and then, so that little is lost of one that is killed. */
+export function openMetricsAggregation(startedAt: number, isPolling: boolean): MetricsAggregation {
+  const sources = new Set<Source>();
+  let exited: Snapshot = [];
+  let exits = 0;
+  let reading: Promise<Snapshot> | undefined;
+
+  function ask(source: Source): Promise<Snapshot | undefined> {
+    source.asked ??= source
+      .read()
+      .then(
+        (snapshot) => {
+          source.last = snapshot;
+          return snapshot;
+        },
+        () => undefined,
+      )
+      .finally(() => {
+        source.asked = undefined;
+      });
+    return within(LIMITS.metricsMsMax, source.asked);
+  }
+
+  async function aggregate(): Promise<Snapshot> {
+    const answers = await Promise.all(
+      [...sources].map(async (source) => ({ source, answer: await ask(source) })),
+    );
+    // A process that exited meanwhile is part of `exited`.
+    const present = answers.filter(({ source }) => sources.has(source));
+    const late = present.filter(({ answer }) => answer === undefined).length;
+    const snapshots = present.map(({ answer, source }) => answer ?? lasting(source.last));
+    return together([...snapshots, exited, ownMetrics(present.length - late, late)]);
+  }
+
+  function ownMetrics(answering: number, late: number): Snapshot {
+    return [
+      {
+        kind: 'gauge',
+        across: 'sum',
+        name: 'authrealm_processes',
+        help: 'Serving processes, by whether they reported their metrics in time.',
+        samples: [
+          { labels: { state: 'answering' }, value: answering },
+          { labels: { state: 'late' }, value: late },
+        ],
+      },
+      {
+        kind: 'counter',
+        name: 'authrealm_process_ends_total',
+        help: 'Serving processes that exited.',
+        samples: [{ labels: {}, value: exits }],
+      },
+      {
+        kind: 'gauge',
+        across: 'min',
+        name: 'process_start_time_seconds',
+        help: 'When the service started, in seconds since the epoch.',
+        samples: [{ labels: {}, value: startedAt / 1_000 }],
+      },
+    ];
+  }
+
+  /** Concurrent callers share one answer. */
+  function read(): Promise<Snapshot> {
+    reading ??= aggregate().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  }
+
+  const timer = isPolling ? setInterval(read, LIMITS.metricsHeardMs).unref() : undefined;
+  return {
+    add(readSource) {
+      const source: Source = { read: readSource, last: [], asked: undefined };
+      sources.add(source);
+      return {
+        finish(last) {
+          source.last = last;
+        },
+        remove() {
+          sources.delete(source);
+          exited = together([exited, lasting(source.last)]);
+          exits += 1;
+        },
+      };
+    },
+    read,
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** Resolves with undefined where the promise takes longer. */
+export async function within<T>(msMax: number, promise: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), msMax);
+  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
+}

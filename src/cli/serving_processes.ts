@@ -1,0 +1,110 @@
+import { systemAmbient } from '../ambient.ts';
+import { serverSettings } from '../app.ts';
+import type { Flags, Settings } from '../config.ts';
+import { Refusal } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { assertFree, type Server } from '../http/server.ts';
+import type { Snapshot } from '../observe/family.ts';
+import type { Log } from '../observe/log.ts';
+import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
+import { workerCommand } from '../workers/command.ts';
+import { startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';
+import { written } from './context.ts';
+import { type MetricsSource, openMetricsAggregation } from './metrics_aggregation.ts';
+
+/** What a serving process reports when it is ready. */
+export interface Listening {
+  readonly url: string;
+}
+
+/** What a serving process requests of its parent; the parent requests nothing but metrics. */
+export type ServingRequest = { readonly ask: 'metrics of all' } | { readonly lastMetrics: Snapshot };
+
+export interface ServingProcesses extends Pick<Server, 'url' | 'stop'> {
+  /** What all of them measure together. */
+  metrics(): Promise<Snapshot>;
+}
+
+/** Starts the processes that share the port; the first one chooses it. A process that exits is replaced. */
+export async function startServingProcesses(
+  settings: Settings,
+  flags: Flags,
+  log: Log,
+): Promise<ServingProcesses> {
+  const aggregation = openMetricsAggregation(systemAmbient.now(), settings.metricsPort !== undefined);
+  const running = new Set<WorkerProcess>();
+  const backOff = openBackOff(replace, true);
+  let isStopping = false;
+  let isServing = false;
+  let { port } = settings;
+
+  function answer(request: ServingRequest, source: MetricsSource) {
+    return 'ask' in request ? aggregation.read() : source.finish(request.lastMetrics);
+  }
+
+  /** Resolves with the URL once the process listens. */
+  function start(): Promise<string> {
+    const ready = Promise.withResolvers<string>();
+    const startedAt = systemAmbient.monotonic();
+    let isReady = false;
+    const command = workerCommand('worker', ...written({ ...flags, port: String(port) }));
+    const child = startWorkerProcess(
+      { command, hasEnvironment: true },
+      {
+        handle: (request) => answer(request as ServingRequest, source),
+        onReady(detail) {
+          isReady = true;
+          ready.resolve((detail as Listening).url);
+        },
+        onExit(code) {
+          running.delete(child);
+          source.remove();
+          ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
+          if (isStopping || !(isServing || isReady)) return;
+          log.write({ event: 'process_ended', pid: child.pid, code });
+          if (systemAmbient.monotonic() - startedAt > RESTART_MS_MAX) backOff.reset();
+          backOff.begin();
+        },
+      },
+    );
+    const source = aggregation.add(() => child.request<Snapshot>('metrics'));
+    running.add(child);
+    log.write({ event: 'process_started', pid: child.pid });
+    return ready.promise;
+  }
+
+  function replace(): void {
+    try {
+      // Its exit is handled above.
+      while (isServing && !isStopping && running.size < settings.processes) start().catch(() => undefined);
+    } catch {
+      backOff.begin();
+    }
+  }
+
+  async function stop(): Promise<void> {
+    isStopping = true;
+    backOff.stop();
+    aggregation.stop();
+    const all = [...running];
+    for (const child of all) child.kill('SIGTERM');
+    const deadline = setTimeout(() => {
+      for (const child of running) child.kill('SIGKILL');
+    }, LIMITS.drainMsMax + 2_000);
+    await Promise.all(all.map(({ exited }) => exited));
+    clearTimeout(deadline);
+  }
+
+  if (port !== 0) await assertFree(serverSettings(settings));
+  try {
+    const url = await start();
+    port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));
+    await Promise.all(Array.from({ length: settings.processes - 1 }, start));
+    isServing = true;
+    replace();
+    return { url, stop, metrics: aggregation.read };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}

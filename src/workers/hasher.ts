@@ -1,0 +1,57 @@
+import { LIMITS } from '../domain/limits.ts';
+import { normalisedPassword, type PasswordCost } from '../domain/password.ts';
+import { workerCommand } from './command.ts';
+import { openPool, type PoolFigures } from './pool.ts';
+
+/** A hash that was made here. */
+export interface MadeHash {
+  /** In PHC form, as `passwordHash()` reads it. */
+  readonly hash: string;
+  /** Made from the text after NFKC. How an imported hash was made is not known. */
+  readonly isNormalised: true;
+}
+
+export interface Hasher {
+  /**
+   * Hashes a password that `password()` accepted. Rejects with Fault `overloaded` where `hashesWaitingMax` wait, or after
+   * `hashMsMax`.
+   */
+  hash(password: string): Promise<MadeHash>;
+  figures(): PoolFigures;
+  close(): Promise<void>;
+}
+
+/** The cost is part of the request: a worker reads no settings. */
+interface HashRequest extends PasswordCost {
+  readonly password: string;
+}
+
+/** One worker makes the hashes, one after the other. */
+export function openHasher({ memoryKib, passes }: PasswordCost): Hasher {
+  const { request, figures, close } = openPool({
+    command: workerCommand('hasher'),
+    workersMax: 1,
+    waitingMax: LIMITS.hashesWaitingMax,
+    waitMsMax: LIMITS.hashMsMax,
+    // A late hash ends by itself; a worker without a response for this long is as good as idle.
+    workMsMax: LIMITS.childIdleMsMax,
+  });
+  return {
+    async hash(password) {
+      const hash = await request<string>({ password, memoryKib, passes } satisfies HashRequest);
+      return { hash, isNormalised: true };
+    },
+    figures,
+    close,
+  };
+}
+
+/** In the worker, on the thread whose priority was lowered; a pool of the runtime might have started before. */
+export function hashOf(request: unknown): string {
+  const { password, memoryKib, passes } = request as HashRequest;
+  return Bun.password.hashSync(normalisedPassword(password), {
+    algorithm: 'argon2id',
+    memoryCost: memoryKib,
+    timeCost: passes,
+  });
+}

@@ -1,0 +1,70 @@
+import { Refusal } from '../domain/fault.ts';
+import { EXIT, tellRefusal } from '../exit.ts';
+import type { Errand } from '../store/backups/archiver.ts';
+import type { CountQuestion } from '../store/counting.ts';
+import type { ListQuestion } from '../store/lists.ts';
+import { lowerPriority, serveParent } from './parent.ts';
+import type { SearchRequest } from './searcher.ts';
+
+/**
+ * The kinds of workers, by the first word of their command line. Each imports what it needs and nothing else: the modules of
+ * the command line take twice as long to load, and a worker may load them at the lowest priority.
+ */
+const KINDS = {
+  /** Hashes passwords. */
+  async hasher() {
+    const { hashOf } = await import('./hasher.ts');
+    lowerPriority();
+    await serveParent(hashOf);
+  },
+  /** Reads lists and counts in the file of a database. */
+  async reader(path: string) {
+    const { openReader } = await import('../store/sqlite/reader.ts');
+    const reader = await openReader(path);
+    lowerPriority();
+    await serveParent((request) => {
+      const question = request as ListQuestion | CountQuestion;
+      return 'listing' in question ? reader.answer(question) : reader.count(question);
+    });
+    reader.close();
+  },
+  /** Searches files of databases that the parent has open. */
+  async searcher() {
+    const { hasStray } = await import('../store/sqlite/strays.ts');
+    lowerPriority();
+    await serveParent((request) => {
+      const { path, texts } = request as SearchRequest;
+      return hasStray(path, texts);
+    });
+  },
+  /** Copies a database, or examines one. */
+  async archiver() {
+    const { runErrand } = await import('../store/backups/archiver.ts');
+    await serveParent((request) => {
+      const errand = request as Errand;
+      // A copy keeps the log of the database from being folded back, so it should end soon; an examination may take its time.
+      if (errand.does === 'examine') lowerPriority();
+      return runErrand(errand);
+    });
+  },
+} satisfies Readonly<Record<string, (path: string) => Promise<void>>>;
+
+export type WorkerKind = keyof typeof KINDS;
+
+export function isWorkerKind(word: string): word is WorkerKind {
+  return Object.hasOwn(KINDS, word);
+}
+
+/** Works until the parent is gone, and returns the exit code; a Refusal is printed on standard error. */
+export async function work(kind: WorkerKind, path: string): Promise<number> {
+  try {
+    if (!process.send) throw new Refusal('this command is started by the program itself', { isUsage: true });
+    await KINDS[kind](path);
+    return EXIT.done;
+  } catch (error) {
+    const { refusalOf } = await import('../store/advice.ts');
+    const refusal = refusalOf(error, path || undefined);
+    if (!(refusal instanceof Refusal)) throw error;
+    return tellRefusal(refusal);
+  }
+}

@@ -1,0 +1,49 @@
+import { constants, setPriority } from 'node:os';
+import { type Channel, type Handle, type Message, openChannel } from './protocol.ts';
+
+/** The parent of this process, as a worker sees it. */
+export interface Parent extends Pick<Channel, 'request'> {
+  /** Sent once, when the worker can take requests. */
+  ready(detail?: unknown): void;
+  /** Resolves when the parent has exited or closed the connection. */
+  readonly gone: Promise<void>;
+  /** As long as the connection is open and has a listener it keeps this process alive. */
+  disconnect(): void;
+}
+
+export function connectToParent(handle: Handle): Parent {
+  const gone = Promise.withResolvers<void>();
+  process.once('disconnect', gone.resolve);
+  const send = (message: Message) => {
+    if (process.connected) process.send?.(message);
+  };
+  const { request, receive } = openChannel(send, handle);
+  process.on('message', receive);
+  if (!process.connected) gone.resolve();
+  return {
+    request,
+    ready: (detail) => send({ kind: 'ready', detail }),
+    gone: gone.promise,
+    disconnect() {
+      process.off('message', receive);
+      process.disconnect?.();
+    },
+  };
+}
+
+/** Answers requests until the parent is gone. */
+export async function serveParent(handle: Handle): Promise<void> {
+  // A terminal and a service manager signal every process of a group; the parent ends what is in flight.
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => undefined);
+  const parent = connectToParent(handle);
+  parent.ready();
+  await parent.gone;
+  parent.disconnect();
+}
+
+/** Needed where the system has no `nice` to start a worker with. One that forbids it gets its responses all the same. */
+export function lowerPriority(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_LOW);
+  } catch {}
+}

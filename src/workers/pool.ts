@@ -1,0 +1,252 @@
+import { overloaded } from '../domain/fault.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { openBackOff } from './back_off.ts';
+import { startWorkerProcess } from './worker_process.ts';
+
+export interface PoolSettings {
+  /** The command line of a worker, with the program by an absolute path. Every user of the machine can read it. */
+  readonly command: readonly string[];
+  /** Largest number of workers; each works on one request at a time. */
+  readonly workersMax: number;
+  /** How many requests wait; one more is rejected. */
+  readonly waitingMax: number;
+  /** From the request to its response, in milliseconds. */
+  readonly waitMsMax: number;
+  /**
+   * A worker that works on one request for longer is killed; default: `waitMsMax`. Until then it finishes a late request,
+   * because a new worker would cost more than the rest of the work.
+   */
+  readonly workMsMax?: number;
+  /** A worker without requests for this long is ended; default: `LIMITS.childIdleMsMax`. */
+  readonly idleMsMax?: number;
+}
+
+/**
+ * Worker processes for what would block the event loop. They start with the first request, run at the lowest priority, see
+ * nothing of the environment, keep no process alive, and end when they are idle or their parent is gone.
+ */
+export interface Pool {
+  /**
+   * Resolves with the response of a worker; both values must be cloneable. Rejects with the Fault that the worker threw,
+   * `internal` for any other error, and `overloaded` where too many requests wait, where the response is late or could not
+   * come in time any more, or where two workers died. So a request may be worked on twice.
+   */
+  request<T>(request: unknown): Promise<T>;
+  figures(): PoolFigures;
+  /** Kills every worker, whatever it does. Open requests reject with `overloaded`. */
+  close(): Promise<void>;
+}
+
+export interface PoolFigures {
+  readonly waiting: number;
+  readonly working: number;
+}
+
+/** A request is sent again after the first death, which may have another reason; after the second it is the suspect. */
+const DEATHS_MAX = 2;
+
+interface Task {
+  readonly request: unknown;
+  readonly dueAt: number;
+  readonly resolve: (response: never) => void;
+  readonly reject: (error: unknown) => void;
+  deaths: number;
+}
+
+/** One worker of a pool. */
+interface Worker {
+  readonly state: 'starting' | 'free' | 'working' | 'ending';
+  readonly task: Task | undefined;
+  readonly exited: Promise<unknown>;
+  assign(task: Task): void;
+  end(): void;
+}
+
+interface WorkerEvents {
+  /** It can take a task, for the first time or again. */
+  free(): void;
+  /** `state`: the one before. */
+  exited(worker: Worker, state: Worker['state']): void;
+}
+
+export function openPool(settings: PoolSettings): Pool {
+  const { workersMax, waitingMax, waitMsMax } = settings;
+  const workers = new Set<Worker>();
+  const latency = openLatencyEstimate(waitMsMax);
+  const waiting: Task[] = [];
+  const backOff = openBackOff(dispatch, false);
+  let isClosed = false;
+
+  /** Assigns waiting requests to free workers, and starts a worker for each that remains. */
+  function dispatch(): void {
+    for (const worker of workers) {
+      const task = worker.state === 'free' ? nextTask(waiting, latency.neededMs()) : undefined;
+      if (task) worker.assign(task);
+    }
+    const starting = [...workers].filter(({ state }) => state === 'starting').length;
+    let missing = Math.min(waiting.length - starting, workersMax - workers.size);
+    for (; missing > 0 && !backOff.isWaiting(); missing -= 1) start();
+  }
+
+  function start(): void {
+    try {
+      workers.add(startWorker(settings, latency, { free, exited }));
+    } catch {
+      // The program is not there, or the system has no room for one more process.
+      backOff.begin();
+    }
+  }
+
+  function free(): void {
+    backOff.reset();
+    dispatch();
+  }
+
+  function exited(worker: Worker, state: Worker['state']): void {
+    workers.delete(worker);
+    if (state === 'starting') backOff.begin();
+    if (state === 'working' && worker.task) retry(worker.task);
+    dispatch();
+  }
+
+  function retry(task: Task): void {
+    task.deaths += 1;
+    if (task.deaths >= DEATHS_MAX) task.reject(overloaded('CHILD_DIED'));
+    else if (performance.now() < task.dueAt) waiting.unshift(task);
+  }
+
+  /** Takes back a request whose caller waits no longer. */
+  function cancel(task: Task, code = backOff.isWaiting() ? 'CHILD_NOT_STARTED' : 'CHILD_LATE'): void {
+    const index = waiting.indexOf(task);
+    if (index >= 0) waiting.splice(index, 1);
+    task.reject(overloaded(code));
+  }
+
+  return {
+    request<T>(request: unknown): Promise<T> {
+      const isLate = latency.neededMs((waiting.length + workingOf(workers)) / workersMax) > waitMsMax;
+      if (isClosed || isLate || waiting.length >= waitingMax) return Promise.reject(overloaded('QUEUE_FULL'));
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      const task: Task = { request, dueAt: performance.now() + waitMsMax, resolve, reject, deaths: 0 };
+      // This timer alone keeps the process alive until the response is there.
+      const timer = setTimeout(cancel, waitMsMax, task);
+      waiting.push(task);
+      dispatch();
+      return promise.finally(() => clearTimeout(timer));
+    },
+    figures: () => ({ waiting: waiting.length, working: workingOf(workers) }),
+    async close() {
+      isClosed = true;
+      const all = [...workers];
+      for (const task of [...waiting, ...all.flatMap((worker) => worker.task ?? [])]) cancel(task, 'CLOSED');
+      for (const worker of all) worker.end();
+      await Promise.all(all.map((worker) => worker.exited));
+    },
+  };
+}
+
+const workingOf = (workers: ReadonlySet<Worker>) => [...workers].filter(({ task }) => task).length;
+
+/**
+ * The first request that can be answered in time. Those before it are rejected without any work: else every worker of a full
+ * queue would work on what is late when it is done, and nothing would be answered.
+ */
+function nextTask(waiting: Task[], neededMs: number): Task | undefined {
+  const latest = performance.now() + neededMs;
+  let task = waiting.shift();
+  for (; task && task.dueAt < latest; task = waiting.shift()) task.reject(overloaded('NO_TIME_LEFT'));
+  return task;
+}
+
+/** Throws where the program cannot be run. */
+function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: WorkerEvents): Worker {
+  const { command, waitMsMax, workMsMax = waitMsMax, idleMsMax = LIMITS.childIdleMsMax } = settings;
+  let state: Worker['state'] = 'starting';
+  let task: Task | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function endAfter(ms: number, expire = end): void {
+    clearTimeout(timer);
+    timer = setTimeout(expire, ms).unref();
+  }
+
+  function release(): void {
+    state = 'free';
+    task = undefined;
+    endAfter(idleMsMax);
+    events.free();
+  }
+
+  function end(): void {
+    state = 'ending';
+    child.kill('SIGKILL');
+  }
+
+  const child = startWorkerProcess(
+    { command, isBackground: true },
+    {
+      onReady: () => state === 'starting' && release(),
+      onExit() {
+        clearTimeout(timer);
+        const before = state;
+        state = 'ending';
+        events.exited(self, before);
+      },
+    },
+  );
+  // One that never gets ready ends here as well.
+  endAfter(idleMsMax);
+
+  const self: Worker = {
+    get state() {
+      return state;
+    },
+    get task() {
+      return task;
+    },
+    exited: child.exited,
+    assign(assigned) {
+      const startedAt = performance.now();
+      state = 'working';
+      task = assigned;
+      endAfter(workMsMax, () => {
+        latency.add(workMsMax);
+        assigned.reject(overloaded('CHILD_LATE'));
+        end();
+      });
+      const settling = (settle: (result: never) => void) => (result: unknown) => {
+        // A worker that is killed may respond all the same, too late.
+        if (state !== 'working') return;
+        latency.add(performance.now() - startedAt);
+        settle(result as never);
+        release();
+      };
+      child.request(assigned.request).then(settling(assigned.resolve), settling(assigned.reject));
+    },
+    end,
+  };
+  return self;
+}
+
+interface LatencyEstimate {
+  add(ms: number): void;
+  /** `before`: how many responses come first. */
+  neededMs(before?: number): number;
+}
+
+/**
+ * How long a request may well take: the estimate that TCP makes of a round trip, the mean and four mean deviations (RFC
+ * 6298, 2). At most three quarters of what a request has, so that one that comes in time is always worked on, and an
+ * estimate that is too long corrects itself.
+ */
+function openLatencyEstimate(waitMsMax: number): LatencyEstimate {
+  let mean: number | undefined;
+  let deviation = 0;
+  return {
+    add(ms) {
+      deviation = mean === undefined ? ms / 2 : deviation + (Math.abs(ms - mean) - deviation) / 4;
+      mean = mean === undefined ? ms : mean + (ms - mean) / 8;
+    },
+    neededMs: (before = 0) => before * (mean ?? 0) + Math.min((mean ?? 0) + 4 * deviation, waitMsMax * 0.75),
+  };
+}
