@@ -1,6 +1,6 @@
 import { connect } from '../src/store/sqlite/connection.ts';
+import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from '../test/support/population.ts';
 import { type BareInsert, prepareBare } from './bare.ts';
-import { ISSUER, OIDC_PROFILE, REALM, subjectAt, userAt } from './population.ts';
 
 /**
  * Durable creates a second of the engine alone, one at a time: each commit is one link, its change, and its user's new

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Company, loadInCompany, paceKept, type Treatment } from './company.ts';
+import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from '../test/support/population.ts';
+import { type Company, loadInCompany, paceKept, type Treatment } from './background_load.ts';
 import {
   inTurn,
   type Load,
@@ -12,7 +13,6 @@ import {
   type Turns,
   WARM_UP_SECONDS,
 } from './load.ts';
-import { collectionPaths, findPaths, ISSUER, OIDC_PROFILE, USERS_PATH } from './population.ts';
 import { pinned, SERVER_CORE } from './server.ts';
 
 /** What everything beside the lookups came to. */

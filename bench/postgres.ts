@@ -3,19 +3,19 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { SQL } from 'bun';
-import { startServer as startPostgres } from '../test/postgres_server.ts';
+import { lookupPaths } from '../test/support/population.ts';
+import { startServer as startPostgres } from '../test/support/postgres_server.ts';
 import { fetchToken } from './clients.ts';
-import { fillByImport } from './filling.ts';
+import { fillByImport } from './import_rate.ts';
 import { type Load, load, median, medianOf, WARM_UP_SECONDS } from './load.ts';
 import { pgbench } from './pgbench.ts';
-import { lookupPaths } from './population.ts';
 import { hashedUserAt, lookupScripts } from './postgres_population.ts';
 import { type PostgresRun, reportPostgres } from './postgres_report.ts';
 import { type BenchServer, startServer } from './server.ts';
 
 /** Lookups through the service on PostgreSQL, beside pgbench and the bare driver on the same server, round by round. */
 
-const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
+const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PATHS = 20_000;
 const PORT = 18_090;
 const CLIENTS = [16, 64, 256];

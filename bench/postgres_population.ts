@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { oidcProfileInfo, passwordProfileInfo } from '../src/domain/resources.ts';
 import { statementsOf } from '../src/store/postgres/dialect.ts';
 import { numbered } from '../src/store/postgres/places.ts';
-import { REALM, type User } from './population.ts';
+import { REALM, type User } from '../test/support/population.ts';
 
 /** What the identifiers of a user are made from, with the user's number behind it. */
 const SALTS = { user: 'u', oidcLink: 'o', passwordLink: 'p' } as const;

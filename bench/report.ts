@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { perSecond, type Treatment, type Work } from './company.ts';
+import { perSecond, type Treatment, type Work } from './background_load.ts';
 import type { Load } from './load.ts';
 import type { Accompanied, Operations } from './operations.ts';
 

@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { lookupPaths } from '../test/support/population.ts';
 import { fetchToken } from './clients.ts';
-import { fillBare, fillByImport } from './filling.ts';
+import { fillBare, fillByImport } from './import_rate.ts';
+import { assertSpread } from './key_spread.ts';
 import {
   inTurn,
   type Load,
@@ -16,13 +18,11 @@ import {
   WARM_UP_SECONDS,
 } from './load.ts';
 import { measureOperations } from './operations.ts';
-import { lookupPaths } from './population.ts';
 import { sampleOf, startConstant, startNginx } from './references.ts';
 import { type Result, type Run, report } from './report.ts';
 import { answered, type BenchServer, startServer } from './server.ts';
-import { assertSpread } from './spread.ts';
 
-const AUTHREALM = join(import.meta.dir, '..', 'bin', 'authrealm');
+const AUTHREALM = join(import.meta.dir, '../bin/authrealm');
 const PATHS = 20_000;
 const PORT = 18_080;
 

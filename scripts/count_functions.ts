@@ -49,8 +49,8 @@ plugin({
   },
 });
 // Imported only now: what was loaded before is not counted.
-const kit = await import('../test/kit.ts');
-const { endServers } = await import('../test/postgres_server.ts');
+const kit = await import('../test/support/service.ts');
+const { endServers } = await import('../test/support/postgres_server.ts');
 
 for (const engine of ['sqlite', 'postgres']) {
   process.env.AUTHREALM_TEST_ENGINE = engine;

@@ -104,7 +104,7 @@ async function fill(url: string, { client_id, client_secret }: Issued): Promise<
 
 /** What a lookup suite is run by, beside the program. */
 const PROGRAM = ['bin', 'src', 'package.json', 'bunfig.toml'];
-const SUITE = ['test/lookup.test.ts', 'test/preload.ts'];
+const SUITE = ['test/http/lookup.test.ts', 'test/support/preload.ts'];
 
 async function git(...words: readonly string[]): Promise<string> {
   const child = Bun.spawn(['git', '-C', ROOT, ...words], { stdio: ['ignore', 'pipe', 'inherit'] });

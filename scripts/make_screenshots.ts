@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import UPNG from 'upng-js';
-import { endBrowser } from '../test/console/browser.ts';
-import { placesOf, settled } from '../test/console/places.ts';
-import { plantShop, type Shop } from '../test/console/shop.ts';
-import { signedIn, WRITING } from '../test/console/signed_in.ts';
-import { DESKTOP, VIEWS, type View, visit } from '../test/console/visit.ts';
-import { startService } from '../test/kit.ts';
+import { endBrowser } from '../test/browser/browser.ts';
+import { plantShop, type Shop } from '../test/browser/console_service.ts';
+import { placesOf, settled } from '../test/browser/places.ts';
+import { signedIn, WRITING } from '../test/browser/signed_in.ts';
+import { DESKTOP, VIEWS, type View, visit } from '../test/browser/visits.ts';
+import { startService } from '../test/support/service.ts';
 
 /**
  * Makes pictures of the console. `bun scripts/make_screenshots.ts` writes the README's, `docs/console.png`;

@@ -2,141 +2,155 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { calm, lookAtMachine } from './machine.ts';
-import { runAndSay, say } from './say.ts';
-import { GROUPS, type Group, groupOf, isLong, isOnce, isOnceAndLong, isPrompt, isWithout } from './suites.ts';
 
 /**
- * Runs the suite, a group of it after the other (suites.ts). What one engine passes the other one has to pass. Without
- * arguments it is what takes a few minutes: nothing that is long, and on PostgreSQL little. With `--rest` it is all that was
- * left out by that, with `--engines` both together. Other arguments are handed on, and then there is one run of what they
- * name.
+ * Runs the suites, and checks that both engines ran the same tests. A file's name says where it runs
+ * (CONTRIBUTING.md, "Tests"):
+ *
+ * - `x.unit.test.ts` opens no database; `x.sqlite.test.ts` and `x.postgres.test.ts` are about one engine and
+ *   `x.engines.test.ts` chooses engines itself: these run once. All others run on SQLite and on PostgreSQL.
+ * - `x.slow.test.ts` is left out of `npm test`.
+ * - `x.serial.test.ts` measures time or hashes passwords: nothing else runs next to it but the same suites on the
+ *   other engine.
+ *
+ * Without arguments: what a few minutes are enough for. `--rest`: what that leaves out. `--engines`: everything. Other
+ * arguments are passed to one `bun test`.
  */
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** How much is to run. */
-type Part = 'prompt' | 'rest' | 'whole';
-
-type Engine = 'none' | 'sqlite' | 'postgres';
-
-/** Files that run on one engine. */
-interface Share {
-  readonly engine: Engine;
-  readonly paths: readonly string[];
-}
-
-interface Ran {
-  readonly isGood: boolean;
-  /** How many tests each file had. */
-  readonly counts: ReadonlyMap<string, number>;
-}
-
-type Hear = (part: string) => unknown;
-
-/** A test ends so late where the machine has much else to do, which says nothing about what it tries. */
+/** Bounds a hanging test; on a busy machine a healthy one may take minutes. */
 const TEST_MS_MAX = 300_000;
 
-/** Runs these words of `bun test`, on this engine where they ask for one. What it says is passed on as it comes. */
-async function run(engine: string, words: readonly string[], hear: Hear = say): Promise<Ran> {
-  const folder = mkdtempSync(join(tmpdir(), 'authrealm-counts-'));
+/** What runs on PostgreSQL in `npm test` as well. */
+const PROMPT_ON_POSTGRES = /^test\/(store\/store|http\/api\/.*)\.test\.ts$/;
+
+type Engine = 'none' | 'sqlite' | 'postgres';
+type Tests = ReadonlyMap<string, number>;
+
+interface Suite {
+  readonly path: string;
+  readonly engine: Engine;
+  /** It runs on both engines. */
+  readonly isShared: boolean;
+  readonly isLate: boolean;
+}
+
+interface Result {
+  readonly isGood: boolean;
+  readonly output: string;
+  /** How many tests each file had. */
+  readonly tests: Tests;
+}
+
+/** Groups run one after the other. */
+const GROUPS: readonly { readonly words: readonly string[]; isMember(path: string): boolean }[] = [
+  { words: ['--parallel=3'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { words: ['--parallel=3'], isMember: isBrowser },
+  { words: [], isMember: isSerial },
+];
+
+function isBrowser(path: string): boolean {
+  return path.startsWith('test/browser/');
+}
+
+function isSerial(path: string): boolean {
+  return path.includes('.serial.');
+}
+
+function suites(): readonly Suite[] {
+  const paths = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)]
+    .filter((path) => !/^test\/(durability|distro)\//.test(path))
+    .sort();
+  return paths.flatMap((path): Suite[] => {
+    const isSlow = path.includes('.slow.') || isBrowser(path);
+    const kind = /\.(unit|sqlite|postgres|engines)\./.exec(path)?.[1];
+    if (kind === 'unit') return [{ path, engine: 'none', isShared: false, isLate: isSlow }];
+    if (kind !== undefined) return [{ path, engine: 'sqlite', isShared: false, isLate: isSlow }];
+    const isPrompt = PROMPT_ON_POSTGRES.test(path.replace('.serial', ''));
+    return [
+      { path, engine: 'sqlite', isShared: true, isLate: isSlow },
+      { path, engine: 'postgres', isShared: true, isLate: isSlow || !isPrompt },
+    ];
+  });
+}
+
+/** Runs `bun test` with these words. Its output is printed as it comes, or returned where another run prints. */
+async function run(engine: Engine, words: readonly string[], isPrinting: boolean): Promise<Result> {
+  const folder = mkdtempSync(join(tmpdir(), 'authrealm-report-'));
   const report = join(folder, 'report.xml');
   const options = [`--timeout=${TEST_MS_MAX}`, '--reporter=junit', `--reporter-outfile=${report}`];
   try {
-    const where = { cwd: ROOT, env: { ...process.env, AUTHREALM_TEST_ENGINE: engine } };
-    const exit = await runAndSay([process.execPath, 'test', ...options, ...words], where, hear);
-    return { isGood: exit === 0, counts: countsOf(report) };
+    const child = Bun.spawn(
+      ['sh', '-c', 'exec "$@" 2>&1', 'sh', process.execPath, 'test', ...options, ...words],
+      {
+        cwd: ROOT,
+        env: { ...process.env, AUTHREALM_TEST_ENGINE: engine },
+        stdio: ['ignore', isPrinting ? 'inherit' : 'pipe', 'inherit'],
+      },
+    );
+    const output = child.stdout ? await new Response(child.stdout).text() : '';
+    return { isGood: (await child.exited) === 0, output, tests: testsOf(report) };
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** The suite that a file is, in a report as JUnit has it: named as the file. */
-const FILE = /<testsuite name="([^"]+)" file="\1" tests="(\d+)"/g;
-
-function countsOf(report: string): Ran['counts'] {
+/** The tests of each file in a JUnit report. */
+function testsOf(report: string): Tests {
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-  return new Map([...text.matchAll(FILE)].map(([, path = '', count]) => [path, Number(count)]));
+  const found = text.matchAll(/<testsuite name="([^"]+)" file="\1" tests="(\d+)"/g);
+  return new Map([...found].map(([, path = '', count]) => [path, Number(count)]));
 }
 
-/** Runs these shares as files of a group are run. Of two at once, what the second one says is told behind the first one. */
-async function runGroup(group: Group, shares: readonly Share[]): Promise<readonly (readonly [Share, Ran])[]> {
-  const { words, isAbreast } = GROUPS[group];
-  const runShare = async (share: Share, hear?: Hear) =>
-    [share, await run(share.engine, [...words, ...share.paths.map((path) => `./${path}`)], hear)] as const;
-  const ran: (readonly [Share, Ran])[] = [];
-  const second = isAbreast ? shares.find(({ engine }) => engine === 'postgres') : undefined;
-  const said: string[] = [];
-  let running: ReturnType<typeof runShare> | undefined;
-  for (const share of shares.filter((each) => each !== second)) {
-    // What opens no database goes before: there is what measures by itself.
-    if (share.engine === 'sqlite' && second) running = runShare(second, (part) => said.push(part));
-    ran.push(await runShare(share));
+/** Runs the files of one group, those of PostgreSQL at the same time as those of SQLite where the group is serial. */
+async function runGroup(
+  chosen: readonly Suite[],
+  words: readonly string[],
+): Promise<ReadonlyMap<Engine, Result>> {
+  const results = new Map<Engine, Result>();
+  const runEngine = async (engine: Engine, isPrinting: boolean) => {
+    const paths = chosen.filter((suite) => suite.engine === engine).map(({ path }) => `./${path}`);
+    if (paths.length > 0) results.set(engine, await run(engine, [...words, ...paths], isPrinting));
+  };
+  await runEngine('none', true);
+  if (words.length > 0) {
+    await runEngine('sqlite', true);
+    await runEngine('postgres', true);
+  } else {
+    await Promise.all([runEngine('sqlite', true), runEngine('postgres', false)]);
+    process.stdout.write(results.get('postgres')?.output ?? '');
   }
-  if (second) ran.push(await (running ?? runShare(second)));
-  if (said.length > 0) await say(`\non PostgreSQL, at the same time:\n${said.join('')}`);
-  return ran;
+  return results;
 }
 
-/** What runs of each engine. */
-function sharesOf(part: Part): readonly Share[] {
-  const files = [...new Bun.Glob('test/**/*.test.ts').scanSync(ROOT)].sort();
-  const chosen = (isLate: (path: string) => boolean) => (path: string) =>
-    part === 'whole' || (part === 'rest') === isLate(path);
-  const isTwice = (path: string) => !isWithout(path) && !isOnce(path);
-  return [
-    { engine: 'none', paths: files.filter(isWithout).filter(chosen(isLong)) },
-    {
-      engine: 'sqlite',
-      paths: files
-        .filter((path) => !isWithout(path))
-        .filter(chosen((path) => isLong(path) || isOnceAndLong(path))),
-    },
-    {
-      engine: 'postgres',
-      paths: files.filter(isTwice).filter(chosen((path) => isLong(path) || !isPrompt(path))),
-    },
-  ];
-}
-
-/** How many tests each file had on an engine, of those that run on both. */
-function countsOn(wanted: Engine, ran: readonly (readonly [Share, Ran])[]): ReadonlyMap<string, number> {
-  const counts = ran.filter(([{ engine }]) => engine === wanted).flatMap(([, each]) => [...each.counts]);
-  return new Map(counts.filter(([path]) => !isOnce(path)));
-}
-
-const sum = (counts: Iterable<number>) => [...counts].reduce((total, count) => total + count, 0);
-
-async function runSuite(part: Part): Promise<boolean> {
-  const shares = sharesOf(part);
-  const ran: (readonly [Share, Ran])[] = [];
-  for (const group of Object.keys(GROUPS) as Group[]) {
-    const chosen = shares
-      .map(({ engine, paths }) => ({ engine, paths: paths.filter((path) => groupOf(path) === group) }))
-      .filter(({ paths }) => paths.length > 0);
-    if (chosen.length === 0) continue;
-    if (group === 'quiet') await calm();
-    const machine = await lookAtMachine();
-    if (machine !== undefined) await say(`before ${group}: ${machine}\n`);
-    ran.push(...(await runGroup(group, chosen)));
+async function runSuites(isChosen: (suite: Suite) => boolean): Promise<boolean> {
+  const all = suites().filter(isChosen);
+  const shared = new Set(all.filter(({ isShared }) => isShared).map(({ path }) => path));
+  const counts: Record<Engine, number> = { none: 0, sqlite: 0, postgres: 0 };
+  let isGood = true;
+  for (const { words, isMember } of GROUPS) {
+    const results = await runGroup(
+      all.filter(({ path }) => isMember(path)),
+      words,
+    );
+    for (const [engine, result] of results) {
+      isGood &&= result.isGood;
+      for (const [path, count] of result.tests) counts[shared.has(path) ? engine : 'none'] += count;
+    }
   }
-  const [sqlite, postgres] = [countsOn('sqlite', ran), countsOn('postgres', ran)];
-  const both = sum(sqlite.values()) + sum(postgres.values());
-  const others = sum(ran.flatMap(([, { counts }]) => [...counts.values()])) - both;
-  await say(
-    `${others} tests of one engine or none, ${sum(sqlite.values())} on SQLite, ${sum(postgres.values())} on PostgreSQL\n`,
-  );
-  const differing = [...new Set([...sqlite.keys(), ...postgres.keys()])].filter(
-    (path) => part === 'whole' && sqlite.get(path) !== postgres.get(path),
-  );
-  if (differing.length > 0) await say(`the engines did not run the same tests: ${differing.join(', ')}\n`);
-  return differing.length === 0 && ran.every(([, { isGood }]) => isGood);
+  const { none, sqlite, postgres } = counts;
+  console.log(`${none} tests of one engine or none, ${sqlite} on SQLite, ${postgres} on PostgreSQL`);
+  return isGood;
 }
 
-const PARTS: Readonly<Record<string, Part>> = { '': 'prompt', '--rest': 'rest', '--engines': 'whole' };
+const PARTS: Readonly<Record<string, (suite: Suite) => boolean>> = {
+  '': ({ isLate }) => !isLate,
+  '--rest': ({ isLate }) => isLate,
+  '--engines': () => true,
+};
 const words = process.argv.slice(2);
 const part = PARTS[words.join(' ')];
-const isGood = part
-  ? await runSuite(part)
-  : (await run(process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite', words)).isGood;
+const engine = (process.env.AUTHREALM_TEST_ENGINE ?? 'sqlite') as Engine;
+const isGood = part ? await runSuites(part) : (await run(engine, words, true)).isGood;
 process.exitCode = isGood ? 0 : 1;

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
-import { RUN_FOLDER } from '../test/folder.ts';
-import { computeMatrix, RIGHTS, TOKENS } from '../test/matrix/matrix.ts';
-import { writeTable } from '../test/matrix/table.ts';
+import { computeMatrix, RIGHTS, TOKENS } from '../test/http/matrix/matrix.ts';
+import { writeTable } from '../test/http/matrix/table.ts';
+import { RUN_FOLDER } from '../test/support/folder.ts';
 
 /**
  * Writes the tables of who may do what as the program answers now: `bun scripts/write_matrix.ts`, run where an operation

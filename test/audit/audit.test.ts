@@ -1,0 +1,340 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createClient } from '../../src/access/clients.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { anchorAt, linkTo } from '../../src/audit/chain.ts';
+import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
+import { openLogKeys } from '../../src/audit/keys.ts';
+import { openLogReading, type ReadableEntry } from '../../src/audit/reading.ts';
+import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
+import type { Found } from '../../src/audit/walk.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { plant, put, realmMembers, startService } from '../support/service.ts';
+import { edit } from '../support/tampered_logs.ts';
+
+const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
+
+async function verified(
+  vault: Vault,
+  checkpoints: readonly Checkpoint[] = [],
+  now: () => number = systemAmbient.now,
+): Promise<readonly Found[]> {
+  const findings: Found[] = [];
+  await verifyLogs({
+    store: vault.engine.log,
+    keys: vault.logKeys,
+    checkpoints,
+    now,
+    onFinding: (found) => findings.push(found),
+  });
+  return findings;
+}
+
+/** How far every log is now, as a file would tell. */
+async function checkpointsOf({ engine, logKeys }: Vault): Promise<readonly Checkpoint[]> {
+  const heads = await Array.fromAsync(headsOf(engine.log));
+  const line = readLine(
+    checkpointLine(heads, { at: systemAmbient.now(), retentionDays: 90 }, logKeys),
+    logKeys,
+  );
+  return line.kind === 'checkpoint' && line.isSigned ? line.logs : [];
+}
+
+describe('what is written', () => {
+  test('stands in the log of its realm with who, from where, before and after', async () => {
+    const service = await startService();
+    const { realm: id, user: of } = await plant(service.vault);
+    const token = await service.token(WRITES, new Set([id]));
+    const path = `/v2/authentication-realms/${id}/user-authentication-info/${of}`;
+    const data = { type: 'user_authentication_info', email: 'jane@elsewhere.example' };
+    const answer = await service.put(path, token, { data }, { 'X-Request-Id': 'r-77' });
+    expect(answer.status).toBe(200);
+    const reading = openLogReading(service.vault.engine.log, service.vault.logKeys);
+    const last = (await reading.entries(id, 0, 1_000)).at(-1);
+    expect(last).toMatchObject({
+      log: id,
+      what: 'user-authentication-info.updated',
+      address: '127.0.0.1',
+      request_id: 'r-77',
+      realm_id: id,
+      user_id: of,
+      object: of,
+      members: ['email'],
+      personal: { before: { email: 'jane@example.com' }, after: { email: 'jane@elsewhere.example' } },
+    });
+    expect((await service.del(path, token)).status).toBe(204);
+    const gone = (await reading.entries(id, last?.seq ?? 0, 1_000)).map(
+      ({ what, personal }): Partial<ReadableEntry> => ({ what, ...(personal ? { personal } : {}) }),
+    );
+    expect(gone.at(-1)).toEqual({
+      what: 'user-authentication-info.deleted',
+      personal: { before: expect.objectContaining({ name: 'Jane Doe', email: 'jane@elsewhere.example' }) },
+    });
+    expect(gone).toHaveLength(3);
+    await service.stop();
+  });
+
+  test('holds no personal value in the clear, and no secret at all', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const planted = await plant(vault);
+    const rows = await database.ask<Record<string, unknown>>('select * from change');
+    const texts = JSON.stringify(
+      rows.map((row) =>
+        Object.values(row).map((value) =>
+          value instanceof Uint8Array ? Buffer.from(value).toString('latin1') : value,
+        ),
+      ),
+    );
+    for (const told of [planted.subject, planted.username, 'Jane Doe', 'jane@example.com', '$argon2id']) {
+      expect(texts).not.toContain(told);
+    }
+    expect(texts).toContain('https://login.example.com/');
+    await vault.engine.close();
+  });
+
+  test('acts stand in the log of the installation, in the commit of what was done', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
+    const asker = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
+    const { client } = await createClient(vault.engine.access, 'shop', grant, { ...systemAmbient, asker });
+    const entries = await openLogReading(vault.engine.log, vault.logKeys).entries(NIL_UUID, 0, 100);
+    expect(entries.at(-1)).toMatchObject({
+      what: 'client.created',
+      actor: 'someone',
+      address: '192.0.2.7',
+      request_id: 'r-1',
+      object: client.clientId,
+      detail: { after: { name: 'shop', scope: 'users:read', realms: '*' } },
+    });
+    await vault.engine.close();
+  });
+});
+
+describe('verifying', () => {
+  let database: TestDatabase;
+  let vault: Vault;
+  let checkpoints: readonly Checkpoint[];
+
+  beforeAll(async () => {
+    database = await freshDatabase();
+    vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    await plant(vault);
+    await createClient(
+      vault.engine.access,
+      'a',
+      { scopes: new Set(['users:read']), realms: '*' },
+      systemAmbient,
+    );
+    checkpoints = await checkpointsOf(vault);
+  });
+
+  afterAll(() => vault.engine.close());
+
+  test('what nobody touched is clean, with checkpoints and without', async () => {
+    expect(await verified(vault)).toEqual([]);
+    expect(await verified(vault, checkpoints)).toEqual([]);
+    expect(checkpoints).toHaveLength(3);
+  });
+
+  test('any one of 200 random edits is found, and nothing once it is undone', async () => {
+    let state = 20_261_121;
+    const draw = (below: number): number => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      return Math.floor((state / 2 ** 32) * below);
+    };
+    const touched = new Set<string>();
+    for (let round = 0; round < 200; round += 1) {
+      const edited = await edit(database, draw);
+      touched.add(`${edited.table}.${edited.column}`);
+      const findings = await verified(vault);
+      if (findings.length === 0)
+        throw new Error(`round ${round}: ${edited.table}.${edited.column} is not found`);
+      await edited.undo();
+    }
+    expect(await verified(vault)).toEqual([]);
+    expect(touched.size).toBeGreaterThan(30);
+  }, 300_000);
+
+  test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
+    const own = await freshDatabase();
+    const spoilt = await openVault(own.settings(), systemAmbient);
+    const { realm: id } = await plant(spoilt);
+    const reading = openLogReading(spoilt.engine.log, spoilt.logKeys);
+    const before = await reading.entries(id, 0, 100);
+    const edited = before.find(({ personal }) => personal !== undefined)?.seq ?? 0;
+    const bytes = own.address.engine === 'postgres' ? `decode('00', 'hex')` : `x'00'`;
+    await own.spoil(`update change set personal = ${bytes} where realm_id = ? and seq = ${edited}`, id);
+    const after = await reading.entries(id, 0, 100);
+    expect(after.filter(({ personal }) => personal === 'unreadable').map(({ seq }) => seq)).toEqual([edited]);
+    expect(after).toHaveLength(before.length);
+    await spoilt.engine.close();
+  });
+
+  test('an entry that was removed is found', async () => {
+    const own = await freshDatabase();
+    const spoilt = await openVault(own.settings(), systemAmbient);
+    const { realm: id } = await plant(spoilt);
+    await own.spoil('delete from change where realm_id = ? and seq = 3', id);
+    expect((await verified(spoilt)).map(({ says }) => says)).toContainEqual(
+      '1 entries before it are missing',
+    );
+    await spoilt.engine.close();
+  });
+});
+
+describe('an end that was cut off', () => {
+  /** A database whose log goes on, and then is as if the last entry had never been. */
+  async function cut() {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const { realm: id } = await plant(vault);
+    const [before] = await database.ask<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
+      'select tagged_seq, entries, tag from realm_clock where realm_id = ?',
+      id,
+    );
+    await put(vault, user, [id, systemAmbient.mintId()], {
+      ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
+      creation_status: 'COMPLETE',
+    });
+    const checkpoints = await checkpointsOf(vault);
+    const tag = Buffer.from(before?.tag ?? []).toString('hex');
+    const bytes = database.address.engine === 'postgres' ? `decode('${tag}', 'hex')` : `x'${tag}'`;
+    await database.spoil(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
+    const isKept = async (says: string) =>
+      database.spoil(`update realm_clock set ${says} where realm_id = ?`, id);
+    return { vault, checkpoints, id, before, bytes, isKept };
+  }
+
+  test('is found by where the end is said to be', async () => {
+    const { vault } = await cut();
+    expect(await verified(vault)).not.toEqual([]);
+    await vault.engine.close();
+  });
+
+  test('together with what says where it is, is found by a checkpoint alone', async () => {
+    const { vault, checkpoints, before, bytes, isKept } = await cut();
+    await isKept(
+      `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
+    );
+    expect(await verified(vault)).toEqual([]);
+    expect((await verified(vault, checkpoints)).map(({ says }) => says)).toEqual([
+      'a checkpoint tells of it, and it is not there: cut off, or an older database',
+    ]);
+    await vault.engine.close();
+  });
+});
+
+describe('a log that was written anew', () => {
+  /** Writes every tag again, as the program would, from a root that is not the installation's, or that is. */
+  async function rewritten(isKeyKnown: boolean) {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const { realm: id } = await plant(vault);
+    const checkpoints = await checkpointsOf(vault);
+    const keys = isKeyKnown ? vault.logKeys : openLogKeys(new Uint8Array(32), systemAmbient);
+    const head = await vault.engine.log.head(id);
+    const anchor = anchorAt(keys, id, head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 });
+    const chain = linkTo(keys, anchor);
+    const say = (bytes: Uint8Array) => {
+      const hex = Buffer.from(bytes).toString('hex');
+      return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
+    };
+    await database.spoil(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
+    for (const { seq, columns } of await vault.engine.log.entries(id, 0, 1_000)) {
+      const tag = chain.next(seq, Object.values(columns));
+      await database.spoil(`update change set tag = ${say(tag)} where realm_id = ? and seq = ${seq}`, id);
+    }
+    await database.spoil(
+      `update realm_clock set tag = ${say(chain.tag)}, anchor_mac = ${say(anchor.mac)} where realm_id = ?`,
+      id,
+    );
+    return { vault, checkpoints };
+  }
+
+  test('with all that the database holds, and no master key, is found', async () => {
+    const { vault } = await rewritten(false);
+    expect(await verified(vault)).not.toEqual([]);
+    await vault.engine.close();
+  });
+
+  test('with the master key, is found by a checkpoint alone', async () => {
+    const { vault, checkpoints } = await rewritten(true);
+    expect(await verified(vault)).toEqual([]);
+    expect((await verified(vault, checkpoints)).map(({ says }) => says)).toEqual([
+      'it is not what a checkpoint says: it, or what stood before it, was written anew',
+    ]);
+    await vault.engine.close();
+  });
+});
+
+describe('an older database in the place of a newer one', () => {
+  test('is found by a checkpoint, in each log that went on', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    await vault.engine.close();
+    const older = await database.copy();
+    const newer = await openVault(database.settings(), systemAmbient);
+    const later: Uuid = systemAmbient.mintId();
+    await put(newer, realm, [later], realmMembers);
+    const checkpoints = await checkpointsOf(newer);
+    await newer.engine.close();
+    const restored = await openVault(older.settings(), systemAmbient);
+    expect(await verified(restored)).toEqual([]);
+    expect(await verified(restored, checkpoints)).toEqual([
+      {
+        log: NIL_UUID,
+        seq: expect.any(Number),
+        says: 'a checkpoint tells of it, and it is not there: cut off, or an older database',
+      },
+      { log: later, seq: 1, says: 'a checkpoint tells of this log, and it is not there' },
+    ]);
+    await restored.engine.close();
+  });
+});
+
+describe('a log that is kept short', () => {
+  test('begins behind what went, says so under its keys, and is clean; the last entry stays', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const { realm: id } = await plant(vault);
+    const checkpoints = await checkpointsOf(vault);
+    const { log } = vault.engine;
+    const before = await log.head(id);
+    const later = systemAmbient.now() + 1_000;
+    expect(await log.trim(id, later)).toBe((before?.seq ?? 0) - 1);
+    expect(await log.trim(id, later)).toBe(0);
+    expect(await log.entries(id, 0, 10)).toHaveLength(1);
+    await plant(vault, { realm: id });
+    expect(await verified(vault, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
+    expect((await log.head(id))?.chain?.end.entries).toBeGreaterThan(before?.chain?.end.entries ?? 0);
+    await vault.engine.close();
+  });
+
+  test('goes a thousand entries at a time', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const id = systemAmbient.mintId();
+    await put(vault, realm, [id], realmMembers);
+    const many = LIMITS.cascadeRecordsMax + 5;
+    const one = () =>
+      put(vault, user, [id, systemAmbient.mintId()], {
+        ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
+        creation_status: 'COMPLETE',
+      });
+    for (let done = 0; done < many; done += 201) await Promise.all(Array.from({ length: 201 }, one));
+    const later = systemAmbient.now() + 1_000;
+    expect([await vault.engine.log.trim(id, later), await vault.engine.log.trim(id, later)]).toEqual([
+      LIMITS.cascadeRecordsMax,
+      5,
+    ]);
+    expect(await verified(vault)).toEqual([]);
+    await vault.engine.close();
+  });
+});

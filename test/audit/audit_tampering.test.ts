@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
+import { openLogReading } from '../../src/audit/reading.ts';
+import { type Verified, verifyLogs } from '../../src/audit/verify.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { type Planted, plant, put, userMembers } from '../support/service.ts';
+
+/** What somebody does to a log who has the database, and not the master key; and what an erasure meets. */
+
+interface World {
+  readonly database: TestDatabase;
+  readonly vault: Vault;
+  readonly planted: Planted;
+}
+
+async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
+  const database = await freshDatabase();
+  const vault = await openVault(database.settings(), systemAmbient);
+  try {
+    await work({ database, vault, planted: await plant(vault) });
+  } finally {
+    await vault.engine.close();
+  }
+}
+
+async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
+  const says: string[] = [];
+  const verified: Verified = await verifyLogs({
+    store: vault.engine.log,
+    keys: vault.logKeys,
+    checkpoints,
+    now: systemAmbient.now,
+    onFinding: (found) => says.push(found.says),
+  });
+  return { says, untagged: verified.untagged };
+}
+
+const erase = ({ vault, planted }: World) =>
+  vault.engine.records.erase({
+    key: [planted.realm, planted.user],
+    origin: { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() },
+    mintRevision: systemAmbient.mintRevision,
+    act: actOf('user.erased', { object: planted.user, detail: {} }, systemAmbient),
+  });
+
+const rename = ({ vault, planted }: World, name: string) =>
+  vault.engine.records.commit(
+    [
+      {
+        op: 'patch',
+        resource: user,
+        key: [planted.realm, planted.user],
+        patch: { members: { name }, revision: systemAmbient.mintRevision(), at: systemAmbient.now() },
+      },
+    ],
+    [
+      {
+        event: `${user.name}.updated`,
+        realm: planted.realm,
+        user: planted.user,
+        id: planted.user,
+        revision: systemAmbient.mintRevision(),
+        members: ['name'],
+        actor: 'test',
+        requestId: undefined,
+        address: undefined,
+        at: systemAmbient.now(),
+      },
+    ],
+  );
+
+describe('a stranger', () => {
+  test('who takes the end of a chain away is found, and after the next write as well', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil('update realm_clock set tag = null where realm_id = ?', planted.realm);
+      await database.spoil(
+        `update change set actor = 'nobody' where realm_id = ? and seq = 2`,
+        planted.realm,
+      );
+      expect((await verify(vault)).says).not.toEqual([]);
+      await plant(vault, { realm: planted.realm });
+      expect((await verify(vault)).says).toContainEqual(expect.stringContaining('it was begun anew'));
+    }));
+
+  test('who takes a whole log away is found', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil('delete from change where realm_id = ?', planted.realm);
+      await database.spoil('delete from realm_clock where realm_id = ?', planted.realm);
+      expect((await verify(vault)).says).toEqual(['this log began, and it is not there']);
+    }));
+
+  test('who adds an entry as an older release would is told of, before it is adopted and after', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil(
+        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
+           select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
+           from change where realm_id = ? order by seq desc limit 1`,
+        planted.realm,
+      );
+      await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', planted.realm);
+      expect(await verify(vault)).toEqual({ says: [], untagged: 1 });
+      await plant(vault, { realm: planted.realm });
+      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+      const acts = await database.ask<{ realm_id: string }>(
+        `select realm_id from act where action = 'log.adopted'`,
+      );
+      expect(acts.map(({ realm_id }) => realm_id)).toEqual([planted.realm]);
+    }));
+
+  test('who puts an entry behind the clock is found', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil(
+        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
+           select realm_id, seq + 9, event, user_id, record_id, revision, members, actor, request_id, at, tag
+           from change where realm_id = ? order by seq desc limit 1`,
+        planted.realm,
+      );
+      expect((await verify(vault)).says).toEqual(['it stands behind the clock of the log']);
+    }));
+
+  test('who has a user forgotten without an erasure is found', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil('delete from user_salt where user_id = ?', planted.user);
+      await database.spoil(
+        'insert into erasure (realm_id, user_id, at) values (?, ?, 1)',
+        planted.realm,
+        planted.user,
+      );
+      expect((await verify(vault)).says).toContainEqual(expect.stringContaining('was not erased since'));
+    }));
+
+  test('who makes entries old does not have them removed', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', planted.realm);
+      const trimming = vault.engine.log.trim(planted.realm, 1_000);
+      expect(await trimming.then(() => 'done', String)).toContain('edited by a stranger');
+      expect(await database.ask('select 1 from change where at = 1')).toHaveLength(3);
+    }));
+
+  test('is not hidden by a later checkpoint of the same place', () =>
+    inWorld(async ({ vault, planted }) => {
+      const head = await vault.engine.log.head(planted.realm);
+      const line = readLine(
+        checkpointLine(head ? [head] : [], { at: systemAmbient.now(), retentionDays: 90 }, vault.logKeys),
+        vault.logKeys,
+      );
+      const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
+      const before = { ...now, tag: '00'.repeat(32) };
+      expect((await verify(vault, [before, now])).says).toContainEqual(
+        expect.stringContaining('not what a checkpoint says'),
+      );
+    }));
+});
+
+describe('an erasure', () => {
+  test('in one commit with a write before it leaves no salt, and nothing that can be read', () =>
+    inWorld(async (world) => {
+      const { database, vault, planted } = world;
+      await Promise.all([rename(world, 'Written at the last moment'), erase(world)]);
+      expect(await database.ask('select 1 from user_salt where user_id = ?', planted.user)).toEqual([]);
+      const reading = openLogReading(vault.engine.log, vault.logKeys);
+      const told = await reading.entriesOf(planted, 'realm', 0, 100);
+      expect(told.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
+      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+    }));
+
+  test('of a user who is brought back leaves a log that is clean, and what was told before unread', () =>
+    inWorld(async (world) => {
+      const { vault, planted } = world;
+      await erase(world);
+      await put(vault, user, [planted.realm, planted.user], { ...userMembers, name: 'Back again' });
+      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+      const reading = openLogReading(vault.engine.log, vault.logKeys);
+      const told = (await reading.entriesOf(planted, 'realm', 0, 100)).flatMap(
+        ({ personal }) => personal ?? [],
+      );
+      expect(told.filter((personal) => personal === 'erased').length).toBeGreaterThan(2);
+      expect(told.at(-1)).toMatchObject({ after: { name: 'Back again' } });
+    }));
+});
+
+describe('entries of an older release', () => {
+  test('are adopted a thousand to a commit, and all of them by the next start', () =>
+    inWorld(async ({ database, vault, planted }) => {
+      const { realm } = planted;
+      const many = 2 * LIMITS.cascadeRecordsMax + 500;
+      await database.spoil(
+        `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
+           with recursive n (i) as (select 1 union all select i + 1 from n where i < ${many})
+           select c.realm_id, c.seq + n.i, c.event, c.user_id, c.record_id, c.revision, c.members, c.actor, null, c.at
+           from n, (select * from change where realm_id = ? order by seq desc limit 1) c`,
+        realm,
+      );
+      await database.spoil(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
+      await plant(vault, {
+        realm,
+        oidcProfile: planted.oidcProfile,
+        passwordProfile: planted.passwordProfile,
+      });
+      const untagged = () => database.ask('select 1 from change where tag is null');
+      expect((await untagged()).length).toBeLessThan(many);
+      await vault.engine.log.catchUp(systemAmbient.now());
+      expect(await untagged()).toEqual([]);
+      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+    }));
+});

@@ -1,0 +1,209 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { anchorAt, beginChain, linkTo } from '../../src/audit/chain.ts';
+import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
+import type { Anchor } from '../../src/audit/port.ts';
+import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
+import { changeOf } from '../../src/domain/change.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { realmMembers, stamped, userMembers } from '../support/service.ts';
+
+/** What somebody does to the beginning of a log who has the database and the master key; and what retention does to it. */
+
+setDefaultTimeout(300_000);
+
+const DAY_MS = 86_400_000;
+const START = Date.parse('2026-01-01T00:00:00Z');
+const WRITES = 10;
+
+interface World {
+  readonly database: TestDatabase;
+  readonly vault: Vault;
+  readonly id: Uuid;
+  /** One a day, each said behind the entry of that day. */
+  readonly checkpoints: readonly Checkpoint[];
+}
+
+/** A realm in which one entry was written each day, the first one at the start. */
+async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
+  const database = await freshDatabase();
+  const vault = await openVault(database.settings(), systemAmbient);
+  try {
+    const id = systemAmbient.mintId();
+    const checkpoints: Checkpoint[] = [];
+    for (let day = 0; day < WRITES; day += 1) {
+      await write(vault, id, START + day * DAY_MS);
+      checkpoints.push(...(await told(vault, id, START + day * DAY_MS + 30_000)));
+    }
+    await work({ database, vault, id, checkpoints });
+  } finally {
+    await vault.engine.close();
+  }
+}
+
+async function write(vault: Vault, id: Uuid, at: number): Promise<void> {
+  const isFirst = (await vault.engine.log.head(id)) === undefined;
+  const resource = isFirst ? realm : user;
+  const key = isFirst ? [id] : [id, systemAmbient.mintId()];
+  const record = stamped(key as [Uuid], isFirst ? realmMembers : userMembers);
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at };
+  const change = changeOf(resource, 'created', { key: key as [Uuid], revision: record.revision }, origin);
+  const writes = [{ op: 'insert', resource, key: key as [Uuid], record }] as const;
+  expect(await vault.engine.records.commit(writes, [change])).toEqual({ kind: 'landed' });
+}
+
+/** What a service says of a log that keeps entries for 90 days, or so many. */
+async function told({ engine, logKeys }: Vault, of: Uuid, at: number, retentionDays = 90) {
+  const heads = await Array.fromAsync(headsOf(engine.log));
+  const line = readLine(checkpointLine(heads, { at, retentionDays }, logKeys), logKeys);
+  return line.kind === 'checkpoint' && line.isSigned ? line.logs.filter(({ log }) => log === of) : [];
+}
+
+async function verify({ engine, logKeys }: Vault, checkpoints: readonly Checkpoint[], now: number) {
+  const says: [number | undefined, string][] = [];
+  await verifyLogs({
+    store: engine.log,
+    keys: logKeys,
+    checkpoints,
+    now: () => now,
+    onFinding: ({ log, seq, says: what }) => says.push([log === NIL_UUID ? -1 : seq, what]),
+  });
+  return says;
+}
+
+/** Removes what stands in the first places, and seals the beginning behind it: by hand, and with the installation's keys. */
+async function begin({ database, vault, id }: World, behind: number, forged?: Anchor): Promise<void> {
+  const head = await vault.engine.log.head(id);
+  const chain = linkTo(vault.logKeys, head?.chain?.anchor as Anchor);
+  for (const { seq, columns } of await vault.engine.log.entries(id, 0, 1_000)) {
+    if (seq <= behind) chain.next(seq, Object.values(columns));
+  }
+  const { seq, tag, entries, mac } = forged ?? anchorAt(vault.logKeys, id, chain);
+  const say = (bytes: Uint8Array) => {
+    const hex = Buffer.from(bytes).toString('hex');
+    return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
+  };
+  await database.spoil(`delete from change where realm_id = ? and seq <= ${seq}`, id);
+  await database.spoil(
+    `update realm_clock set anchor_seq = ${seq}, anchor_tag = ${say(tag)}, anchor_entries = ${entries},
+       anchor_mac = ${say(mac)} where realm_id = ?`,
+    id,
+  );
+}
+
+const NOW = START + WRITES * DAY_MS;
+const TOO_YOUNG = 'what stood before it was removed, and it is not old enough for that to be retention';
+const TOO_EARLY = expect.stringContaining('tells of it, and it was removed: too early for retention');
+
+describe('who has the database and the master key, and moves the beginning of a log', () => {
+  test('anywhere before the last checkpoint, to it, or behind it, is found by checkpoints alone', async () => {
+    for (let behind = 1; behind <= WRITES; behind += 1) {
+      await inWorld(async (world) => {
+        await write(world.vault, world.id, NOW);
+        await begin(world, behind);
+        expect(await verify(world.vault, [], NOW)).toEqual([]);
+        expect(await verify(world.vault, world.checkpoints, NOW)).toEqual([
+          [behind + 1, TOO_YOUNG],
+          [1, TOO_EARLY],
+        ]);
+        // The newest one alone, as where a witness keeps no more.
+        const newest = world.checkpoints.slice(-1);
+        expect(await verify(world.vault, newest, NOW)).toContainEqual([behind + 1, TOO_YOUNG]);
+      });
+    }
+  });
+
+  test('to its very end is found, and so is one entry that is put behind it and said to be old', () =>
+    inWorld(async (world) => {
+      await begin(world, WRITES);
+      expect(await verify(world.vault, [], NOW)).toEqual([
+        [WRITES, 'no entry is left: retention leaves one'],
+      ]);
+      await write(world.vault, world.id, START - 365 * DAY_MS);
+      expect(await verify(world.vault, [], NOW)).toEqual([]);
+      expect(await verify(world.vault, world.checkpoints, NOW)).toEqual([[1, TOO_EARLY]]);
+      expect(await verify(world.vault, world.checkpoints.slice(-1), NOW)).toEqual([[WRITES, TOO_EARLY]]);
+    }));
+
+  test('so that it looks as if it had begun there is found', () =>
+    inWorld(async (world) => {
+      await write(world.vault, world.id, NOW);
+      await begin(world, WRITES, beginChain(world.vault.logKeys, world.id, WRITES).anchor);
+      const says = (await verify(world.vault, world.checkpoints, NOW)).map(([, what]) => what);
+      expect(says).toContainEqual(expect.stringContaining('it was begun anew'));
+      expect(says).toContainEqual(expect.stringContaining('it is not what a checkpoint says'));
+    }));
+
+  test('behind what is old enough, with what is not, is found', () =>
+    inWorld(async (world) => {
+      // Five entries are older than 90 days, and the fifth stays.
+      const now = START + (90 + 5) * DAY_MS - 1;
+      await begin(world, 4);
+      expect(await verify(world.vault, world.checkpoints, now)).toEqual([]);
+      await begin(world, 5);
+      expect(await verify(world.vault, world.checkpoints, now)).toEqual([[6, TOO_YOUNG]]);
+    }));
+
+  test('under checkpoints that say so later is found by those from before', () =>
+    inWorld(async (world) => {
+      await begin(world, 5);
+      const after = await told(world.vault, world.id, NOW);
+      expect(await verify(world.vault, [...world.checkpoints, ...after], NOW)).toEqual([
+        [6, TOO_YOUNG],
+        [1, TOO_EARLY],
+      ]);
+    }));
+
+  test('leaves every checkpoint behind it to be compared', () =>
+    inWorld(async (world) => {
+      const now = START + 200 * DAY_MS;
+      await begin(world, 4);
+      const checkpoints = world.checkpoints.map((each) =>
+        each.position === 7 ? { ...each, tag: '00'.repeat(32) } : each,
+      );
+      expect(await verify(world.vault, checkpoints, now)).toEqual([
+        [7, expect.stringContaining('it is not what a checkpoint says')],
+      ]);
+    }));
+});
+
+describe('what retention removes', () => {
+  test(
+    'is believed, at any hour, by all checkpoints and by the newest alone',
+    () =>
+      inWorld(async ({ vault, id, checkpoints }) => {
+        for (let hour = 0; hour < 24 * (WRITES + 2); hour += 7) {
+          const now = START + 90 * DAY_MS + hour * 3_600_000;
+          await vault.engine.log.trim(id, now - 90 * DAY_MS);
+          for (const known of [checkpoints, checkpoints.slice(-1), []]) {
+            expect([hour, await verify(vault, known, now)]).toEqual([hour, []]);
+          }
+        }
+        expect((await vault.engine.log.entries(id, 0, 100)).map(({ seq }) => seq)).toEqual([WRITES]);
+      }),
+    300_000,
+  );
+
+  test('is believed after it was told to keep more, and after it was told to keep less', () =>
+    inWorld(async ({ vault, id, checkpoints }) => {
+      await vault.engine.log.trim(id, NOW - 3 * DAY_MS);
+      expect(await verify(vault, checkpoints, NOW)).not.toEqual([]);
+      const shorter = await told(vault, id, NOW, 3);
+      expect(await verify(vault, [...checkpoints, ...shorter], NOW)).toEqual([]);
+      const longer = await told(vault, id, NOW + DAY_MS, 365);
+      expect(await verify(vault, [...checkpoints, ...shorter, ...longer], NOW + DAY_MS)).toEqual([]);
+    }));
+
+  test('leaves the newest that is old, and takes it when a younger one is', () =>
+    inWorld(async ({ vault, id }) => {
+      const { log } = vault.engine;
+      const left = async () => (await log.entries(id, 0, 100)).map(({ seq }) => seq)[0];
+      expect([await log.trim(id, START + 1), await left()]).toEqual([0, 1]);
+      expect([await log.trim(id, START + DAY_MS + 1), await left()]).toEqual([1, 2]);
+      expect([await log.trim(id, START + DAY_MS + 2), await left()]).toEqual([0, 2]);
+      expect([await log.trim(id, START + 5 * DAY_MS + 1), await left()]).toEqual([4, 6]);
+    }));
+});

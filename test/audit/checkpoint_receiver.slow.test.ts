@@ -1,0 +1,256 @@
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createPublicKey, verify } from 'node:crypto';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readLine } from '../../src/audit/checkpoint.ts';
+import { startCheckpoints } from '../../src/audit/checkpoints.ts';
+import { readLedger } from '../../src/cli/ledger.ts';
+import { readSettings } from '../../src/config.ts';
+import { EXIT } from '../../src/exit.ts';
+import { openLeases } from '../../src/leases.ts';
+import { witnessesOf } from '../../src/witnesses.ts';
+import { openOffice } from '../http/admin/office.ts';
+import { freshDatabase } from '../support/database.ts';
+import { withVault } from '../support/erasure_fixtures.ts';
+import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
+import { freePort, freshFolder, plant, startService } from '../support/service.ts';
+
+setDefaultTimeout(300_000);
+
+/** A receiver of checkpoints: a real server that puts each body behind the last one. */
+interface Keeper {
+  readonly url: string;
+  readonly path: string;
+  /** Every message that came. */
+  readonly came: readonly { readonly headers: Headers; readonly body: string }[];
+  /** What it answers from now on; it keeps what it answers 2xx. */
+  answer(by: () => Response | Promise<Response>): void;
+  /** The lines that it kept. */
+  lines(): readonly string[];
+  stop(): void;
+}
+
+function openKeeper(port = 0): Keeper {
+  const path = join(freshFolder(), 'kept.ndjson');
+  writeFileSync(path, '');
+  const came: { headers: Headers; body: string }[] = [];
+  let answer: () => Response | Promise<Response> = () => new Response(null, { status: 204 });
+  const server = Bun.serve({
+    port,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const body = await request.text();
+      came.push({ headers: request.headers, body });
+      const reply = await answer();
+      if (reply.ok) appendFileSync(path, body);
+      return reply;
+    },
+  });
+  opened.push(server);
+  return {
+    url: `http://127.0.0.1:${server.port}/checkpoints?for=us`,
+    path,
+    came,
+    answer(by) {
+      answer = by;
+    },
+    lines: () => readFileSync(path, 'utf8').split('\n').filter(Boolean),
+    stop: () => void server.stop(true),
+  };
+}
+
+const opened: { stop(isAtOnce: boolean): unknown }[] = [];
+afterAll(() => {
+  for (const server of opened) server.stop(true);
+  endAll();
+});
+
+const telling = (url: string) => ({ checkpointUrl: url, allowLoopbackWebhooks: 'true' });
+const kindsOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).kind as string);
+
+describe('a receiver', () => {
+  test('keeps signed messages whose lines verify and restore read', async () => {
+    const keeper = openKeeper();
+    const office = await openOffice(telling(keeper.url));
+    const { vault, database } = office.service;
+    const { realm, user } = await plant(vault);
+    const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
+    expect(erased.status).toBe(201);
+    await office.service.stop();
+    expect(new Set(kindsOf(keeper.lines()))).toEqual(new Set(['checkpoint', 'erasure']));
+    const words = [...database.words, '--checkpoints', keeper.path];
+    const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
+    expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
+      EXIT.done,
+      { clean: true, not_seen: null, checkpoint_file: keeper.path },
+    ]);
+    const { erasures } = await readLedger(Bun.file(keeper.path).stream(), {
+      name: keeper.path,
+      keys: vault.logKeys,
+      takesUnsigned: false,
+    });
+    expect(erasures).toMatchObject([{ realm, user }]);
+    const told = await runCommand([AUTHREALM, 'audit', 'key', ...database.words]);
+    const key = createPublicKey({
+      key: Buffer.concat([
+        Buffer.from('302a300506032b6570032100', 'hex'),
+        Buffer.from(told.stdout.trim().replace(/^whpk_/, ''), 'base64'),
+      ]),
+      format: 'der',
+      type: 'spki',
+    });
+    for (const { headers, body } of keeper.came) {
+      const [id, timestamp, said] = ['id', 'timestamp', 'signature'].map((name) =>
+        headers.get(`webhook-${name}`),
+      );
+      const signature = Buffer.from(said?.replace(/^v1a,/, '') ?? '', 'base64');
+      expect(verify(null, Buffer.from(`${id}.${timestamp}.${body}`), key, signature)).toBe(true);
+      expect(verify(null, Buffer.from(`${id}.${timestamp}.${body} `), key, signature)).toBe(false);
+      expect(headers.get('content-type')).toBe('application/x-ndjson');
+    }
+  });
+
+  test('that is away is told every erasure in the end, and of checkpoints the newest; the file is told meanwhile', async () => {
+    const database = await freshDatabase();
+    const port = await freePort();
+    const url = `http://127.0.0.1:${port}/`;
+    const file = join(freshFolder(), 'points');
+    await withVault(database, async (vault) => {
+      const { engine, logKeys } = vault;
+      const flags = { ...database.flags, ...telling(url), checkpointFile: file };
+      const first = await plant(vault);
+      for (let at = 1; at <= 150; at += 1) {
+        await database.spoil(
+          `insert into erasure (realm_id, user_id, at) values (?, ?, ${at})`,
+          ...[first.realm, systemAmbient.mintId()],
+        );
+      }
+      const troubles: string[] = [];
+      const checkpoints = startCheckpoints(
+        {
+          store: engine.log,
+          leases: openLeases(engine.leases, 60_000, systemAmbient),
+          keys: logKeys,
+          witnesses: witnessesOf(readSettings(flags, {}), logKeys, systemAmbient),
+          retentionDays: 90,
+          ambient: systemAmbient,
+          name: 'away',
+          onTrouble: ({ code = '' }) => troubles.push(code),
+        },
+        100,
+      );
+      while (troubles.length < 3) await Bun.sleep(10);
+      const { seq } = (await engine.log.head(first.realm)) ?? { seq: 0 };
+      await plant(vault, { realm: first.realm });
+      while (troubles.length < 6) await Bun.sleep(10);
+      expect(new Set(troubles)).toEqual(new Set(['RECEIVER_UNREACHABLE']));
+      const inFile = readFileSync(file, 'utf8').trim().split('\n');
+      expect(kindsOf(inFile).filter((kind) => kind === 'erasure')).toHaveLength(150);
+      expect(checkpoints.ageMs()).toBeGreaterThan(200);
+      const keeper = openKeeper(port);
+      while ((await database.ask('select 1 from erasure where told_at is null')).length > 0)
+        await Bun.sleep(10);
+      await checkpoints.stop();
+      const lines = keeper.lines().map((text) => readLine(text, logKeys));
+      expect(lines.filter(({ kind }) => kind === 'erasure')).toHaveLength(150);
+      const places = lines.flatMap((line) =>
+        line.kind === 'checkpoint' && line.isSigned
+          ? line.logs.map(({ log, position }) => [log, position])
+          : [],
+      );
+      const ofRealm = places.filter(([log]) => log === first.realm).map(([, position]) => Number(position));
+      // Where it was while nobody listened is not told any more.
+      expect([ofRealm.length, (ofRealm[0] ?? 0) > seq]).toEqual([1, true]);
+    });
+  });
+
+  test.each([
+    ['refuses', () => new Response(null, { status: 500 }), 'HTTP_500'],
+    ['sends elsewhere', () => Response.redirect('http://127.0.0.1:1/', 307), 'HTTP_307'],
+    ['hangs', () => new Promise<Response>(() => undefined), 'RECEIVER_UNREACHABLE'],
+  ])('that %s is told of in the log, and an erasure is answered 503 in time', async (_name, reply, cause) => {
+    const keeper = openKeeper();
+    keeper.answer(reply);
+    const office = await openOffice(telling(keeper.url));
+    const { realm, user } = await plant(office.service.vault);
+    const begun = performance.now();
+    const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
+    expect(erased.status).toBe(503);
+    expect(performance.now() - begun).toBeLessThan(8_000);
+    keeper.answer(() => new Response(null, { status: 200 }));
+    await office.service.stop();
+    expect(office.service.log).toContainEqual({
+      event: 'checkpoint_failed',
+      cause,
+      since: expect.stringMatching(/^\d{4}-/),
+    });
+    expect(kindsOf(keeper.lines())).toContain('erasure');
+  });
+});
+
+test('each receiver is told, where services over one database have a receiver each', async () => {
+  const database = await freshDatabase();
+  const keepers = [openKeeper(), openKeeper()];
+  const services = [];
+  for (const { url } of keepers) services.push(await startService({ ...database.flags, ...telling(url) }));
+  for (const keeper of keepers) while (keeper.lines().length === 0) await Bun.sleep(10);
+  const leases = await database.ask('select name from lease');
+  expect(JSON.stringify(leases)).not.toContain('for=us');
+  for (const service of services) await service.stop();
+});
+
+describe('erase user', () => {
+  test('that is killed while the receiver is silent is told by the next start of the service', async () => {
+    const keeper = openKeeper();
+    keeper.answer(() => new Promise(() => undefined));
+    const database = await freshDatabase();
+    const { realm, user } = await withVault(database, plant);
+    const witness = ['--checkpoint-url', keeper.url, '--allow-loopback-webhooks'];
+    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...witness]);
+    while (keeper.came.length === 0) await Bun.sleep(5);
+    erasing.process.kill('SIGKILL');
+    await erasing.process.exited;
+    expect(await database.ask('select 1 from user_info where id = ?', user)).toEqual([]);
+    expect(keeper.lines()).toEqual([]);
+    keeper.answer(() => new Response(null, { status: 204 }));
+    const service = await startService({ ...database.flags, ...telling(keeper.url) });
+    await service.stop();
+    const erasures = keeper.lines().filter((line) => JSON.parse(line).kind === 'erasure');
+    expect(erasures.map((line) => JSON.parse(line))).toMatchObject([{ realm_id: realm, user_id: user }]);
+  });
+});
+
+describe('--checkpoint-url', () => {
+  const refusalOf = (flags: object): string => {
+    try {
+      readSettings({ database: 'sqlite:none.db', ...flags }, {});
+      return '';
+    } catch (error) {
+      return String(error);
+    }
+  };
+
+  test.each([
+    ['http://receiver.example/', {}, 'must be https at port 443'],
+    ['https://receiver.example:8443/', {}, 'must be https at port 443'],
+    ['http://127.0.0.1:8080/', {}, 'must be https at port 443'],
+    ['https://10.0.0.1/', {}, 'an IP address in it a public one'],
+    ['https://[fd00::1]/', { allowLoopbackWebhooks: 'true' }, 'an IP address in it a public one'],
+    ['http://receiver.example/', { allowLoopbackWebhooks: 'true' }, 'must be https at port 443'],
+    ['https://user:secret@receiver.example/', {}, 'must be an https URL without userinfo'],
+    ['https://receiver.example/#here', {}, 'must be an https URL without userinfo'],
+    ['receiver.example', {}, 'must be an https URL without userinfo'],
+    ['ftp://receiver.example/', {}, 'must be an https URL without userinfo'],
+  ])('%s with %j is refused', (checkpointUrl, more, says) => {
+    expect(refusalOf({ checkpointUrl, ...more })).toContain(says);
+  });
+
+  test.each([
+    ['https://receiver.example/checkpoints?key=7', {}],
+    ['http://localhost:8080/', { allowLoopbackWebhooks: 'true' }],
+    ['https://[::1]:8443/', { allowLoopbackWebhooks: 'true' }],
+  ])('%s with %j is taken', (checkpointUrl, more) => {
+    expect(refusalOf({ checkpointUrl, ...more })).toBe('');
+  });
+});

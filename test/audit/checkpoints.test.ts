@@ -1,0 +1,168 @@
+import { describe, expect, test } from 'bun:test';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { type Checkpoint, readLine } from '../../src/audit/checkpoint.ts';
+import { startCheckpoints } from '../../src/audit/checkpoints.ts';
+import type { LogHead } from '../../src/audit/port.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { appendLines } from '../../src/durable.ts';
+import { openLeases } from '../../src/leases.ts';
+import { openVault } from '../../src/vault.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder, plant, startService } from '../support/service.ts';
+
+/** How far the logs are, said outside of the database. */
+
+describe('a file of checkpoints', () => {
+  test('is told by the service at its start and its end, and holds what verify needs', async () => {
+    const path = join(freshFolder(), 'points');
+    const service = await startService({ checkpointFile: path });
+    const { realm } = await plant(service.vault);
+    await service.stop();
+    const lines = readFileSync(path, 'utf8').trim().split('\n');
+    const logs = lines.flatMap((line) => JSON.parse(line).logs.map(({ log }: Checkpoint) => log));
+    expect(logs).toContain(NIL_UUID);
+    expect(logs).toContain(realm);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const words = [...service.database.words, '--checkpoints', path];
+    const verified = await runCommand([AUTHREALM, 'audit', 'verify', '--json', ...words]);
+    expect([verified.code, JSON.parse(verified.stdout)]).toMatchObject([
+      0,
+      { clean: true, checkpoints: logs.length, not_seen: null },
+    ]);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"entries":', '"entries":1'));
+    const forged = await runCommand([AUTHREALM, 'audit', 'verify', ...words]);
+    expect(forged.code).toBe(1);
+    expect(forged.stdout).toContain('this installation did not sign it');
+  });
+
+  test('gets its lines whole behind one that was cut short', () => {
+    const path = join(freshFolder(), 'cut');
+    writeFileSync(path, '{"kind":"check');
+    appendLines(path, ['one', 'two']);
+    appendLines(path, ['three']);
+    expect(readFileSync(path, 'utf8')).toBe('{"kind":"check\none\ntwo\nthree\n');
+  });
+});
+
+describe('checkpoints', () => {
+  test('are told by one of the processes that share a place, of logs that moved', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const { realm } = await plant(vault);
+    const told: string[][] = [[], []];
+    const start = (which: number) =>
+      startCheckpoints(
+        {
+          store: vault.engine.log,
+          leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
+          keys: vault.logKeys,
+          witnesses: [async (lines) => void told[which]?.push(...lines)],
+          ambient: systemAmbient,
+          retentionDays: 90,
+          name: 'shared',
+          onTrouble: (error) => {
+            throw error;
+          },
+        },
+        50,
+      );
+    const both = [start(0), start(1)];
+    while (told.flat().length < 1) await Bun.sleep(5);
+    await Bun.sleep(200);
+    // Nothing moved: nothing more was told.
+    expect(told.map(({ length }) => length).sort()).toEqual([0, 1]);
+    await plant(vault, { realm });
+    while (told.flat().length < 2) await Bun.sleep(5);
+    await Promise.all(both.map((each) => each.stop()));
+    const logs = told.flat().map((text) => {
+      const line = readLine(text, vault.logKeys);
+      return line.kind === 'checkpoint' && line.isSigned
+        ? line.logs.map(({ log, retentionDays }) => [log, retentionDays])
+        : [];
+    });
+    expect(logs.slice(0, 2)).toEqual([
+      [
+        [NIL_UUID, 90],
+        [realm, 90],
+      ],
+      [[realm, 90]],
+    ]);
+    await vault.engine.close();
+  });
+
+  test('that could not be told are told the next time', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    const told: string[] = [];
+    const troubles: string[] = [];
+    let isBroken = true;
+    const checkpoints = startCheckpoints(
+      {
+        store: vault.engine.log,
+        leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
+        keys: vault.logKeys,
+        witnesses: [
+          async (lines) => {
+            if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+            told.push(...lines);
+          },
+        ],
+        ambient: systemAmbient,
+        retentionDays: 90,
+        name: 'broken',
+        onTrouble: ({ code = '' }) => troubles.push(code),
+      },
+      20,
+    );
+    while (troubles.length < 2) await Bun.sleep(5);
+    isBroken = false;
+    while (told.length < 1) await Bun.sleep(5);
+    await checkpoints.stop();
+    expect(new Set(troubles)).toEqual(new Set(['ENOSPC']));
+    await vault.engine.close();
+  });
+
+  test('of more logs than a line tells of are signed line by line, each telling of several', async () => {
+    const heads = Array.from({ length: LIMITS.checkpointsAtOnceMax + 70 }, (_, at): LogHead => {
+      const end = { seq: at + 1, tag: randomBytes(32), entries: at + 1 };
+      return { log: systemAmbient.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
+    }).sort((one, other) => (one.log < other.log ? -1 : 1));
+    const database = await freshDatabase();
+    const { engine, logKeys } = await openVault(database.settings(), systemAmbient);
+    const told: (readonly string[])[] = [];
+    const page = (after: string | undefined, limit: number) =>
+      heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);
+    const checkpoints = startCheckpoints({
+      store: { heads: page, untold: engine.log.untold, noteTold: engine.log.noteTold },
+      leases: openLeases(engine.leases, 10_000, systemAmbient),
+      keys: logKeys,
+      witnesses: [async (lines) => void told.push(lines)],
+      ambient: systemAmbient,
+      retentionDays: 90,
+      name: 'many',
+      onTrouble: (error) => {
+        throw error;
+      },
+    });
+    await checkpoints.stop();
+    expect(told.map(({ length }) => length)).toEqual([64, 2]);
+    const lines = told.flat().map((text) => readLine(text, logKeys));
+    const logs = lines.flatMap((line) => (line.kind === 'checkpoint' && line.isSigned ? line.logs : []));
+    expect(logs.map(({ log, position }) => [log, position])).toEqual(heads.map(({ log, seq }) => [log, seq]));
+    // Programs that collect logs cut lines of more than 16 KiB.
+    for (const text of told.flat()) expect(text.length).toBeLessThan(16_000);
+    await engine.close();
+  });
+
+  test('of a database in memory are told to nobody', async () => {
+    const service = await startService({ database: 'sqlite::memory:' });
+    await service.stop();
+    expect(existsSync(':memory:.checkpoints')).toBe(false);
+  });
+});

@@ -1,0 +1,94 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { passwordProfileInfo } from '../../src/domain/resources.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { erasable, erase, withVault } from '../support/erasure_fixtures.ts';
+import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';
+import { plant, put } from '../support/service.ts';
+
+/** `authrealm erase user` and `subject-access`, beside a running service. */
+
+afterAll(endAll);
+
+const verify = ({ words }: TestDatabase) => runCommand([AUTHREALM, 'audit', 'verify', ...words]);
+
+describe('a user who is erased', () => {
+  test('is gone from records, log and remembered answers; the log is clean and says that it happened', async () => {
+    const { database, planted } = await erasable();
+    const { realm, user: id } = planted;
+    const { code, stdout, stderr } = await erase(database, realm, id);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toContain(`user ${id} is erased`);
+    expect(await database.ask('select 1 from user_info where id = ?', id)).toEqual([]);
+    for (const table of ['oidc_profile_info', 'password_profile_info', 'user_salt', 'idempotency']) {
+      expect(await database.ask(`select 1 from ${table} where user_id = ?`, id)).toEqual([]);
+    }
+    const events = await database.ask<{ event: string }>(
+      'select event from change where user_id = ? order by seq desc limit 2',
+      id,
+    );
+    expect(events.map(({ event }) => event)).toEqual([
+      'user-authentication-info.erased',
+      'user-authentication-info.deleted',
+    ]);
+    const verified = await verify(database);
+    expect([verified.code, verified.stderr]).toEqual([0, '']);
+    const told = await runCommand([AUTHREALM, 'audit', 'export', ...database.words]);
+    const entries = told.stdout.split('\n').filter((line) => line.includes(id));
+    expect(entries.filter((line) => line.includes('"personal"')).length).toBeGreaterThan(3);
+    for (const line of entries) expect(JSON.parse(line).personal ?? 'erased').toBe('erased');
+    expect(entries.some((line) => JSON.parse(line).what === 'user.erased')).toBe(true);
+    // Once more, as after an interruption: nothing is there, and that is said again.
+    expect((await erase(database, realm, id)).code).toBe(0);
+  });
+
+  test('takes along more than a commit does', async () => {
+    const database = await freshDatabase();
+    const planted = await withVault(database, async (vault) => {
+      const found = await plant(vault);
+      const { realm, user: id, passwordProfile } = found;
+      const link = (name: string) =>
+        put(vault, passwordProfileInfo, [realm, id, systemAmbient.mintId()], {
+          username: name,
+          password_profile_id: passwordProfile,
+        });
+      for (let done = 0; done < LIMITS.cascadeRecordsMax + 200; done += 200) {
+        await Promise.all(Array.from({ length: 200 }, (_, index) => link(`many-${done + index}`)));
+      }
+      return found;
+    });
+    const { code, stderr } = await erase(database, planted.realm, planted.user);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(await database.ask('select 1 from password_profile_info')).toEqual([]);
+    expect(await database.ask('select 1 from purge')).toEqual([]);
+    expect((await verify(database)).code).toBe(0);
+  });
+
+  test('whom nothing tells of is refused, and nothing is noted', async () => {
+    const database = await freshDatabase();
+    const planted = await withVault(database, plant);
+    const { code, stderr } = await erase(database, planted.realm, systemAmbient.mintId());
+    expect([code, stderr]).toEqual([1, expect.stringContaining('nothing tells of a user')]);
+    expect(await database.ask('select 1 from erasure')).toEqual([]);
+  });
+});
+
+describe('subject access', () => {
+  test('tells every record and every entry of one user, and is logged itself', async () => {
+    const { database, planted, texts } = await erasable();
+    const { realm, user: id } = planted;
+    const { code, stdout } = await runCommand([AUTHREALM, 'subject-access', realm, id, ...database.words]);
+    expect(code).toBe(0);
+    const held = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(held.filter(({ kind }) => kind === 'record')).toHaveLength(3);
+    for (const text of texts.filter((_, index) => index % 2 === 0)) expect(stdout).toContain(text);
+    expect(stdout).not.toContain('$argon2id');
+    const acts = await withVault(database, async ({ engine }) => engine.log.entries(NIL_UUID, 0, 100));
+    expect(acts.at(-1)?.columns).toMatchObject({ action: 'user.told', user_id: id });
+  });
+});

@@ -1,0 +1,30 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { ERASING_TEXTS } from '../../src/store/erasing.ts';
+import { feedTexts } from '../../src/store/feed.ts';
+import { logTexts } from '../../src/store/log.ts';
+import { logReadingTexts } from '../../src/store/log_reading.ts';
+import { SALT_TEXTS } from '../../src/store/salts.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { knownMigrations } from '../../src/store/sqlite/open.ts';
+
+/** By their names, or by what a text calls them. */
+const TABLE = /\b(change|act|realm_clock|user_salt|erasure|k|c)\b/;
+
+const TEXTS = [
+  ...[...logTexts(SQLITE), ...logReadingTexts(SQLITE), ...feedTexts(SQLITE)],
+  ...[...SALT_TEXTS, ...ERASING_TEXTS],
+];
+
+test.each(TEXTS)('a long log costs what a short one does: %s', (text) => {
+  const db = new Database(':memory:');
+  for (const { sql } of knownMigrations()) db.run(sql);
+  const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
+  const steps = plan.map(({ detail }) => detail);
+  expect(steps.filter((step) => TABLE.test(step) && !step.startsWith('SEARCH '))).toEqual([]);
+  expect(steps.filter((step) => step.includes('TEMP B-TREE'))).toEqual([]);
+  // What is asked of one user does not go through what all others did.
+  if (text.includes('user_id = ?')) expect(steps.filter((step) => !step.includes('user_id=?'))).toEqual([]);
+  if (!text.startsWith('insert into')) expect(steps.some((step) => TABLE.test(step))).toBe(true);
+  db.close();
+});

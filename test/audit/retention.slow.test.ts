@@ -1,0 +1,202 @@
+import { expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { changeOf } from '../../src/domain/change.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openLeases } from '../../src/leases.ts';
+import { removeOld, startRetention } from '../../src/retention.ts';
+import { target } from '../support/receivers.ts';
+import { plant, type Service, stamped, startService, userMembers } from '../support/service.ts';
+
+/** What is too old goes, and nothing else. */
+
+const DAY_MS = 86_400_000;
+
+const noWait = async () => undefined;
+
+const roomsOf = ({ vault, ambient }: Service, days: number) => ({
+  log: vault.engine.log,
+  webhooks: vault.engine.webhooks,
+  ambient,
+  days,
+  mayGoOn: () => true,
+  pause: noWait,
+  onSpoilt: (_: Uuid, error: unknown) => {
+    throw error;
+  },
+});
+
+test('changes, entries, deliveries and dead letters older than the setting go; the newest of a realm stays', async () => {
+  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const { engine } = service.vault;
+  const { realm } = await plant(service.vault);
+  const crowd = Array.from({ length: 2_500 }, () => {
+    const key = [realm, systemAmbient.mintId()] as const;
+    const record = stamped(key, userMembers);
+    const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
+    const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
+    return {
+      write: { op: 'insert' as const, resource: user, key, record },
+      change,
+      judge: () => ({ judgement: 'same' as const, change }),
+    };
+  });
+  await engine.records.load(crowd, false);
+  const { webhook } = await target(service, 'http://127.0.0.1:9/', {
+    realms: new Set([systemAmbient.mintId()]),
+  });
+  const { webhookId } = webhook;
+  const lease = { name: 'test', holder: 'test' };
+  await engine.leases.replace({ ...lease, until: 1 }, undefined);
+  const of = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemAmbient.now() };
+  const delivery = {
+    ...of,
+    deliveryId: systemAmbient.mintId(),
+    messageId: 'msg',
+    attempt: 1,
+    outcome: 'refused' as const,
+  };
+  await engine.webhooks.settle(lease, {
+    webhookId,
+    progress: [],
+    deliveries: [{ ...delivery, status: 500, durationMs: 1 }],
+    deadLetters: [{ ...of, attempts: 3, redeliveredAt: undefined }],
+  });
+  const left = async () => ({
+    changes: (await engine.records.changes(realm, 0, 10_000)).length,
+    deliveries: (await engine.webhooks.deliveries(webhookId, undefined, 10)).length,
+    letters: (await engine.webhooks.deadLetters(webhookId, undefined, 10)).length,
+  });
+  const all = { changes: 2_506, deliveries: 1, letters: 1 };
+  await removeOld(roomsOf(service, 90));
+  expect(await left()).toEqual(all);
+  service.ambient.advance(89 * DAY_MS);
+  await removeOld(roomsOf(service, 90));
+  expect(await left()).toEqual(all);
+  service.ambient.advance(2 * DAY_MS);
+  let commits = 0;
+  const rooms = roomsOf(service, 90);
+  const pause = async () => {
+    commits += 1;
+  };
+  await removeOld({ ...rooms, pause });
+  expect(await left()).toEqual({ changes: 1, deliveries: 0, letters: 0 });
+  expect(commits).toBeGreaterThanOrEqual(3);
+  const acts = await service.database.ask<{ realm_id: string | null; detail: string }>(
+    `select realm_id, detail from act where action = 'log.trimmed' order by seq`,
+  );
+  expect(acts.map(({ realm_id, detail }) => [realm_id, JSON.parse(detail).entries])).toContainEqual([
+    realm,
+    2_505,
+  ]);
+  expect((await engine.log.head(NIL_UUID))?.chain?.anchor.seq).toBeGreaterThan(0);
+  await service.stop();
+});
+
+test('one process at a time does it, again and again, until it is stopped', async () => {
+  const service = await startService({ offline: 'true' });
+  const { engine } = service.vault;
+  const { realm } = await plant(service.vault);
+  const troubles: unknown[] = [];
+  const leases = () => openLeases(engine.leases, 1_000, systemAmbient);
+  const other = leases();
+  await other.keep(['retention']);
+  service.ambient.advance(91 * DAY_MS);
+  const rooms = { ...roomsOf(service, 90), leases: leases() };
+  const retention = startRetention({ ...rooms, onTrouble: (error) => troubles.push(error) }, 50);
+  const count = async () => (await engine.records.changes(realm, 0, 100)).length;
+  for (let times = 0; times < 30; times += 1) {
+    await Bun.sleep(100);
+    await other.keep(['retention']);
+  }
+  expect(await count()).toBe(6);
+  await other.release();
+  for (let tries = 0; tries < 100 && (await count()) > 1; tries += 1) await Bun.sleep(50);
+  expect(await count()).toBe(1);
+  await retention.stop();
+  expect(troubles).toEqual([]);
+  await service.stop();
+}, 300_000);
+
+test('a lease that a killed process left behind is had a term later, not at the next turn', async () => {
+  const service = await startService({ offline: 'true' });
+  const { leases: store } = service.vault.engine;
+  const { realm } = await plant(service.vault);
+  await openLeases(store, 300, systemAmbient).keep(['retention']);
+  service.ambient.advance(91 * DAY_MS);
+  const rooms = { ...roomsOf(service, 90), leases: openLeases(store, 300, systemAmbient) };
+  const everyMs = 4_000;
+  const begun = performance.now();
+  const retention = startRetention(
+    {
+      ...rooms,
+      onTrouble: (error) => {
+        throw error;
+      },
+    },
+    everyMs,
+  );
+  while ((await service.vault.engine.records.changes(realm, 0, 100)).length > 1) await Bun.sleep(50);
+  expect(performance.now() - begun).toBeLessThan(2 * everyMs);
+  await retention.stop();
+  await service.stop();
+}, 300_000);
+
+test('a log that was spoilt is named, and no other one waits for it', async () => {
+  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const { engine } = service.vault;
+  const realms = [(await plant(service.vault)).realm, (await plant(service.vault)).realm].sort();
+  const [spoilt, other] = realms as [Uuid, Uuid];
+  const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set([spoilt]) });
+  const { webhookId } = webhook;
+  await service.database.spoil(
+    'insert into dead_letter (webhook_id, realm_id, first_seq, last_seq, attempts, at) values (?, ?, 1, 1, 9, 1)',
+    webhookId,
+    spoilt,
+  );
+  await service.database.spoil(
+    'update realm_clock set anchor_seq = anchor_seq + 1 where realm_id = ?',
+    spoilt,
+  );
+  service.ambient.advance(91 * DAY_MS);
+  const named: Uuid[] = [];
+  const troubles: unknown[] = [];
+  const store = engine.leases;
+  const retention = startRetention(
+    {
+      ...roomsOf(service, 90),
+      leases: openLeases(store, LIMITS.webhookLeaseMs, systemAmbient),
+      onSpoilt: (log) => named.push(log),
+      onTrouble: (error) => troubles.push(error),
+    },
+    500,
+  );
+  const left = async () => (await engine.webhooks.deadLetters(webhookId, undefined, 10)).length;
+  while ((await left()) > 0) await Bun.sleep(20);
+  await retention.stop();
+  expect([new Set(named), troubles]).toEqual([new Set([spoilt]), []]);
+  const changes = async (realm: Uuid) => (await engine.records.changes(realm, 0, 100)).length;
+  expect([await changes(spoilt), await changes(other)]).toEqual([6, 1]);
+  expect((await store.held()).filter(({ name }) => name === 'retention')).toEqual([]);
+  await service.stop();
+}, 300_000);
+
+test('the lease is given back where removing is in trouble', async () => {
+  const service = await startService({ offline: 'true' });
+  const { engine } = service.vault;
+  const troubles: unknown[] = [];
+  const broken = { ...engine.log, heads: () => Promise.reject(new Error('a bug')) };
+  const retention = startRetention(
+    {
+      ...{ ...roomsOf(service, 90), log: broken },
+      leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemAmbient),
+      onTrouble: (error) => troubles.push(error),
+    },
+    50,
+  );
+  while (troubles.length === 0) await Bun.sleep(20);
+  await retention.stop();
+  expect((await engine.leases.held()).filter(({ name }) => name === 'retention')).toEqual([]);
+  await service.stop();
+});

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Keyring } from '../../src/access/keyring.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { openAccessCache } from '../../src/access/table.ts';
+import { openTokens } from '../../src/access/token.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { type Service, startService } from '../support/service.ts';
+
+/** What a process keeps of clients and keys, and for how long. */
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+test('a view is read once, and again in the instant that it is as old as it may be', async () => {
+  let now = 0;
+  let readings = 0;
+  const { access } = service.vault.engine;
+  const cache = openAccessCache(
+    {
+      ...access,
+      table(version) {
+        readings += 1;
+        return access.table(version);
+      },
+    },
+    { ...service.ambient, monotonic: () => now },
+  );
+  expect(cache.ageMs()).toBeUndefined();
+  for (const [at, read] of [
+    [0, 1],
+    [LIMITS.accessAgeMsMax - 1, 1],
+    [LIMITS.accessAgeMsMax, 2],
+    [2 * LIMITS.accessAgeMsMax, 3],
+  ] as const) {
+    now = at;
+    expect((await cache.fresh()).keys.signer).toBeDefined();
+    expect([at, readings, cache.ageMs()]).toEqual([at, read, read === 1 ? at : 0]);
+  }
+});
+
+test('a key that may sign is opened before it is needed, no other one, and it is let go with its use', async () => {
+  const { engine, keyring } = service.vault;
+  const { ambient, settings } = service;
+  const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, ambient);
+  await withdrawSigningKey(withdrawn, engine.access, keyring, ambient);
+  const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, ambient);
+  await engine.access.forgetPrivateHalves([forgotten]);
+  const keys = await engine.access.signingKeys();
+  expect(keys).toHaveLength(3);
+  const opened: string[] = [];
+  const watched: Keyring = {
+    ...keyring,
+    open(purpose, place, sealed) {
+      opened.push(place.id);
+      return keyring.open(purpose, place, sealed);
+    },
+  };
+  const issuer = settings.baseUrl ?? service.url;
+  const tokens = openTokens(
+    openAccessCache(engine.access, ambient),
+    watched,
+    { issuer, lifetimeSeconds: 60 },
+    ambient,
+  );
+  const rest = keys.filter(({ kid }) => kid !== withdrawn && kid !== forgotten).map(({ kid }) => kid);
+  // A withdrawn key whose private half is still there is none either.
+  tokens.prepare([...keys, ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 }))]);
+  expect(opened).toEqual(rest);
+  const { clientId } = await service.client('users:read');
+  const client = await engine.access.client(clientId);
+  if (!client) throw new Error('there is no client');
+  await tokens.mint(client, client.scopes);
+  expect(opened).toEqual(rest);
+  // Of what is used no more nothing stays: it would have to be opened again.
+  tokens.prepare([]);
+  await tokens.mint(client, client.scopes);
+  expect(opened).toEqual([...rest, ...rest]);
+});

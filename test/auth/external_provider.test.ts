@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Provider } from 'oidc-provider';
+import { AUDIENCE, issuersFile } from '../support/issuers.ts';
+import {
+  LOOKUPS,
+  type Planted,
+  passwordPath,
+  plant,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+/** Access tokens of a real provider, oidc-provider from npm on loopback: got from it, and used here. */
+
+const { path } = LOOKUPS[0];
+const CLIENTS = { reader: 'https://directory.example', stranger: 'https://other.example' } as const;
+
+let server: Server;
+let issuer: string;
+let service: Service;
+let planted: Planted;
+let neighbour: Planted;
+
+beforeAll(async () => {
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const provider = new Provider(issuer, {
+    clients: Object.keys(CLIENTS).map((id) => ({
+      ...{ client_id: id, client_secret: `${id} has this secret`, grant_types: ['client_credentials'] },
+      ...{ redirect_uris: [], response_types: [] },
+    })),
+    features: {
+      clientCredentials: { enabled: true },
+      devInteractions: { enabled: false },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context: unknown, audience: string) => ({
+          ...{ scope: 'directory.read directory.write', audience, accessTokenFormat: 'jwt' },
+          ...{ accessTokenTTL: 600, jwt: { sign: { alg: 'RS256' } } },
+        }),
+      },
+    },
+  });
+  server.on('request', provider.callback());
+  service = await startService({ allowLoopbackDiscovery: 'true' });
+  planted = await plant(service.vault);
+  neighbour = await plant(service.vault);
+  await service.stop();
+  const rights = [
+    { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },
+  ];
+  service = await startService({
+    ...service.database.flags,
+    allowLoopbackDiscovery: 'true',
+    issuersFile: issuersFile({ name: 'acme', issuer, audience: AUDIENCE, rights }),
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  server.closeAllConnections();
+  server.close();
+});
+
+async function tokenOf(client: keyof typeof CLIENTS, scope: string, resource = AUDIENCE): Promise<string> {
+  const answer = await fetch(`${issuer}/token`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Basic ${btoa(`${client}:${encodeURIComponent(`${client} has this secret`)}`)}`,
+    },
+    body: new URLSearchParams({ grant_type: 'client_credentials', scope, resource }),
+  });
+  const said = (await answer.json()) as { access_token: string };
+  if (!answer.ok) throw new Error(JSON.stringify(said));
+  return said.access_token;
+}
+
+test('its scope is worth what the file says, in the realms it says, and nothing else', async () => {
+  const token = await tokenOf('reader', 'directory.read');
+  expect((await service.get(path(planted), token)).status).toBe(200);
+  expect((await service.get(path(neighbour), token)).status).toBe(404);
+  expect((await service.get(passwordPath(planted), token)).status).toBe(403);
+  expect((await service.del(path(planted), token)).status).toBe(403);
+});
+
+test('a scope without an entry is no right', async () => {
+  const token = await tokenOf('reader', 'directory.write');
+  expect((await service.get(path(planted), token)).status).toBe(403);
+});
+
+test('a token for somebody else is none here', async () => {
+  const token = await tokenOf('stranger', 'directory.read', CLIENTS.stranger);
+  expect((await service.get(path(planted), token)).status).toBe(401);
+});

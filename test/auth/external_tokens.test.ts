@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createHmac } from 'node:crypto';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { compact, encode, type Json, openForge, type Sign } from '../support/forge.ts';
+import {
+  AUDIENCE,
+  claimsOf,
+  entryOf,
+  type IssuerPair,
+  type IssuerServer,
+  issue,
+  makePair,
+  startBeliever,
+  startIssuer,
+} from '../support/issuers.ts';
+import { LOOKUPS, type Planted, plant, type Service } from '../support/service.ts';
+import { ownPage } from '../support/signed_in.ts';
+
+/** Tokens of external issuers: which are believed, and every trick that is not. */
+
+const { path } = LOOKUPS[0];
+
+let acme: IssuerServer;
+let other: IssuerServer;
+let rsa: IssuerPair;
+let elliptic: IssuerPair;
+let others: IssuerPair;
+/** Whose key says no algorithm. */
+let bare: IssuerPair;
+let service: Service;
+let planted: Planted;
+
+beforeAll(async () => {
+  acme = await startIssuer();
+  other = await startIssuer();
+  rsa = await makePair('one');
+  elliptic = await makePair('two', 'ES256');
+  // Named as a key of the first issuer is: the issuer decides, not the name.
+  others = await makePair('one');
+  bare = await makePair('bare');
+  const { alg: _, use: __, ...unbound } = bare.publicJwk;
+  acme.publish(rsa.publicJwk, elliptic.publicJwk, unbound, {
+    kty: 'oct',
+    kid: 'shared',
+    k: encode('a secret that is none'),
+  });
+  other.publish(others.publicJwk);
+  service = await startBeliever(
+    entryOf(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
+    entryOf(other, { name: 'other', typ: 'JWT' }),
+  );
+  planted = await plant(service.vault);
+});
+afterAll(async () => {
+  await service.stop();
+  acme.stop();
+  other.stop();
+});
+
+async function statusOf(token: string): Promise<number> {
+  return (await service.get(path(planted), token)).status;
+}
+
+const claims = (more: Json = {}): Json => ({ ...claimsOf(acme, service), ...more });
+const now = () => Math.floor(service.ambient.now() / 1000);
+const by = (more: Json = {}, header: Json = {}, sign?: Sign) => issue(rsa, claims(more), header, sign);
+const hs256 =
+  (secret: string): Sign =>
+  async (input) =>
+    createHmac('sha256', secret).update(input).digest();
+
+const RIGHT: [string, () => Promise<string>][] = [
+  ['RS256', () => by()],
+  ['ES256', () => issue(elliptic, claims())],
+  [
+    'RS512 by a key that says no algorithm',
+    () => issue(bare, claims(), { alg: 'RS512' }, bare.by('SHA-512')),
+  ],
+  ['RS256 by a key that says no algorithm', () => issue(bare, claims())],
+  ['typ in full', () => by({}, { typ: 'application/at+jwt' })],
+  ['typ in another case', () => by({}, { typ: 'AT+JWT' })],
+  ['an issuer whose typ is configured', () => issue(others, claimsOf(other, service), { typ: 'JWT' })],
+  ['several audiences, one of them ours', () => by({ aud: ['https://other.example', AUDIENCE] })],
+  ['expired within the leeway', () => by({ exp: now() - 5 })],
+  ['a subject in another script', () => by({ sub: 'Жанна 🙂' })],
+  ['the longest subject', () => by({ sub: 'x'.repeat(255) })],
+  ['the longest life', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax })],
+  ['claims nobody knows', () => by({ deep: { er: [{ est: 1 }] } })],
+];
+test.each(RIGHT)('200 %s', async (_name, make) => {
+  const token = await make();
+  expect([await statusOf(token), await statusOf(token)]).toEqual([200, 200]);
+});
+
+/** A token whose header and claims are these texts. */
+const written = (header: string, body: string) => compact(header, body, rsa.sign);
+const headerText = () => JSON.stringify({ alg: 'RS256', typ: 'at+jwt', kid: 'one' });
+const twice = (text: string, member: string) => `${text.slice(0, -1)},${member}}`;
+
+const WRONG: Record<string, [string, () => string | Promise<string>][]> = {
+  algorithm: [
+    ['none', async () => (await by({}, { alg: 'none' })).replace(/[^.]*$/, '')],
+    ['none with a signature', () => by({}, { alg: 'none' })],
+    ['HS256 by the public key', () => by({}, { alg: 'HS256' }, hs256(JSON.stringify(rsa.publicJwk)))],
+    [
+      'HS256 by the key that was published',
+      () => by({}, { alg: 'HS256', kid: 'shared' }, hs256('a secret that is none')),
+    ],
+    ['RS256 by the shared key', () => by({}, { kid: 'shared' }, hs256('a secret that is none'))],
+    ['one that is not listed', () => by({}, { alg: 'PS256' })],
+    [
+      'one that is not listed, by a key for any',
+      () => issue(bare, claims(), { alg: 'RS384' }, bare.by('SHA-384')),
+    ],
+    ['another one than the key says', () => issue(rsa, claims(), { alg: 'RS512' }, rsa.by('SHA-512'))],
+    ['of another kind than the key', () => by({}, { alg: 'ES256' })],
+    ['a list', () => by({}, { alg: ['RS256'] })],
+  ],
+  header: [
+    ['typ of an ID token', () => by({}, { typ: 'JWT' })],
+    ['typ missing', () => by({}, { typ: undefined })],
+    ['typ of an access token where another one is configured', () => issue(others, claimsOf(other, service))],
+    ['jwk', () => by({}, { jwk: rsa.publicJwk })],
+    ['jku', () => by({}, { jku: `${acme.issuer}/keys` })],
+    ['x5u', () => by({}, { x5u: `${acme.issuer}/keys` })],
+    ['x5c', () => by({}, { x5c: [] })],
+    ['crit', () => by({}, { crit: ['exp'] })],
+    ['kid missing', () => by({}, { kid: undefined })],
+    ['kid a number', () => by({}, { kid: 1 })],
+    ['kid of a path', () => by({}, { kid: '../../../../dev/null' })],
+    ['kid of SQL', () => by({}, { kid: "one' or '1'='1" })],
+    ['kid of every object', () => by({}, { kid: '__proto__' })],
+    ['alg twice', () => written(twice(headerText(), '"alg":"RS256"'), JSON.stringify(claims()))],
+    [
+      'alg twice, one spelled by escapes',
+      () => written(twice(headerText(), '"\\u0061lg":"RS256"'), JSON.stringify(claims())),
+    ],
+    ['no object', () => written('[]', JSON.stringify(claims()))],
+  ],
+  signature: [
+    ['of another issuer, whose key has the same name', () => issue(others, claims())],
+    ['of this issuer, for another one', () => issue(rsa, claimsOf(other, service), { typ: 'JWT' })],
+    ['of our own key', async () => by({}, {}, (await openForge(service)).sign)],
+    ['of nobody', async () => (await by()).replace(/[^.]*$/, 'AAAA')],
+    ['cut', async () => (await by()).slice(0, -4)],
+    ['in a second spelling', async () => respelled(await issue(elliptic, claims()))],
+  ],
+  claims: [
+    ['iss of nobody', () => by({ iss: 'https://nobody.example' })],
+    [
+      'iss of ours',
+      () => by({ iss: service.url, client_id: 'auth0|jane', scope: 'oidc-profile-infos:read' }),
+    ],
+    ['iss a list', () => by({ iss: [acme.issuer] })],
+    ['iss with a slash', () => by({ iss: `${acme.issuer}/` })],
+    ['aud of another service', () => by({ aud: 'https://other.example' })],
+    ['aud missing', () => by({ aud: undefined })],
+    ['aud that begins like ours', () => by({ aud: `${AUDIENCE}.example` })],
+    ['expired', () => by({ exp: now() - 31 })],
+    ['exp missing', () => by({ exp: undefined })],
+    ['exp a text', () => by({ exp: '9999999999' })],
+    [
+      'exp beyond all numbers',
+      () => written(headerText(), JSON.stringify(claims()).replace(/"exp":\d+/, '"exp":1e999')),
+    ],
+    ['a life that is too long', () => by({ exp: now() + LIMITS.tokenLifetimeSecondsMax + 1 })],
+    ['iat missing', () => by({ iat: undefined })],
+    ['iat to come', () => by({ iat: now() + 60 })],
+    ['not yet valid', () => by({ nbf: now() + 60 })],
+    ['nbf a text', () => by({ nbf: '0' })],
+    ['sub missing', () => by({ sub: undefined })],
+    ['sub empty', () => by({ sub: '' })],
+    ['sub a number', () => by({ sub: 1 })],
+    ['sub too long', () => by({ sub: 'x'.repeat(256) })],
+    ['sub with a line break', () => by({ sub: 'jane\nadmin' })],
+    [
+      'sub with half a character',
+      () => written(headerText(), JSON.stringify(claims({ sub: 'S' })).replace('"S"', '"\\ud800"')),
+    ],
+    ['sub twice', () => written(headerText(), twice(JSON.stringify(claims()), '"sub":"auth0|jane"'))],
+    [
+      'a member twice, far inside',
+      () => written(headerText(), twice(JSON.stringify(claims()), '"a":[{"b":1,"b":1}]')),
+    ],
+    ['bytes that are no UTF-8', async () => latin(JSON.stringify(claims({ sub: 'j\u00e4ne' })))],
+    ['no object', () => written(headerText(), '"claims"')],
+    ['nothing', () => written(headerText(), '')],
+    ['more than 8 KiB', () => by({ padding: 'x'.repeat(LIMITS.tokenBytesMax) })],
+    [
+      'nested beyond every stack',
+      () => written(headerText(), `${'['.repeat(5_000)}${']'.repeat(5_000)}`.slice(0, 5_900)),
+    ],
+  ],
+};
+
+describe.each(Object.entries(WRONG))('401 wrong %s:', (_kind, rows) => {
+  test.each(rows)('%s', async (_name, make) => {
+    const answer = await service.get(path(planted), await make());
+    expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
+      401,
+      'Bearer realm="authrealm", error="invalid_token"',
+    ]);
+  });
+});
+
+test('what can be refused for free asks the issuer nothing', async () => {
+  const issuer = await startIssuer();
+  issuer.publish(rsa.publicJwk);
+  const believer = await startBeliever(entryOf(issuer));
+  const send = async (more: Json = {}, header: Json = {}) => {
+    const token = await issue(rsa, { ...claimsOf(issuer, believer), ...more }, { kid: 'unknown', ...header });
+    expect((await believer.get(path(planted), token)).status).toBe(401);
+    return issuer.asked.get('/keys') ?? 0;
+  };
+  try {
+    for (const header of [
+      { alg: 'none' },
+      { alg: 'ES256' },
+      { kid: 1 },
+      { typ: 'JWT' },
+      { typ: 1 },
+      { jku: 'x' },
+    ])
+      expect([header, await send({}, header)]).toEqual([header, 0]);
+    for (const more of [
+      ...[{ sub: '' }, { sub: 1 }, { iat: undefined }, { iat: '1' }, { iat: now() + 60 }],
+      ...[{ exp: undefined }, { exp: '9999999999' }, { exp: now() + LIMITS.tokenLifetimeSecondsMax + 60 }],
+    ])
+      expect([more, await send(more)]).toEqual([more, 0]);
+    expect(await send()).toBe(1);
+  } finally {
+    await believer.stop();
+    issuer.stop();
+  }
+});
+
+test('what the time is, the service says', async () => {
+  service.ambient.advance(2 * 86_400_000);
+  const token = await by({ nbf: now(), exp: now() + 60 });
+  expect(await statusOf(token)).toBe(200);
+  service.ambient.advance(91_000);
+  expect(await statusOf(token)).toBe(401);
+  expect(await statusOf(await by({ exp: now() - 31, iat: now() - 600 }))).toBe(401);
+});
+
+/** The payload's bytes one a character, and so no UTF-8; signed all the same. */
+async function latin(body: string): Promise<string> {
+  const input = `${encode(headerText())}.${Buffer.from(body, 'latin1').toString('base64url')}`;
+  return `${input}.${encode(await rsa.sign(input))}`;
+}
+
+/** The last character of 86 says four bits that no decoder keeps. */
+function respelled(token: string): string {
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+  return token.slice(0, -1) + letters[letters.indexOf(token.at(-1) as string) + 1];
+}
+
+test('ends no session of the console: it is none', async () => {
+  const token = await by();
+  expect((await service.del('/console/token', token, ownPage(service))).status).toBe(403);
+  expect(await statusOf(token)).toBe(200);
+});
+
+describe('who it is', () => {
+  const record = () => ({ name: 'Shop', type: 'authentication-realm' });
+
+  test('is the name of the issuer and a digest: the subject stands in no log and no entry', async () => {
+    const writer = [{ claim: 'groups', value: 'writers', scopes: 'realms:write admin', realms: '*' }];
+    const believer = await startBeliever(
+      entryOf(acme, { rights: writer }),
+      entryOf(other, { name: 'other', rights: writer }),
+    );
+    try {
+      const actors: string[] = [];
+      for (const [pair, issuer, sub] of [
+        [rsa, acme, 'auth0|jane'],
+        [rsa, acme, 'auth0|jane'],
+        [rsa, acme, 'auth0|joan'],
+        [others, other, 'auth0|jane'],
+      ] as const) {
+        const token = await issue(pair, { ...claimsOf(issuer, believer), sub, groups: 'writers' });
+        const made = await believer.post('/v2/authentication-realms', token, { data: record() });
+        expect(made.status).toBe(201);
+        const [change] = await believer.database.ask<{ actor: string }>(
+          'select actor from change order by at desc, seq desc limit 1',
+        );
+        actors.push(change?.actor ?? '');
+      }
+      const [first, again, joan, elsewhere] = actors as [string, string, string, string];
+      expect(first).toMatch(/^acme:[\w-]{22}$/);
+      expect(elsewhere).toMatch(/^other:[\w-]{22}$/);
+      expect(again).toBe(first);
+      expect(new Set([first, joan, elsewhere, elsewhere.replace('other', 'acme')]).size).toBe(4);
+      expect(await believer.database.stored(['auth0|jane'])).toEqual([]);
+      expect(JSON.stringify(believer.log)).not.toContain('auth0|jane');
+    } finally {
+      await believer.stop();
+    }
+  });
+});

@@ -1,0 +1,353 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { changeClient, rotateSecret } from '../../src/access/clients.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import {
+  judged,
+  LOOKUPS,
+  type Planted,
+  plant,
+  type Service,
+  seen,
+  startService,
+} from '../support/service.ts';
+
+let service: Service;
+let planted: Planted;
+let id: string;
+let secret: string;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  ({ clientId: id, secret } = await service.client('profile-infos:read users:read'));
+});
+afterAll(() => service.stop());
+
+const HELD = 'oidc-profile-infos:read password-profile-infos:read users:read';
+
+interface Granted {
+  readonly access_token: string;
+  readonly token_type: string;
+  readonly expires_in: number;
+  readonly expires: number;
+  readonly identifier: string;
+  readonly scope: string;
+}
+
+interface Sent {
+  readonly path?: string;
+  readonly query?: string;
+  readonly headers?: Record<string, string>;
+  readonly body?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+}
+
+function form(fields: Record<string, string> = {}): string {
+  const whole = { grant_type: 'client_credentials', client_id: id, client_secret: secret, ...fields };
+  return new URLSearchParams(Object.entries(whole).filter(([, value]) => value !== '-')).toString();
+}
+
+const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
+
+async function send({ path = '/oauth/access_token', query = '', headers = FORM, body = form() }: Sent = {}) {
+  const answer = await fetch(service.url + path + query, { method: 'POST', headers, body });
+  return judged(answer, [id, secret]);
+}
+
+function basic(user: string, password: string, scheme = 'Basic'): Record<string, string> {
+  return { ...FORM, Authorization: `${scheme} ${Buffer.from(`${user}:${password}`).toString('base64')}` };
+}
+
+test('the answer has exactly the members of contract 4.1, and is stored by nobody', async () => {
+  const answer = await send();
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get('content-type')).toBe('application/json');
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('pragma')).toBe('no-cache');
+  const granted = (await answer.json()) as Granted;
+  expect(granted).toEqual({
+    access_token: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/),
+    token_type: 'Bearer',
+    expires_in: 3600,
+    expires: expect.any(Number),
+    identifier: 'client_credentials',
+    scope: HELD,
+  });
+  expect(Number.isInteger(granted.expires)).toBe(true);
+  expect(Math.abs(granted.expires - 3600 - service.ambient.now() / 1000)).toBeLessThan(5);
+  expect((await service.get(LOOKUPS[0].path(planted), granted.access_token)).status).toBe(200);
+});
+
+describe('200', () => {
+  const GOOD: [string, () => Sent][] = [
+    ['at the second path', () => ({ path: '/oauth/token' })],
+    ['with a slash at its end', () => ({ path: '/oauth/access_token/' })],
+    ['the form under a JSON content type', () => ({ headers: { 'Content-Type': 'application/json' } })],
+    ['the form under no content type', () => ({ headers: {}, body: new TextEncoder().encode(form()) })],
+    [
+      'the form with a charset',
+      () => ({ headers: { 'Content-Type': `${FORM['Content-Type']}; charset=UTF-8` } }),
+    ],
+    ['Basic', () => ({ headers: basic(id, secret), body: 'grant_type=client_credentials' })],
+    [
+      'Basic in lower case',
+      () => ({ headers: basic(id, secret, 'basic'), body: 'grant_type=client_credentials' }),
+    ],
+    [
+      'Basic, form-encoded as RFC 6749 has it',
+      () => ({ headers: basic(escaped(id), escaped(secret)), body: 'grant_type=client_credentials' }),
+    ],
+    ['a stale bearer token beside the form', () => ({ headers: { ...FORM, Authorization: 'Bearer stale' } })],
+    ['a scheme nobody knows beside the form', () => ({ headers: { ...FORM, Authorization: 'Basically x' } })],
+    ['fields nobody knows', () => ({ body: `${form()}&audience=x&audience=y&resource=` })],
+    ['a query nobody knows', () => ({ query: '?trace=1' })],
+    ['an empty scope: all that is held', () => ({ body: form({ scope: '' }) })],
+  ];
+  test.each(GOOD)('%s', async (_name, sent) => {
+    const answer = await send(sent());
+    expect(answer.status).toBe(200);
+    expect(((await answer.json()) as Granted).scope).toBe(HELD);
+  });
+
+  function escaped(text: string): string {
+    return [...text].map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join('');
+  }
+});
+
+describe('scope', () => {
+  const NARROWED: [string, string][] = [
+    ['users:read', 'users:read'],
+    ['profile-infos:read', 'oidc-profile-infos:read password-profile-infos:read'],
+    ['  users:read   oidc-profile-infos:read ', 'users:read oidc-profile-infos:read'],
+    ['users:read users:read', 'users:read'],
+    ['profile-infos:read oidc-profile-infos:read users:read', HELD],
+  ];
+  test.each(NARROWED)('%j grants %s', async (scope, granted) => {
+    expect(((await (await send({ body: form({ scope }) })).json()) as Granted).scope).toBe(granted);
+  });
+
+  test('a narrowed token is narrow', async () => {
+    const answer = (await (await send({ body: form({ scope: 'users:read' }) })).json()) as Granted;
+    for (const { path } of LOOKUPS) {
+      expect((await service.get(path(planted), answer.access_token)).status).toBe(403);
+    }
+  });
+
+  const MORE = [
+    'users:write',
+    'users:read users:write',
+    'profile-infos:write',
+    'admin',
+    'nonsense',
+    '*',
+    'USERS:READ',
+    'users:read,oidc-profile-infos:read',
+    'users:read\tadmin',
+    '__proto__',
+    'constructor',
+  ];
+  test.each(MORE)('%j is invalid_scope', async (scope) => {
+    expect(await refusal(await send({ body: form({ scope }) }))).toEqual([400, 'invalid_scope']);
+  });
+});
+
+/** Status and code of a refusal, once it is known to have both forms and the headers of RFC 6749, 5.2. */
+async function refusal(answer: Response): Promise<[number, string]> {
+  const body = (await answer.json()) as { error: string; error_description: string; errors: object[] };
+  const title = answer.status === 401 ? 'Unauthorized' : 'Bad Request';
+  expect(Object.keys(body).sort()).toEqual(['error', 'error_description', 'errors']);
+  expect(body.errors).toEqual([{ status: String(answer.status), title, detail: body.error_description }]);
+  expect(body.error_description).toMatch(/^[\w ,:-]+$/);
+  expect(answer.headers.get('cache-control')).toBe('no-store');
+  expect(answer.headers.get('pragma')).toBe('no-cache');
+  expect(answer.headers.get('www-authenticate')).toBe(
+    answer.status === 401 ? 'Basic realm="authrealm"' : (null as never),
+  );
+  return [answer.status, body.error];
+}
+
+describe('refused', () => {
+  const credentials = (name: string) => `?${name}=x`;
+  const BAD: [string, () => Sent, [number, string]][] = [
+    ['no grant_type', () => ({ body: form({ grant_type: '-' }) }), [400, 'invalid_request']],
+    ['an empty body', () => ({ body: '' }), [400, 'invalid_request']],
+    ['JSON', () => ({ body: '{"grant_type":"client_credentials"}' }), [400, 'invalid_request']],
+    [
+      'the implicit grant',
+      () => ({ body: form({ grant_type: 'implicit' }) }),
+      [400, 'unsupported_grant_type'],
+    ],
+    [
+      'the password grant',
+      () => ({ body: form({ grant_type: 'password' }) }),
+      [400, 'unsupported_grant_type'],
+    ],
+    ['an empty grant_type', () => ({ body: form({ grant_type: '' }) }), [400, 'unsupported_grant_type']],
+    ['a doubled grant_type', () => ({ body: `${form()}&grant_type=x` }), [400, 'invalid_request']],
+    ['a doubled client_id', () => ({ body: `${form()}&client_id=${id}` }), [400, 'invalid_request']],
+    ['a doubled client_secret', () => ({ body: `${form()}&client_secret=` }), [400, 'invalid_request']],
+    ['a doubled scope', () => ({ body: `${form({ scope: '' })}&scope=` }), [400, 'invalid_request']],
+    ['Basic and body', () => ({ headers: basic(id, secret) }), [400, 'invalid_request']],
+    [
+      'Basic and a client_id alone',
+      () => ({ headers: basic(id, secret), body: form({ client_secret: '-' }) }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic and a client_secret alone',
+      () => ({ headers: basic(id, secret), body: form({ client_id: '-' }) }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic without a colon',
+      () => ({ headers: { Authorization: `Basic ${btoa('x')}` }, body: 'grant_type=client_credentials' }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic of nothing',
+      () => ({ headers: { Authorization: 'Basic' }, body: 'grant_type=client_credentials' }),
+      [400, 'invalid_request'],
+    ],
+    [
+      'Basic without a client_id',
+      () => ({ headers: basic('', secret), body: 'grant_type=client_credentials' }),
+      [401, 'invalid_client'],
+    ],
+    [
+      'Basic with half an escape',
+      () => ({ headers: basic(id, `%${secret}`), body: 'grant_type=client_credentials' }),
+      [400, 'invalid_request'],
+    ],
+    ['client_secret in the query', () => ({ query: `?client_secret=${secret}` }), [400, 'invalid_request']],
+    ['client_id in the query', () => ({ query: credentials('client_id') }), [400, 'invalid_request']],
+    ['grant_type in the query', () => ({ query: credentials('grant_type') }), [400, 'invalid_request']],
+    ['scope in the query', () => ({ query: credentials('scope') }), [400, 'invalid_request']],
+    ['credentials behind a second ?', () => ({ query: '?a=?&client_secret=x' }), [400, 'invalid_request']],
+    ['escaped names in the query', () => ({ query: '?client%5Fsecret=x' }), [400, 'invalid_request']],
+    ['all of it in the query', () => ({ query: `?${form()}`, body: '' }), [400, 'invalid_request']],
+    ['bytes that are no UTF-8', () => ({ body: Buffer.of(0x67, 0xff, 0xfe) }), [400, 'invalid_request']],
+    ['no client_id', () => ({ body: form({ client_id: '-' }) }), [401, 'invalid_client']],
+    ['no client_secret', () => ({ body: form({ client_secret: '-' }) }), [401, 'invalid_client']],
+    ['an empty client_secret', () => ({ body: form({ client_secret: '' }) }), [401, 'invalid_client']],
+  ];
+  test.each(BAD)('%s', async (_name, sent, expected) => {
+    expect(await refusal(await send(sent()))).toEqual(expected);
+  });
+
+  test('an unknown client, a wrong secret and a disabled client are one answer, byte for byte', async () => {
+    const disabled = await service.client('profile-infos:read');
+    const patch = { disabledAt: service.ambient.now() };
+    await changeClient(service.vault.engine.access, disabled.clientId, patch, service.ambient);
+    service.ambient.advance(1_000);
+    const rows = [
+      { client_id: 'nobody' },
+      { client_id: '__proto__' },
+      { client_id: id.toUpperCase() },
+      { client_secret: `${secret}x` },
+      { client_secret: secret.slice(0, -1) },
+      { client_secret: secret.toLowerCase() },
+      { client_secret: '\0'.repeat(32) },
+      { client_id: disabled.clientId, client_secret: disabled.secret },
+      { client_id: disabled.clientId, client_secret: 'wrong' },
+    ];
+    const answers = await Promise.all(rows.map(async (row) => seen(await send({ body: form(row) }))));
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toStartWith('[401,');
+    const byBasic = await send({ headers: basic('nobody', 'x'), body: 'grant_type=client_credentials' });
+    expect(await seen(byBasic)).toBe(answers[0] as string);
+  });
+
+  test('a wrong secret is refused before the scope is looked at', async () => {
+    const answer = await send({ body: form({ client_secret: 'wrong', scope: 'nonsense' }) });
+    expect(await refusal(answer)).toEqual([401, 'invalid_client']);
+  });
+});
+
+describe('413', () => {
+  const whole = LIMITS.bodyBytesMax;
+  const padded = (size: number) => form().padEnd(size, '&');
+
+  test('exactly 64 KiB are read', async () => {
+    expect((await send({ body: padded(whole) })).status).toBe(200);
+    expect((await send({ body: inChunks(padded(whole)) })).status).toBe(200);
+  });
+
+  test.each([
+    ['announced', () => padded(whole + 1)],
+    ['in chunks', () => inChunks(padded(whole + 1))],
+    ['1 MiB announced', () => padded(2 ** 20)],
+    ['1 MiB in chunks', () => inChunks(padded(2 ** 20))],
+  ])('a body over it, %s', async (_name, body) => {
+    const answer = await send({ body: body() });
+    expect([answer.status, answer.headers.get('cache-control')]).toEqual([413, 'no-store']);
+  });
+
+  function inChunks(text: string): ReadableStream<Uint8Array> {
+    const bytes = new TextEncoder().encode(text);
+    return new ReadableStream({
+      async start(controller) {
+        for (let at = 0; at < bytes.length; at += 16_384) {
+          controller.enqueue(bytes.slice(at, at + 16_384));
+          await Bun.sleep(0);
+        }
+        controller.close();
+      },
+    });
+  }
+});
+
+test('a rotated secret: the new one at once, the old one until its overlap ends', async () => {
+  const client = await service.client('profile-infos:read');
+  const { access } = service.vault.engine;
+  const { secret: next } = await rotateSecret(
+    access,
+    client.clientId,
+    LIMITS.secretOverlapMs,
+    service.ambient,
+  );
+  service.ambient.advance(1_000);
+  const works = async (given: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
+  expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
+  service.ambient.advance(LIMITS.secretOverlapMs - 5_000);
+  expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
+  service.ambient.advance(5_000);
+  expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
+});
+
+test('a rotation without overlap ends the old secret at once', async () => {
+  const client = await service.client('profile-infos:read');
+  const { secret: next } = await rotateSecret(
+    service.vault.engine.access,
+    client.clientId,
+    0,
+    service.ambient,
+  );
+  service.ambient.advance(1_000);
+  const works = async (given: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
+  expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
+});
+
+test('two rotations at once: each keeps the secret that it replaced, never one before it', async () => {
+  const client = await service.client('profile-infos:read');
+  const { access } = service.vault.engine;
+  const rotate = () => rotateSecret(access, client.clientId, LIMITS.secretOverlapMs, service.ambient);
+  const [one, two] = await Promise.all([rotate(), rotate()]);
+  service.ambient.advance(1_000);
+  const works = async (given: string) =>
+    (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
+  expect(await works(client.secret)).toBe(401);
+  expect([await works(one.secret), await works(two.secret)]).toEqual([200, 200]);
+});
+
+test('a shorter lifetime is what the setting says', async () => {
+  const brief = await startService({ tokenLifetime: '60' });
+  const client = await brief.client('profile-infos:read');
+  const answer = await brief.grant({
+    grant_type: 'client_credentials',
+    client_id: client.clientId,
+    client_secret: client.secret,
+  });
+  expect(((await answer.json()) as Granted).expires_in).toBe(60);
+  await brief.stop();
+});

@@ -1,0 +1,207 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { openGrantNotes, type Waiting } from '../../src/audit/grants.ts';
+import type { LogStore } from '../../src/audit/port.ts';
+import type { Act } from '../../src/domain/act.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { Engine } from '../../src/store/open.ts';
+import { oidcPath, plant, type Service, startService } from '../support/service.ts';
+
+/** An engine whose log takes nothing while it is told not to. */
+function openGate(code: 'unavailable' | 'internal' = 'unavailable') {
+  let isShut = false;
+  const note =
+    (log: LogStore): LogStore['note'] =>
+    (acts) =>
+      isShut ? Promise.reject(new Fault(code)) : log.note(acts);
+  return {
+    wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, note: note(engine.log) } }),
+    shut(value: boolean) {
+      isShut = value;
+    },
+  };
+}
+
+let service: Service | undefined;
+afterEach(async () => {
+  await service?.stop();
+  service = undefined;
+});
+
+interface Row {
+  readonly action: string;
+  readonly actor: string;
+  readonly object: string | null;
+  readonly address: string | null;
+  readonly request_id: string | null;
+  readonly detail: string;
+}
+
+async function grantsOf({ database }: Service): Promise<readonly Row[]> {
+  return database.ask<Row>(
+    `select action, actor, object, address, request_id, detail from act where action = 'token.granted' order by seq`,
+  );
+}
+
+async function ask(of: Service, clientId: string, secret: string, headers = {}) {
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  return of.grant(form, headers);
+}
+
+test('a grant is an entry before it is answered: whose, for what, until when, from where', async () => {
+  service = await startService();
+  const { clientId, secret } = await service.client('profile-infos:read');
+  const answer = await ask(service, clientId, secret, { 'X-Request-Id': 'till-7' });
+  const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
+  const planted = await plant(service.vault);
+  const limited = await service.client('profile-infos:read', new Set([planted.realm]));
+  await ask(service, limited.clientId, limited.secret);
+  const [row, other, ...more] = await grantsOf(service);
+  expect([more, JSON.parse(other?.detail ?? '').realms]).toEqual([[], [planted.realm]]);
+  const [, claims = ''] = token.split('.');
+  const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
+  expect([row, JSON.parse(row?.detail ?? '')]).toEqual([
+    {
+      action: 'token.granted',
+      actor: clientId,
+      object: clientId,
+      address: '127.0.0.1',
+      request_id: 'till-7',
+      detail: expect.any(String),
+    },
+    {
+      scope: 'oidc-profile-infos:read password-profile-infos:read',
+      realms: '*',
+      jti,
+      expires_at: new Date(expires * 1_000).toISOString(),
+    },
+  ]);
+});
+
+test('where nothing can be written the token is given all the same, and the entry follows', async () => {
+  const gate = openGate();
+  service = await startService({}, gate.wrap);
+  const planted = await plant(service.vault);
+  const { clientId, secret } = await service.client('profile-infos:read');
+  gate.shut(true);
+  const tokens = [];
+  for (let count = 0; count < 3; count += 1) {
+    const answer = await ask(service, clientId, secret);
+    tokens.push(((await answer.json()) as { access_token: string }).access_token);
+  }
+  for (const token of tokens) expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  expect(await grantsOf(service)).toEqual([]);
+  expect(waitingIn(service)).toEqual([{ event: 'entries_waiting', count: 1, lost: 0 }]);
+  gate.shut(false);
+  while (waitingIn(service).length < 2) await Bun.sleep(50);
+  expect(waitingIn(service).at(-1)).toEqual({ event: 'entries_waiting', count: 0, lost: 0 });
+  expect((await grantsOf(service)).map(({ object }) => object)).toEqual([clientId, clientId, clientId]);
+}, 300_000);
+
+test('entries that wait when the service ends are written then', async () => {
+  const gate = openGate();
+  service = await startService({}, gate.wrap);
+  const { clientId, secret } = await service.client('profile-infos:read');
+  gate.shut(true);
+  expect((await ask(service, clientId, secret)).status).toBe(200);
+  gate.shut(false);
+  const { server } = service;
+  await server.stop();
+  expect(await grantsOf(service)).toHaveLength(1);
+});
+
+test('a bug is no reason to give a token', async () => {
+  const gate = { wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, note: broken } }) };
+  const broken = () => Promise.reject(new TypeError('broken'));
+  const other = await startService({}, gate.wrap);
+  const { clientId, secret } = await other.client('profile-infos:read');
+  expect((await ask(other, clientId, secret)).status).toBe(500);
+  await expect(other.stop()).rejects.toThrow('answered 500');
+});
+
+function waitingIn({ log }: Service) {
+  return log.filter(({ event }) => event === 'entries_waiting');
+}
+
+describe('what waits', () => {
+  function openStore() {
+    const written: Act[] = [];
+    const store = {
+      isShut: true,
+      written,
+      async note(acts: readonly Act[]) {
+        if (store.isShut) throw new Fault('unavailable');
+        written.push(...acts);
+      },
+    };
+    return store;
+  }
+
+  const actAt = (at: number): Act => ({
+    action: 'token.granted',
+    actor: 'shop',
+    address: undefined,
+    requestId: undefined,
+    object: 'shop',
+    detail: {},
+    at,
+  });
+
+  test('is bounded: who comes beyond is counted, and the count is an entry', async () => {
+    const store = openStore();
+    const told: Waiting[] = [];
+    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
+    const beyond = 7;
+    for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.note(actAt(at));
+    store.isShut = false;
+    await notes.stop();
+    expect(store.written.slice(0, -1).map(({ at }) => at)).toEqual(
+      Array.from({ length: LIMITS.grantsWaitingMax }, (_, at) => at),
+    );
+    expect(store.written.at(-1)).toMatchObject({
+      action: 'token.granted',
+      actor: 'authrealm',
+      detail: { without_entry: beyond },
+    });
+    expect(told).toEqual([
+      { waiting: 1, dropped: 0 },
+      { waiting: 0, dropped: 0 },
+    ]);
+  });
+
+  test('and of whose count nobody knows whether it was written is counted by the same entry again', async () => {
+    const seen: (readonly Act[])[] = [];
+    let code: 'unavailable' | 'outcome_unknown' | undefined = 'unavailable';
+    const note = async (acts: readonly Act[]) => {
+      seen.push(acts);
+      if (code) throw new Fault(code);
+    };
+    const notes = openGrantNotes({ note }, systemAmbient, () => undefined);
+    for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.note(actAt(at));
+    code = 'outcome_unknown';
+    await notes.stop();
+    await notes.note(actAt(-1));
+    code = undefined;
+    await notes.stop();
+    await notes.note(actAt(-2));
+    const lost = seen.map((acts) => acts.find(({ detail }) => 'without_entry' in detail));
+    const [first, second] = lost.filter((act) => act !== undefined);
+    expect(first).toMatchObject({ id: expect.any(String), detail: { without_entry: 3 } });
+    expect(second).toBe(first as Act);
+    expect(seen.at(-1)?.map(({ at }) => at)).toEqual([-2]);
+  });
+
+  test('and cannot be written at the end either is told as lost', async () => {
+    const store = openStore();
+    const told: Waiting[] = [];
+    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
+    await notes.note(actAt(1));
+    await notes.note(actAt(2));
+    await notes.stop();
+    expect(told).toEqual([
+      { waiting: 1, dropped: 0 },
+      { waiting: 0, dropped: 2 },
+    ]);
+  });
+});

@@ -1,0 +1,50 @@
+import { expect, test } from 'bun:test';
+import type { CryptoKey } from 'jose';
+import { openImported } from '../../src/access/imported_keys.ts';
+import type { SigningKey } from '../../src/access/port.ts';
+
+/** What stays of a key that was read, and for how long. */
+
+const keyOf = (kid: string) => ({ kid }) as SigningKey;
+const [one, other] = [keyOf('one'), keyOf('other')] as [SigningKey, SigningKey];
+
+function watched() {
+  const loaded: string[] = [];
+  const failing = new Set<string>();
+  const imported = openImported(async ({ kid }) => {
+    loaded.push(kid);
+    if (failing.has(kid)) throw new Error('it does not open');
+    return { kid } as unknown as CryptoKey;
+  });
+  return { loaded, failing, ...imported };
+}
+
+test('a key is read once, however many ask for it', async () => {
+  const { of, loaded } = watched();
+  const [first, second] = await Promise.all([of(one), of(one)]);
+  expect(second).toBe(first as CryptoKey);
+  await of(other);
+  expect(await of(one)).toBe(first as CryptoKey);
+  expect(loaded).toEqual(['one', 'other']);
+});
+
+test('what could not be read is read again', async () => {
+  const { of, failing, loaded } = watched();
+  failing.add('one');
+  await expect(of(one)).rejects.toThrow('it does not open');
+  failing.clear();
+  await of(one);
+  expect(loaded).toEqual(['one', 'one']);
+});
+
+test('what is kept stays as it was read, and all else is let go', async () => {
+  const { of, keep, failing, loaded } = watched();
+  for (const key of [one, other]) await of(key);
+  keep([one, other]);
+  failing.add('one').add('other');
+  for (const key of [one, other]) await of(key);
+  keep([other, keyOf('never read')]);
+  await of(other);
+  await expect(of(one)).rejects.toThrow('it does not open');
+  expect(loaded).toEqual(['one', 'other', 'one']);
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readSettings } from '../../src/config.ts';
+import { Refusal } from '../../src/domain/fault.ts';
+import { openVault } from '../../src/vault.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+describe('the key file beside a database', () => {
+  const open = (database: string, environment: Record<string, string> = {}) =>
+    openVault(readSettings({ database: `sqlite:${database}` }, environment), systemAmbient);
+
+  async function made() {
+    const database = join(freshFolder(), 'keyed.db');
+    const vault = await open(database);
+    vault.engine.close();
+    return { database, keyFile: `${database}.key`, vault };
+  }
+
+  test('is made once, 0600, and said so once', async () => {
+    const { database, keyFile, vault } = await made();
+    expect(vault.keyFileMade).toBe(keyFile);
+    for (const file of [database, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
+    const again = await open(database);
+    expect(again.keyFileMade).toBeUndefined();
+    expect(again.keyring.keyId).toBe(vault.keyring.keyId);
+    again.engine.close();
+  });
+
+  test('is made by one of twenty starts at once, and used by all', async () => {
+    const database = join(freshFolder(), 'first.db');
+    const start = () => runCommand([AUTHREALM, 'import', '-', '--database', `sqlite:${database}`]);
+    const ended = await Promise.all(Array.from({ length: 20 }, start));
+    expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
+    expect(ended.filter(({ stdout, stderr }) => /made the master key/.test(stdout + stderr))).toHaveLength(1);
+  }, 300_000);
+
+  test('takes the drafts of killed starts away, and nothing else', async () => {
+    const { database, keyFile } = await made();
+    const others = [
+      `${keyFile}.old-0123456789abcdef`,
+      `${keyFile}.next-${systemAmbient.mintId()}`,
+      `${keyFile}.mine`,
+    ];
+    const draft = `${keyFile}.${systemAmbient.mintId()}`;
+    for (const file of [draft, ...others]) writeFileSync(file, 'x');
+    (await open(database)).engine.close();
+    expect([draft, ...others].map((file) => existsSync(file))).toEqual([false, true, true, true]);
+  });
+
+  test('is told, not replaced, when it is lost', async () => {
+    const { database, keyFile } = await made();
+    rmSync(keyFile);
+    expect(open(database)).rejects.toThrow(/is missing.*put it back/);
+  });
+
+  test("is refused when it is a stranger's, or no key", async () => {
+    const { database, keyFile, vault } = await made();
+    writeFileSync(keyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'));
+    const refusal = await open(database).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(Refusal);
+    expect(String(refusal)).toContain(vault.keyring.keyId);
+    writeFileSync(keyFile, 'not a key');
+    expect(open(database)).rejects.toThrow(/32 bytes/);
+  });
+
+  test('gives way to the environment, which must hold the same key', async () => {
+    const { database, keyFile } = await made();
+    const key = readFileSync(keyFile, 'utf8').trim();
+    rmSync(keyFile);
+    (await open(database, { AUTHREALM_MASTER_KEY: key })).engine.close();
+    const moved = join(freshFolder(), 'moved.key');
+    writeFileSync(moved, key);
+    chmodSync(moved, 0o400);
+    (await open(database, { AUTHREALM_MASTER_KEY_FILE: moved })).engine.close();
+    const other = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
+    expect(open(database, { AUTHREALM_MASTER_KEY: other })).rejects.toThrow(/not the one/);
+    expect(open(database, { AUTHREALM_MASTER_KEY: 'short' })).rejects.toThrow(/32 bytes/);
+    expect(open(database, { AUTHREALM_MASTER_KEY_FILE: '/nowhere/key' })).rejects.toThrow(/cannot be read/);
+  });
+
+  test('is never inside the database', async () => {
+    const { database, keyFile } = await made();
+    const key = Buffer.from(readFileSync(keyFile, 'utf8').trim(), 'base64url');
+    const bytes = readFileSync(database);
+    for (const spelling of ['hex', 'base64', 'base64url'] as const) {
+      expect(bytes.includes(key.toString(spelling))).toBe(false);
+    }
+    expect(bytes.includes(key)).toBe(false);
+  });
+});

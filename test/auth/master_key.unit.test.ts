@@ -1,0 +1,218 @@
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { openKeyring } from '../../src/access/keyring.ts';
+import {
+  makeKeyFile,
+  obtainMasterKeys,
+  obtainNextKey,
+  oldKeyFile,
+  parseMasterKey,
+  proveKeyGiven,
+  replaceKeyFile,
+  rereadMasterKeys,
+} from '../../src/access/master_key.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { Refusal } from '../../src/domain/fault.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { freshFolder } from '../support/folder.ts';
+
+const key = () => Buffer.from(systemAmbient.randomBytes(32));
+const lineOf = (bytes: Uint8Array) => `${Buffer.from(bytes).toString('base64url')}\n`;
+const freshPath = () => join(freshFolder(), 'a.key');
+
+/** A file that holds these keys, a line each. */
+function fileOf(...keys: readonly Uint8Array[]): string {
+  const path = freshPath();
+  writeFileSync(path, keys.map(lineOf).join(''));
+  return path;
+}
+
+function refusalOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof Refusal) return error.message;
+    throw error;
+  }
+  return 'not refused';
+}
+
+/** Somebody else makes the file in the moment before it is made here; `id` becomes part of the draft's name. */
+function late(path: string, id: string, first: Uint8Array) {
+  return {
+    ...systemAmbient,
+    mintId: () => {
+      if (!existsSync(path)) writeFileSync(path, lineOf(first));
+      return id as Uuid;
+    },
+  };
+}
+
+describe('where a master key comes from', () => {
+  test.each<[string, (raw: Buffer) => string]>([
+    ['hex', (raw) => raw.toString('hex')],
+    ['hex in capitals', (raw) => raw.toString('hex').toUpperCase()],
+    ['base64url', (raw) => raw.toString('base64url')],
+    ['base64', (raw) => raw.toString('base64')],
+    ['a line', lineOf],
+  ])('%s is read, and one character less or more is none', (_, spell) => {
+    const raw = Buffer.from(key());
+    const text = spell(raw).trim();
+    expect(Buffer.from(parseMasterKey(spell(raw)) ?? [])).toEqual(raw);
+    for (const wrong of [text.slice(1), `${text}0`, `.${text.slice(1)}`, `${text}==`])
+      expect(parseMasterKey(wrong)).toBeUndefined();
+  });
+
+  test('by value, by file, or made for a database in memory', () => {
+    const [one, other] = [key(), key()];
+    const obtain = (source: Parameters<typeof obtainMasterKeys>[0]) =>
+      obtainMasterKeys(source, true, systemAmbient);
+    expect(obtain({ from: 'value', value: lineOf(one) })).toEqual({ keys: [one] });
+    expect(obtain({ from: 'file', path: fileOf(one, other) })).toEqual({ keys: [one, other] });
+    expect(obtain({ from: 'nowhere' }).keys.map(({ length }) => length)).toEqual([32]);
+    expect(refusalOf(() => obtain({ from: 'value', value: 'x' }))).toContain('AUTHREALM_MASTER_KEY holds no');
+    expect(refusalOf(() => obtain({ from: 'file', path: freshPath() }))).toContain('cannot be read');
+  });
+
+  test('the operator alone has one: nothing starts without it', () => {
+    const said = 'this database needs a master key, which is not kept beside it';
+    expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemAmbient))).toContain(said);
+    expect(refusalOf(() => proveKeyGiven({ from: 'operator' }))).toContain(said);
+    expect(refusalOf(() => proveKeyGiven({ from: 'file' }))).toBe('not refused');
+  });
+
+  test('blank lines are none, and a file without a key is refused', () => {
+    const [one, other] = [key(), key()];
+    const path = freshPath();
+    writeFileSync(path, `\n${lineOf(one)}\n  \n${lineOf(other)}`);
+    expect(rereadMasterKeys({ from: 'file', path })).toEqual([one, other]);
+    for (const text of ['', '\n \n', `${lineOf(one)}x\n`]) {
+      writeFileSync(path, text);
+      expect(refusalOf(() => rereadMasterKeys({ from: 'file', path }))).toContain('holds no master key');
+    }
+  });
+
+  test('a file is read again, also one beside the database; what was said once is not', () => {
+    const one = key();
+    const path = fileOf(one);
+    expect(rereadMasterKeys({ from: 'file', path })).toEqual([one]);
+    expect(rereadMasterKeys({ from: 'beside', path })).toEqual([one]);
+    expect(rereadMasterKeys({ from: 'value', value: lineOf(one) })).toEqual([]);
+  });
+});
+
+describe('beside a database', () => {
+  const beside = (path: string, hasProof: boolean, ambient = systemAmbient) =>
+    obtainMasterKeys({ from: 'beside', path }, hasProof, ambient);
+
+  test('one is made where there never was one, for its owner alone, and read from then on', () => {
+    const path = freshPath();
+    const { keys, made } = beside(path, false);
+    expect([keys.length, made, statSync(path).mode & 0o777]).toEqual([1, path, 0o600]);
+    expect(beside(path, false)).toEqual({ keys });
+    expect(beside(path, true)).toEqual({ keys });
+    expect(readdirSync(dirname(path))).toEqual([basename(path)]);
+  });
+
+  test('one that is lost is told, and not replaced', () => {
+    const path = freshPath();
+    expect(refusalOf(() => beside(path, true))).toContain('is missing');
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test.each([
+    ['with its draft in place', systemAmbient.mintId()],
+    ['that took the draft away', 'gone/draft'],
+  ])('that of who was first is taken: %s', (_, id) => {
+    const [path, first] = [freshPath(), key()];
+    expect(beside(path, false, late(path, id, first))).toEqual({ keys: [first] });
+    expect(readFileSync(path, 'utf8')).toBe(lineOf(first));
+  });
+
+  test('a folder that is not there is told', () => {
+    const path = join(freshFolder(), 'none', 'a.key');
+    expect(refusalOf(() => beside(path, false))).toContain('cannot be made');
+  });
+
+  test('drafts of its own are taken away, those of others are not', () => {
+    const path = fileOf(key());
+    const id = systemAmbient.mintId();
+    const folder = dirname(path);
+    const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', `a.key.next-${id}`, 'a.key.mine'];
+    for (const name of [`a.key.${id}`, ...others]) writeFileSync(join(folder, name), 'x');
+    beside(path, true);
+    expect(readdirSync(folder).sort()).toEqual(['a.key', ...others].sort());
+  });
+});
+
+test('a key file is made once, and never overwritten', () => {
+  const path = freshPath();
+  makeKeyFile(path, systemAmbient);
+  const made = readFileSync(path, 'utf8');
+  expect(parseMasterKey(made)).toBeDefined();
+  expect(refusalOf(() => makeKeyFile(path, systemAmbient))).toContain('is there already');
+  expect(readFileSync(path, 'utf8')).toBe(made);
+  const [other, first] = [freshPath(), key()];
+  const ambient = late(other, systemAmbient.mintId(), first);
+  expect(refusalOf(() => makeKeyFile(other, ambient))).toContain('is there already');
+  expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
+});
+
+test('where a file is there nothing is tried to be made', () => {
+  // No name is longer than 255 bytes, and that of a draft would be.
+  const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
+  writeFileSync(path, lineOf(one));
+  expect(obtainMasterKeys({ from: 'beside', path }, true, systemAmbient)).toEqual({ keys: [one] });
+  expect(obtainNextKey(path, systemAmbient)).toEqual({ key: one, isMade: false });
+  expect(refusalOf(() => makeKeyFile(path, systemAmbient))).toContain('is there already');
+});
+
+test('the next key is made, or the one that its file holds', () => {
+  const path = freshPath();
+  const { key: made, isMade } = obtainNextKey(path, systemAmbient);
+  expect([isMade, lineOf(made)]).toEqual([true, readFileSync(path, 'utf8')]);
+  expect(obtainNextKey(path, systemAmbient)).toEqual({ key: made, isMade: false });
+  const several = fileOf(key(), key());
+  expect(refusalOf(() => obtainNextKey(several, systemAmbient))).toContain('must hold one key');
+});
+
+describe('a key file is replaced', () => {
+  const [one, other, third] = [key(), key(), key()];
+  const idOf = (each: Uint8Array) => openKeyring(each, systemAmbient).keyId;
+
+  test.each<[string, Buffer[], Buffer[], Buffer[]]>([
+    ['by one more key', [one], [one, other], []],
+    ['by another key', [one], [other], [one]],
+    ['by one of its keys', [one, other], [other], [one]],
+    ['by none of its keys', [one, other], [third], [one, other]],
+    ['by each of its keys once', [one, one], [one], []],
+  ])('%s; each that leaves it is kept', (_, before, after, left) => {
+    const path = fileOf(...before);
+    chmodSync(path, 0o640);
+    replaceKeyFile(path, after, systemAmbient);
+    expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777]).toEqual([
+      after.map(lineOf).join(''),
+      0o640,
+    ]);
+    expect(readdirSync(dirname(path)).sort()).toEqual(
+      ['a.key', ...left.map((each) => basename(oldKeyFile(path, idOf(each))))].sort(),
+    );
+    for (const each of left) expect(readFileSync(oldKeyFile(path, idOf(each)), 'utf8')).toBe(lineOf(each));
+  });
+
+  test('not where it holds these keys already', () => {
+    const path = fileOf(one, other);
+    const { ino } = statSync(path);
+    replaceKeyFile(path, [other, one], systemAmbient);
+    expect([statSync(path).ino, readFileSync(path, 'utf8')]).toEqual([ino, lineOf(one) + lineOf(other)]);
+  });
+
+  test('whole or not at all: what cannot be is told, and leaves nothing', () => {
+    const path = fileOf(one);
+    const away = { ...systemAmbient, mintId: () => 'gone/draft' as Uuid };
+    expect(refusalOf(() => replaceKeyFile(path, [one, other], away))).toContain('cannot be replaced');
+    expect([readdirSync(dirname(path)), readFileSync(path, 'utf8')]).toEqual([['a.key'], lineOf(one)]);
+    rmSync(path);
+  });
+});

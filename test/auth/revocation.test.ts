@@ -1,0 +1,328 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { changeClient } from '../../src/access/clients.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { compact, type Forge, openForge } from '../support/forge.ts';
+import {
+  errorsOf,
+  judged,
+  LOOKUPS,
+  type Planted,
+  plant,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+/** Revocation (RFC 7009) and introspection (RFC 7662): each client of its own tokens, and of nobody else's. */
+
+const { path } = LOOKUPS[0];
+/** Within this every process feels what was taken back. */
+const FELT_MS = 1_000;
+
+let service: Service;
+let planted: Planted;
+let forge: Forge;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  forge = await openForge(service);
+});
+afterAll(() => service.stop());
+
+interface Holder {
+  readonly form: Readonly<Record<string, string>>;
+  readonly token: string;
+}
+
+async function holder(scope = 'oidc-profile-infos:read'): Promise<Holder> {
+  const { clientId, secret } = await service.client(scope);
+  const form = { client_id: clientId, client_secret: secret };
+  return { form, token: await grantTo(form) };
+}
+
+async function grantTo(form: Readonly<Record<string, string>>): Promise<string> {
+  const answer = await service.grant({ ...form, grant_type: 'client_credentials' });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+async function send(
+  what: 'revoke' | 'introspect',
+  form: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const url = `${service.url}/oauth/${what}`;
+  const answer = await fetch(url, { method: 'POST', headers, body: new URLSearchParams(form) });
+  return judged(answer, Object.values(form));
+}
+
+const statusOf = async (token: string) => (await service.get(path(planted), token)).status;
+const told = async (form: Readonly<Record<string, string>>, token: string) =>
+  (await send('introspect', { ...form, token })).json();
+
+/** A token of this client that differs from a right one in these claims. */
+function forged({ form }: Holder, claims: object): Promise<string> {
+  const all = { ...forge.claims(form.client_id ?? ''), ...claims };
+  return compact(JSON.stringify(forge.header()), JSON.stringify(all), forge.sign);
+}
+
+describe('revocation', () => {
+  test('ends the token within a second, known or not, and no other one', async () => {
+    const mine = await holder();
+    const kept = await grantTo(mine.form);
+    expect([await statusOf(mine.token), await statusOf(kept)]).toEqual([200, 200]);
+    const unseen = await grantTo(mine.form);
+    for (const token of [mine.token, unseen]) {
+      const answer = await send('revoke', { ...mine.form, token });
+      expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    }
+    service.ambient.advance(FELT_MS);
+    expect([await statusOf(mine.token), await statusOf(unseen), await statusOf(kept)]).toEqual([
+      401, 401, 200,
+    ]);
+  });
+
+  test('is one entry of the log: which client took back which token, from where', async () => {
+    const { form, token } = await holder();
+    const { jti } = (await told(form, token)) as { jti: string };
+    for (const id of ['first-time', 'once-more'])
+      await send('revoke', { ...form, token }, { 'X-Request-Id': id });
+    expect(
+      await service.database.ask(
+        'select actor, object, address, request_id from act where action = ?',
+        'token.revoked',
+      ),
+    ).toContainEqual({ actor: form.client_id, object: jti, address: '127.0.0.1', request_id: 'first-time' });
+    expect(await service.database.ask('select * from act where request_id = ?', 'once-more')).toEqual([]);
+  });
+
+  test('twice is as once, and a hint is read over', async () => {
+    const { form, token } = await holder();
+    for (const hint of ['access_token', 'refresh_token', 'nonsense']) {
+      const answer = await send('revoke', { ...form, token, token_type_hint: hint });
+      expect([answer.status, await answer.text()]).toEqual([200, '{}']);
+    }
+  });
+
+  test('of what is no token of the client is answered the same, and nothing happens', async () => {
+    const mine = await holder();
+    const other = await holder();
+    const stranger = { ...mine, form: { ...mine.form, client_id: 'nobody' } };
+    const before = await service.database.ask('select * from revoked_token');
+    for (const token of [
+      other.token,
+      await forged(mine, { exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000) }),
+      await forged(mine, { aud: 'https://other.example' }),
+      await forged(stranger, {}),
+      'none',
+      '',
+      'x'.repeat(LIMITS.tokenBytesMax + 1),
+    ]) {
+      const answer = await send('revoke', { ...mine.form, token });
+      expect([answer.status, await answer.text()]).toEqual([200, '{}']);
+    }
+    service.ambient.advance(FELT_MS);
+    expect(await statusOf(other.token)).toBe(200);
+    expect(await service.database.ask('select * from revoked_token')).toEqual(before);
+  });
+
+  test('of one that has ended and is accepted by a late clock: it is told of, and ends', async () => {
+    const mine = await holder();
+    const exp = Math.floor(service.ambient.now() / 1000) - 5;
+    const jti = `late-${exp}`;
+    const late = await forged(mine, { jti, exp });
+    expect(await statusOf(late)).toBe(200);
+    expect(await told(mine.form, late)).toMatchObject({ active: true, exp });
+    expect((await send('revoke', { ...mine.form, token: late })).status).toBe(200);
+    service.ambient.advance(FELT_MS);
+    expect([await statusOf(late), await told(mine.form, late)]).toEqual([401, { active: false }]);
+    expect(await service.database.ask('select 1 as one from revoked_token where jti = ?', jti)).toHaveLength(
+      1,
+    );
+  });
+
+  test('is felt by another service over the same database, and after a start', async () => {
+    const { form, token } = await holder();
+    const { baseUrl = service.url } = service.settings;
+    const other = await startService({ ...service.database.flags, baseUrl });
+    try {
+      expect((await other.get(path(planted), token)).status).toBe(200);
+      await send('revoke', { ...form, token });
+      other.ambient.advance(FELT_MS);
+      expect((await other.get(path(planted), token)).status).toBe(401);
+    } finally {
+      await other.stop();
+    }
+    const later = await startService({ ...service.database.flags, baseUrl });
+    expect((await later.get(path(planted), token)).status).toBe(401);
+    await later.stop();
+  });
+
+  test('is kept until the token has ended by every clock, and then forgotten', async () => {
+    const mine = await holder();
+    const until = Math.floor(service.ambient.now() / 1000) + 60;
+    const jti = `short-${until}`;
+    const kept = async () => {
+      // What comes next forgets what has ended.
+      await send('revoke', { ...mine.form, token: await grantTo(mine.form) });
+      return (await service.database.ask('select jti from revoked_token where jti = ?', jti)).length;
+    };
+    const token = await forged(mine, { jti, exp: until });
+    await send('revoke', { ...mine.form, token });
+    expect(await kept()).toBe(1);
+    service.ambient.advance(until * 1000 + LIMITS.clockLeewayMs - service.ambient.now() - 500);
+    expect([await kept(), await statusOf(token)]).toEqual([1, 401]);
+    service.ambient.advance(LIMITS.clockLeewayMs + 1_000);
+    expect([await kept(), await statusOf(token)]).toEqual([0, 401]);
+  });
+
+  test(`a client has ${LIMITS.revokedTokensPerClientMax} that have not ended; one more is 503, of others not`, async () => {
+    const mine = await holder();
+    const other = await holder();
+    const { access } = service.vault.engine;
+    const now = service.ambient.now();
+    const clientId = mine.form.client_id ?? '';
+    const actOn = (jti: string) => actOf('token.revoked', { object: jti, detail: {} }, service.ambient);
+    const many = Array.from({ length: LIMITS.revokedTokensPerClientMax - 1 }, (_, place) => `many-${place}`);
+    await Promise.all(
+      many.map((jti) => access.revokeToken({ jti, clientId, expiresAt: now + 3_600_000 }, actOn(jti))),
+    );
+    expect((await send('revoke', mine.form)).status).toBe(400);
+    expect((await send('revoke', { ...mine.form, token: mine.token })).status).toBe(200);
+    const more = await grantTo(mine.form);
+    const full = await send('revoke', { ...mine.form, token: more });
+    expect([full.status, full.headers.get('retry-after')]).toEqual([503, '1']);
+    // One that is known already is no other one.
+    expect(
+      await access.revokeToken({ jti: 'many-0', clientId, expiresAt: now + 3_600_000 }, actOn('many-0')),
+    ).toBe(true);
+    expect((await send('revoke', { ...other.form, token: other.token })).status).toBe(200);
+    service.ambient.advance(FELT_MS);
+    expect([await statusOf(more), await statusOf(other.token)]).toEqual([200, 401]);
+  }, 300_000);
+});
+
+describe('introspection', () => {
+  test('tells what a token says and may do now', async () => {
+    const { form, token } = await holder('profile-infos:read');
+    const iat = expect.any(Number);
+    const active = {
+      active: true,
+      scope: 'oidc-profile-infos:read password-profile-infos:read',
+      client_id: form.client_id,
+      token_type: 'Bearer',
+      ...{ exp: expect.any(Number), iat, nbf: iat },
+      ...{
+        sub: form.client_id,
+        aud: service.url,
+        iss: service.url,
+        jti: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      },
+    };
+    expect(await told(form, token)).toEqual(active);
+    const { exp, iat: issued } = (await told(form, token)) as { exp: number; iat: number };
+    expect(exp - issued).toBe(3600);
+    const scopes = new Set(['oidc-profile-infos:read']);
+    await changeClient(service.vault.engine.access, form.client_id ?? '', { scopes }, service.ambient);
+    service.ambient.advance(FELT_MS);
+    expect(await told(form, token)).toEqual({ ...active, scope: 'oidc-profile-infos:read' });
+  });
+
+  test('of a token of another client, one that was taken back or has ended, or none at all: not active', async () => {
+    const mine = await holder();
+    const other = await holder();
+    const ended = await forged(mine, {
+      exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000),
+    });
+    expect(await statusOf(ended)).toBe(401);
+    for (const token of [
+      other.token,
+      ended,
+      await forged(mine, { iss: 'https://other.example' }),
+      'none',
+      '',
+    ]) {
+      expect(await told(mine.form, token)).toEqual({ active: false });
+    }
+    await send('revoke', { ...mine.form, token: mine.token });
+    service.ambient.advance(FELT_MS);
+    expect(await told(mine.form, mine.token)).toEqual({ active: false });
+    // Whoever holds it sees it still.
+    expect(await told(other.form, other.token)).toMatchObject({ active: true });
+  });
+});
+
+describe.each(['revoke', 'introspect'] as const)('%s', (what) => {
+  const basic = ({ client_id: id, client_secret: secret }: Holder['form']) => ({
+    Authorization: `Basic ${btoa(`${id}:${secret}`)}`,
+  });
+
+  test('the credentials of the client stand in the body or in the header, once', async () => {
+    const { form, token } = await holder();
+    expect((await send(what, { token }, basic(form))).status).toBe(200);
+    const twice = await send(what, { ...form, token }, basic(form));
+    expect([twice.status, (await errorsOf(twice))[0]?.detail]).toEqual([
+      400,
+      'send the client credentials once: in the header or in the body',
+    ]);
+  });
+
+  test('401 for a client that is none, another secret, or one that was disabled; the token lives', async () => {
+    const { form, token } = await holder();
+    const other = await holder();
+    await changeClient(
+      service.vault.engine.access,
+      other.form.client_id ?? '',
+      { disabledAt: 1 },
+      service.ambient,
+    );
+    service.ambient.advance(FELT_MS);
+    for (const wrong of [
+      { ...form, client_secret: 'another secret than theirs' },
+      { ...form, client_id: 'nobody' },
+      { client_id: form.client_id ?? '' },
+      {},
+      other.form,
+    ]) {
+      const answer = await send(what, { ...wrong, token });
+      expect([answer.status, answer.headers.get('www-authenticate')]).toEqual([
+        401,
+        'Basic realm="authrealm"',
+      ]);
+      expect(((await answer.json()) as { error: string }).error).toBe('invalid_client');
+    }
+    for (const half of ['client_id', 'client_secret']) {
+      const answer = await send(what, { [half]: form[half] ?? '', token });
+      expect((await errorsOf(answer))[0]?.detail).toBe('client_id and client_secret are both needed');
+    }
+    // A bearer token is no credential of a client.
+    expect((await send(what, { token }, { Authorization: `Bearer ${token}` })).status).toBe(401);
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  test('400 without a token, with two, or with one in the query', async () => {
+    const { form, token } = await holder();
+    const missing = await send(what, form);
+    expect([missing.status, (await errorsOf(missing))[0]?.detail]).toEqual([400, 'token is missing']);
+    const url = `${service.url}/oauth/${what}`;
+    const body = new URLSearchParams(form);
+    body.append('token', token);
+    expect(
+      (await fetch(`${url}?token=${token}`, { method: 'POST', body: new URLSearchParams(form) })).status,
+    ).toBe(400);
+    body.append('token', token);
+    expect((await fetch(url, { method: 'POST', body })).status).toBe(400);
+    expect(await statusOf(token)).toBe(200);
+  });
+});
+
+test('the metadata names both places and how a client says who it is (RFC 8414)', async () => {
+  const metadata = await (await service.get('/.well-known/oauth-authorization-server')).json();
+  const methods = ['client_secret_basic', 'client_secret_post'];
+  expect(metadata).toMatchObject({
+    revocation_endpoint: `${service.url}/oauth/revoke`,
+    introspection_endpoint: `${service.url}/oauth/introspect`,
+    revocation_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_methods_supported: methods,
+  });
+});

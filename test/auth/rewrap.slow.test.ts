@@ -1,0 +1,348 @@
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openKeyring, purposeAt } from '../../src/access/keyring.ts';
+import { parseMasterKey, replaceKeyFile } from '../../src/access/master_key.ts';
+import type { SealedStore } from '../../src/access/port.ts';
+import { changeMasterKey } from '../../src/access/rewrap.ts';
+import { rotateSigningKey } from '../../src/access/signing.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readSettings, type Settings } from '../../src/config.ts';
+import { keyIdOf } from '../../src/domain/ciphertext.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { oidcProfile } from '../../src/domain/resources.ts';
+import { openVault, rewrap, type Vault } from '../../src/vault.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { AUTHREALM, clientCreate, runCommand, start } from '../support/processes.ts';
+import { freshFolder, oidcPath, plant, put, startService } from '../support/service.ts';
+
+const SECRET = 'a client secret of a provider';
+const newKeyFile = () => join(freshFolder(), 'new.key');
+
+/** The settings of a database whose master key is given by value. */
+function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: string): Settings {
+  return readSettings(flags, { AUTHREALM_MASTER_KEY: key });
+}
+
+/** A profile whose client secret is sealed by the keyring of this vault. */
+async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
+  const id = systemAmbient.mintId();
+  const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
+  await put(vault, oidcProfile, [realm, id], {
+    name: 'Sealed',
+    discovery_url: 'https://login.example.com/.well-known/openid-configuration',
+    client_id: 'shop',
+    client_secret: vault.keyring.seal('oidc-client-secret', at, SECRET),
+    issuer: 'https://login.example.com',
+  });
+  return id;
+}
+
+/** Opens every client secret, and a signing key, with what is given now. */
+async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
+  const vault = await openVault(settings, systemAmbient);
+  const values = await vault.engine.sealed.values(undefined, undefined, 1_000);
+  for (const { place, sealed } of values) {
+    const plain = vault.keyring.open(purposeAt(place), place, sealed);
+    if (place.table === 'oidc_profile') expect(plain).toBe(SECRET);
+    if (place.table === 'signing_key') expect(JSON.parse(plain)).toHaveProperty('d');
+    expect(keyIdOf(sealed)).toBe(vault.keyring.keyId);
+  }
+  const { keyId } = vault.keyring;
+  expect((await vault.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
+  await vault.engine.close();
+  return { secrets: values.filter(({ place }) => place.table === 'oidc_profile').length, keyId };
+}
+
+describe('keys rewrap', () => {
+  test('changes the key under a running service, which goes on and restarts with the new one', async () => {
+    const service = await startService();
+    const planted = await plant(service.vault);
+    await plantSecret(service.vault, planted.realm);
+    const before = await service.token('profile-infos:read');
+    const { database } = service;
+    const { masterKeyFile } = database;
+    const file = newKeyFile();
+    const old = readFileSync(masterKeyFile, 'utf8');
+    chmodSync(masterKeyFile, 0o640);
+
+    const { stdout, stderr, code } = await runCommand([
+      ...[AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words],
+    ]);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(stdout).toContain('sealed 3 values again');
+    const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemAmbient).keyId;
+    expect(readFileSync(`${masterKeyFile}.old-${oldId}`, 'utf8').trim()).toBe(old.trim());
+    expect(readFileSync(masterKeyFile, 'utf8')).toBe(readFileSync(file, 'utf8'));
+    const modes = [file, masterKeyFile, `${masterKeyFile}.old-${oldId}`].map(
+      (each) => statSync(each).mode & 0o777,
+    );
+    expect(modes).toEqual([0o600, 0o640, 0o600]);
+
+    service.ambient.advance(1_000);
+    expect((await service.get(oidcPath(planted), before)).status).toBe(200);
+    const after = await service.token('profile-infos:read');
+    expect((await service.get(oidcPath(planted), after)).status).toBe(200);
+    // The running process seals by the new key from now on, and what it sealed opens after a restart.
+    await plantSecret(service.vault, planted.realm);
+    await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+    await service.stop();
+    expect((await opensAll(database.settings())).secrets).toBe(2);
+
+    expect(openVault(keyedBy(database, old.trim()), systemAmbient)).rejects.toThrow(
+      /not the one of this database/,
+    );
+    const again = await startService({ ...database.flags, baseUrl: service.url });
+    expect((await again.get(oidcPath(planted), after)).status).toBe(200);
+    expect((await again.get(oidcPath(planted), await again.token('profile-infos:read'))).status).toBe(200);
+    await again.stop();
+  }, 300_000);
+
+  test('a service of several processes grants and looks up all the while', async () => {
+    const database = await freshDatabase();
+    const vault = await openVault(database.settings(), systemAmbient);
+    const planted = await plant(vault);
+    await vault.engine.close();
+    const made = await clientCreate(database, 'profile-infos:read', '--json');
+    const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
+    const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+    const url = (await service.line(/^listening on /)).slice('listening on '.length);
+    const form = { grant_type: 'client_credentials', ...client };
+    const round = async (): Promise<number[]> => {
+      const granted = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+      const { access_token: token } = (await granted.json()) as { access_token: string };
+      const looked = await fetch(`${url}${oidcPath(planted)}`, {
+        headers: { Authorization: `Bearer ${token}` },
+      });
+      return [granted.status, looked.status];
+    };
+    for (let change = 0; change < 3; change += 1) {
+      const ended = runCommand([
+        AUTHREALM,
+        'keys',
+        'rewrap',
+        '--new-master-key-file',
+        newKeyFile(),
+        ...database.words,
+      ]);
+      let isOver = false;
+      void ended.then(() => {
+        isOver = true;
+      });
+      while (!isOver) expect(await round()).toEqual([200, 200]);
+      expect((await ended).code).toBe(0);
+    }
+    for (let more = 0; more < 20; more += 1) expect(await round()).toEqual([200, 200]);
+    expect(await service.stop()).toBe(0);
+  }, 300_000);
+
+  test('a process that only has the old key goes on signing with what it had opened', async () => {
+    const key = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
+    const database = await freshDatabase();
+    const settings = keyedBy(database, key);
+    const vault = await openVault(settings, systemAmbient);
+    await vault.engine.close();
+    const file = join(freshFolder(), 'old.key');
+    writeFileSync(file, key);
+    // The running service cannot read its file again.
+    const service = await startService({ ...database.flags, masterKeyFile: file });
+    const { clientId, secret } = await service.client('profile-infos:read');
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    expect((await service.grant(form)).status).toBe(200);
+    rmSync(file);
+    const next = newKeyFile();
+    const done = await rewrap(settings, next, systemAmbient);
+    expect([done.ended.length, done.source.from]).toEqual([1, 'value']);
+    service.ambient.advance(1_000);
+    expect((await service.grant(form)).status).toBe(200);
+    await service.stop();
+    expect(openVault(settings, systemAmbient)).rejects.toThrow(/not the one/);
+    const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
+    expect((await opensAll(renewed)).keyId).toBe(done.keyId);
+  });
+
+  test('run again with the same file changes nothing; with the file in force, or a third one, it is refused', async () => {
+    const { database } = await keyed();
+    const file = newKeyFile();
+    const first = await rewrap(database.settings(), file, systemAmbient);
+    const again = await rewrap(database.settings(), file, systemAmbient);
+    expect([first.ended.length, again.ended.length, again.keyId]).toEqual([1, 0, first.keyId]);
+    expect(rewrap(database.settings(), database.masterKeyFile, systemAmbient)).rejects.toThrow(/in force/);
+    const empty = newKeyFile();
+    writeFileSync(empty, 'no key');
+    expect(rewrap(database.settings(), empty, systemAmbient)).rejects.toThrow(/32 bytes/);
+  });
+
+  test('a value that does not open keeps the old key in force beside the new one', async () => {
+    const { database, realm } = await keyed();
+    const [{ id } = { id: '' }] = await database.ask<{ id: string }>(
+      'select id from oidc_profile where client_secret_sealed is not null',
+    );
+    // A ciphertext of ours, in another place than its own.
+    const foreign = '(select private_sealed from signing_key)';
+    await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
+    const file = newKeyFile();
+    expect(rewrap(database.settings(), file, systemAmbient)).rejects.toThrow(
+      new RegExp(`do not open.*${id}`),
+    );
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plantSecret(vault, realm);
+    await vault.engine.close();
+    await database.ask('update oidc_profile set client_secret_sealed = null where id = ?', id);
+    await rewrap(database.settings(), file, systemAmbient);
+    expect((await opensAll(database.settings())).secrets).toBe(1);
+  });
+
+  test('what was sealed by a key that has ended is refused, not stored', async () => {
+    const { database, realm } = await keyed();
+    const stale = await openVault(database.settings(), systemAmbient);
+    await rewrap(database.settings(), newKeyFile(), systemAmbient);
+    expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
+    expect(rotateSigningKey(stale.engine.access, stale.keyring, systemAmbient)).rejects.toThrow(
+      /master key was changed/,
+    );
+    await stale.engine.close();
+  });
+});
+
+async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
+  const database = await freshDatabase();
+  const vault = await openVault(database.settings(), systemAmbient);
+  const { realm } = await plant(vault);
+  await plantSecret(vault, realm);
+  await vault.engine.close();
+  return { database, realm };
+}
+
+describe('an interrupted change', () => {
+  /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
+  async function interrupted(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
+    const vault = await openVault(database.settings(), systemAmbient);
+    let steps = 0;
+    const step = <A extends unknown[], T>(work: (...args: A) => T) => {
+      return (...args: A): T => {
+        steps += 1;
+        if (steps === at && when === 'before') throw new Error('killed');
+        const done = work(...args);
+        if (steps === at) {
+          if (!(done instanceof Promise)) throw new Error('killed');
+          return done.then(() => Promise.reject(new Error('killed'))) as T;
+        }
+        return done;
+      };
+    };
+    const { sealed, access } = vault.engine;
+    const store: SealedStore = {
+      values: sealed.values,
+      replace: step(sealed.replace),
+      addKeyCheck: step(sealed.addKeyCheck),
+      retireOtherKeys: step(sealed.retireOtherKeys),
+    };
+    const keyFile = database.masterKeyFile;
+    const held = readFileSync(keyFile, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => parseMasterKey(line) as Uint8Array);
+    const change = {
+      held,
+      next,
+      keep: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemAmbient)),
+      store: { ...store, keyChecks: access.keyChecks },
+      ambient: systemAmbient,
+    };
+    try {
+      await changeMasterKey(change);
+      return true;
+    } catch (error) {
+      expect((error as Error).message).toBe('killed');
+      return false;
+    } finally {
+      await vault.engine.close();
+    }
+  }
+
+  for (const when of ['before', 'after'] as const) {
+    test(`${when} each step: a start works in between, and the same change again ends right`, async () => {
+      for (let at = 1; ; at += 1) {
+        const { database } = await keyed();
+        const next = systemAmbient.randomBytes(32);
+        if (await interrupted(database, next, at, when)) {
+          expect(at).toBe(6);
+          return;
+        }
+        const between = await openVault(database.settings(), systemAmbient);
+        const values = await between.engine.sealed.values(undefined, undefined, 10);
+        expect(
+          values.map(({ place, sealed }) => between.keyring.open(purposeAt(place), place, sealed).length > 0),
+        ).toEqual([true, true, true]);
+        await between.engine.close();
+        const file = newKeyFile();
+        writeFileSync(file, Buffer.from(next).toString('base64url'));
+        await rewrap(database.settings(), file, systemAmbient);
+        const { secrets, keyId } = await opensAll(database.settings());
+        expect([secrets, keyId]).toEqual([1, openKeyring(next, systemAmbient).keyId]);
+        expect(readFileSync(database.masterKeyFile, 'utf8').trim().split('\n')).toHaveLength(1);
+      }
+    }, 300_000);
+  }
+
+  test('half changed, one key alone does not start, and another change is refused', async () => {
+    const { database } = await keyed();
+    const before = readFileSync(database.masterKeyFile, 'utf8').trim();
+    const next = systemAmbient.randomBytes(32);
+    expect(await interrupted(database, next, 3, 'before')).toBe(false);
+    for (const key of [before, Buffer.from(next).toString('hex')]) {
+      expect(openVault(keyedBy(database, key), systemAmbient)).rejects.toThrow(
+        /being changed.*keys rewrap again/,
+      );
+    }
+    const both = readFileSync(database.masterKeyFile, 'utf8');
+    expect(rewrap(database.settings(), newKeyFile(), systemAmbient)).rejects.toThrow(/already being changed/);
+    expect(readFileSync(database.masterKeyFile, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
+    // Back to the old key is a change like any other.
+    const file = newKeyFile();
+    writeFileSync(file, before);
+    await rewrap(database.settings(), file, systemAmbient);
+    expect(readFileSync(database.masterKeyFile, 'utf8').trim()).toBe(before);
+    await opensAll(database.settings());
+  });
+
+  test('without a key that the database asks for nothing is changed', async () => {
+    const { database } = await keyed();
+    const held = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
+    const { keyId } = openKeyring(held, systemAmbient);
+    const engine = await database.open();
+    const kept: unknown[] = [];
+    const change = changeMasterKey({
+      held: [systemAmbient.randomBytes(32)],
+      next: systemAmbient.randomBytes(32),
+      keep: (keys) => kept.push(keys),
+      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
+      ambient: systemAmbient,
+    });
+    const refused = await change.catch((error: Error) => error.message);
+    expect(refused).toContain(`the database asks for master key ${keyId}, which is not given`);
+    expect([kept, (await engine.access.keyChecks()).map((proof) => proof.keyId)]).toEqual([[], [keyId]]);
+    await engine.close();
+  });
+
+  test('killed by force again and again, it ends right', async () => {
+    const { database, realm } = await keyed();
+    const vault = await openVault(database.settings(), systemAmbient);
+    for (let more = 0; more < 40; more += 1) await plantSecret(vault, realm);
+    await vault.engine.close();
+    const file = newKeyFile();
+    const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words];
+    for (let wait = 60; wait < 200; wait += 20) {
+      const child = start(command);
+      await Bun.sleep(wait);
+      child.process.kill('SIGKILL');
+      await child.process.exited;
+      await (await openVault(database.settings(), systemAmbient)).engine.close();
+    }
+    const { code, stderr } = await runCommand(command);
+    expect([code, stderr]).toEqual([0, '']);
+    expect((await opensAll(database.settings())).secrets).toBe(41);
+    expect(existsSync(file)).toBe(true);
+  }, 300_000);
+});

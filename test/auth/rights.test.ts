@@ -1,0 +1,360 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
+import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
+import { changeClient } from '../../src/access/clients.ts';
+import type { AccessTable } from '../../src/access/port.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { type AccessView, openAccessCache } from '../../src/access/table.ts';
+import { openTokens } from '../../src/access/token.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { Engine } from '../../src/store/open.ts';
+import { compact, openForge } from '../support/forge.ts';
+import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
+
+const [{ path }, { path: passwordPath }] = LOOKUPS;
+/** Within this every process feels a right that was taken (issue of access: one second). */
+const FELT_MS = 1_000;
+
+let service: Service;
+let planted: Planted;
+let isTableBroken = false;
+
+function breakable(engine: Engine): Engine {
+  const table = (known: number | undefined): AccessTable | undefined | Promise<AccessTable | undefined> => {
+    if (isTableBroken) throw new Fault('unavailable');
+    return engine.access.table(known);
+  };
+  return { ...engine, access: { ...engine.access, table } };
+}
+
+beforeAll(async () => {
+  service = await startService({}, breakable);
+  planted = await plant(service.vault);
+});
+afterEach(() => {
+  isTableBroken = false;
+});
+afterAll(() => service.stop());
+
+async function granted(scope: string, realms: '*' | Set<Uuid> = '*') {
+  const { clientId, secret } = await service.client(scope, realms);
+  const answer = await service.grant({
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: secret,
+  });
+  const { access_token: token } = (await answer.json()) as { access_token: string };
+  return { clientId, token };
+}
+
+async function statusOf(token: string, address = path(planted)): Promise<number> {
+  return (await service.get(address, token)).status;
+}
+
+function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
+  return changeClient(service.vault.engine.access, clientId, patch, service.ambient);
+}
+
+test('what a token does not claim it is not given by another token of its client', async () => {
+  const other = await plant(service.vault);
+  const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
+  const grant = async () => {
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    return ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  };
+  const narrow = await grant();
+  await change(clientId, { realms: new Set([planted.realm, other.realm]) });
+  service.ambient.advance(FELT_MS);
+  const wide = await grant();
+  for (const [token, status] of [
+    [wide, 200],
+    [narrow, 404],
+    [wide, 200],
+    [narrow, 404],
+  ] as const) {
+    expect([await statusOf(token), await statusOf(token, path(other))]).toEqual([200, status]);
+  }
+});
+
+describe('a stranger who knows only the base URL', () => {
+  test('checks a token by RFC 9068 against the published keys', async () => {
+    const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm]));
+    const metadata = await service.get('/.well-known/oauth-authorization-server');
+    const { issuer, jwks_uri } = (await metadata.json()) as { issuer: string; jwks_uri: string };
+    const { payload, protectedHeader } = await jwtVerify(token, createRemoteJWKSet(new URL(jwks_uri)), {
+      issuer,
+      audience: issuer,
+      typ: 'at+jwt',
+      algorithms: ['Ed25519'],
+      currentDate: new Date(service.ambient.now()),
+    });
+    const iat = payload.iat as number;
+    expect(payload).toEqual({
+      ...{ iss: service.url, aud: service.url, sub: clientId, client_id: clientId },
+      ...{ iat, nbf: iat, exp: iat + 3600, jti: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+      scope: 'oidc-profile-infos:read password-profile-infos:read',
+      realms: [planted.realm],
+    });
+    expect(Object.keys(protectedHeader).sort()).toEqual(['alg', 'kid', 'typ']);
+    expect(Math.abs(iat * 1000 - service.ambient.now())).toBeLessThan(5_000);
+  });
+
+  test('sees public halves and nothing else', async () => {
+    const answer = await service.get('/.well-known/jwks.json');
+    const { keys } = (await answer.json()) as { keys: object[] };
+    expect(keys.length).toBeGreaterThan(0);
+    for (const key of keys) {
+      expect(Object.keys(key).sort()).toEqual(['alg', 'crv', 'kid', 'kty', 'use', 'x']);
+    }
+  });
+
+  test('never meets the same token twice', async () => {
+    const { clientId, secret } = await service.client('profile-infos:read');
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    const answers = await Promise.all([1, 2, 3].map(async () => (await service.grant(form)).json()));
+    const tokens = answers.map((answer) => (answer as { access_token: string }).access_token);
+    expect(new Set(tokens).size).toBe(3);
+  });
+});
+
+describe('the realms claim', () => {
+  test('says so where the client has all realms', async () => {
+    const { token } = await granted('profile-infos:read');
+    expect(JSON.parse(atob(token.split('.')[1] as string))).toMatchObject({ realms: ['*'] });
+  });
+
+  test.each([
+    [1, true],
+    [LIMITS.tokenRealmsMax, true],
+    [LIMITS.tokenRealmsMax + 1, false],
+  ])('with %i realms: listed is %p, and the client table decides either way', async (count, isListed) => {
+    const others = Array.from({ length: count - 1 }, () => systemAmbient.mintId());
+    const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm, ...others]));
+    const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
+    expect(realms?.length).toBe(isListed ? count : (undefined as never));
+    expect(await statusOf(token)).toBe(200);
+    const neighbour = await plant(service.vault);
+    expect(await statusOf(token, path(neighbour))).toBe(404);
+    await change(clientId, { realms: new Set(others) });
+    service.ambient.advance(FELT_MS);
+    expect(await statusOf(token)).toBe(404);
+  });
+});
+
+describe('within one second', () => {
+  const TAKEN: [string, (clientId: string) => Promise<unknown>, number, number][] = [
+    ['a disabled client', (id) => change(id, { disabledAt: service.ambient.now() }), 401, 401],
+    ['a narrowed scope', (id) => change(id, { scopes: new Set(['password-profile-infos:read']) }), 403, 200],
+    ['narrowed realms', (id) => change(id, { realms: new Set([systemAmbient.mintId()]) }), 404, 404],
+  ];
+  test.each(TAKEN)('%s is felt by a token already known', async (_name, take, oidc, password) => {
+    const { clientId, token } = await granted('profile-infos:read');
+    expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([200, 200]);
+    await take(clientId);
+    service.ambient.advance(FELT_MS);
+    expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([oidc, password]);
+  });
+
+  test('a right given back is felt too, but never more than the token says', async () => {
+    const { clientId, token } = await granted('oidc-profile-infos:read', new Set([planted.realm]));
+    const neighbour = await plant(service.vault);
+    const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
+    await change(clientId, { scopes: more, realms: '*', disabledAt: service.ambient.now() });
+    service.ambient.advance(FELT_MS);
+    expect(await statusOf(token)).toBe(401);
+    await change(clientId, { disabledAt: undefined });
+    service.ambient.advance(FELT_MS);
+    expect(await statusOf(token)).toBe(200);
+    expect(await statusOf(token, passwordPath(planted))).toBe(403);
+    expect(await statusOf(token, path(neighbour))).toBe(404);
+  });
+
+  test('a withdrawn key takes all it signed with it, and leaves the published set', async () => {
+    const { clientId, token } = await granted('profile-infos:read');
+    const { kid } = decodeProtectedHeader(token) as { kid: string };
+    expect(await statusOf(token)).toBe(200);
+    const { engine, keyring } = service.vault;
+    expect(await withdrawSigningKey(kid, engine.access, keyring, service.ambient)).toBe(true);
+    service.ambient.advance(FELT_MS);
+    expect(await statusOf(token)).toBe(401);
+    expect(await (await service.get('/.well-known/jwks.json')).text()).not.toContain(kid);
+    const next = await granted('profile-infos:read');
+    expect(next.clientId).not.toBe(clientId);
+    expect(await statusOf(next.token)).toBe(200);
+    expect(decodeProtectedHeader(next.token).kid).not.toBe(kid);
+  });
+});
+
+test('a rotated key is published before it signs, and both count while the old tokens live', async () => {
+  const before = await granted('profile-infos:read');
+  const { engine, keyring } = service.vault;
+  const { kid } = await rotateSigningKey(engine.access, keyring, service.ambient);
+  service.ambient.advance(FELT_MS);
+  expect(await (await service.get('/.well-known/jwks.json')).text()).toContain(kid);
+  const meanwhile = await granted('profile-infos:read');
+  expect(decodeProtectedHeader(meanwhile.token).kid).not.toBe(kid);
+  // A process may have read the table just before, its key set be cached for the whole max-age, and a clock be late.
+  service.ambient.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
+  const late = await granted('profile-infos:read');
+  expect(decodeProtectedHeader(late.token).kid).not.toBe(kid);
+  service.ambient.advance(LIMITS.accessAgeMsMax + 5_000);
+  const after = await granted('profile-infos:read');
+  expect(decodeProtectedHeader(after.token).kid).toBe(kid);
+  for (const { token } of [before, meanwhile, after]) expect(await statusOf(token)).toBe(200);
+});
+
+test('a token dies of age, known or not: with the leeway, and no later', async () => {
+  const known = await granted('profile-infos:read');
+  const unknown = await granted('profile-infos:read');
+  const idle = await granted('profile-infos:read');
+  expect(await statusOf(known.token)).toBe(200);
+  expect(await statusOf(idle.token)).toBe(200);
+  // The last of them, which is up to three seconds younger than the first.
+  const { exp } = JSON.parse(atob(idle.token.split('.')[1] as string)) as { exp: number };
+  service.ambient.advance(exp * 1000 - service.ambient.now() + LIMITS.clockLeewayMs - 5_000);
+  expect(await statusOf(known.token)).toBe(200);
+  expect(await statusOf(unknown.token)).toBe(200);
+  service.ambient.advance(7_000);
+  expect(await statusOf(known.token)).toBe(401);
+  expect(await statusOf(unknown.token)).toBe(401);
+  expect(await statusOf(idle.token)).toBe(401);
+});
+
+describe('while the client table cannot be read', () => {
+  test('a known token is 503 once the table is a second old, and nothing is trusted', async () => {
+    const { token } = await granted('profile-infos:read');
+    expect(await statusOf(token)).toBe(200);
+    isTableBroken = true;
+    service.ambient.advance(FELT_MS);
+    for (const address of [path(planted), `${path(planted)}/`, passwordPath(planted)]) {
+      const answer = await service.get(address, token);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
+    }
+    isTableBroken = false;
+    expect(await statusOf(token)).toBe(200);
+  });
+
+  test('so is the token endpoint, the key set and readiness; the process is still alive', async () => {
+    const { clientId, secret } = await service.client('profile-infos:read');
+    isTableBroken = true;
+    service.ambient.advance(FELT_MS);
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    expect((await service.grant(form)).status).toBe(503);
+    expect((await service.get('/.well-known/jwks.json')).status).toBe(503);
+    expect((await service.get('/readyz')).status).toBe(503);
+    expect((await service.get('/healthz')).status).toBe(200);
+  });
+
+  test('no token is still 401: that needs no table', async () => {
+    isTableBroken = true;
+    service.ambient.advance(FELT_MS);
+    expect((await service.get(path(planted))).status).toBe(401);
+  });
+});
+
+describe('verified tokens', () => {
+  /** Tokens over a view that counts how often a token was not known and its key looked up. */
+  async function counting() {
+    const { engine, keyring } = service.vault;
+    const cache = openAccessCache(engine.access, service.ambient);
+    let unknown = 0;
+    const fresh = async (): Promise<AccessView> => {
+      const view = await cache.fresh();
+      const accepted = new Map(view.keys.accepted);
+      const get = accepted.get.bind(accepted);
+      accepted.get = (kid) => {
+        unknown += 1;
+        return get(kid);
+      };
+      return { ...view, keys: { ...view.keys, accepted } };
+    };
+    const settings = { issuer: service.url, lifetimeSeconds: 3600 };
+    const tokens = openTokens({ fresh }, keyring, settings, service.ambient);
+    /** Whether the token opened, and whether its signature had to be looked at. */
+    return async (token: string) => {
+      unknown = 0;
+      return { opens: (await tokens.verify(token)) !== undefined, isChecked: unknown > 0 };
+    };
+  }
+
+  test('a signature is checked once, and past its exp every time', async () => {
+    const verify = await counting();
+    const { token } = await granted('profile-infos:read');
+    expect(await verify(token)).toEqual({ opens: true, isChecked: true });
+    expect(await verify(token)).toEqual({ opens: true, isChecked: false });
+    service.ambient.advance(3_600_000 + 5_000);
+    await verify(token);
+    expect(await verify(token)).toEqual({ opens: true, isChecked: true });
+    expect(await verify(token)).toEqual({ opens: true, isChecked: true });
+  });
+
+  test('what can be refused for free is refused before a signature is looked at', async () => {
+    const verify = await counting();
+    const { clientId } = await service.client('profile-infos:read');
+    const { header, claims, sign } = await openForge(service);
+    const make = (head: object, body: object) =>
+      compact(
+        JSON.stringify({ ...header(), ...head }),
+        JSON.stringify({ ...claims(clientId), ...body }),
+        sign,
+      );
+    expect(await verify(await make({}, {}))).toEqual({ opens: true, isChecked: true });
+    for (const token of [
+      await make({ alg: 'EdDSA' }, {}),
+      await make({ typ: 'JWT' }, {}),
+      await make({ crit: [] }, {}),
+      await make({ kid: 1 }, {}),
+      await make({}, { iss: 'https://other.example' }),
+      await make({}, { exp: 1 }),
+      await make({}, { exp: undefined }),
+      await make({}, { exp: 'later' }),
+      await make({}, { padding: 'x'.repeat(LIMITS.tokenBytesMax) }),
+      `${await make({}, {})}.`,
+    ]) {
+      expect(await verify(token)).toEqual({ opens: false, isChecked: false });
+    }
+  });
+
+  test('a token that does not open is never kept', async () => {
+    const verify = await counting();
+    const { token } = await granted('profile-infos:read');
+    const wrong = `${token.slice(0, -86)}${'A'.repeat(86)}`;
+    expect(await verify(wrong)).toEqual({ opens: false, isChecked: true });
+    expect(await verify(wrong)).toEqual({ opens: false, isChecked: true });
+  });
+
+  /** Makes tokens that differ in their `jti` alone. */
+  async function maker() {
+    const { clientId } = await service.client('profile-infos:read');
+    const { header, claims, sign } = await openForge(service);
+    const shared = { ...claims(clientId) };
+    return (jti: number) =>
+      compact(JSON.stringify(header()), JSON.stringify({ ...shared, jti: String(jti) }), sign);
+  }
+
+  test('half of verifiedTokensMax were shown since: those of before that come again stay, the others are forgotten', async () => {
+    const verify = await counting();
+    const make = await maker();
+    const half = LIMITS.verifiedTokensMax / 2;
+    let made = 0;
+    const show = async (count: number) => {
+      for (let left = count; left > 0; left -= 1) {
+        made += 1;
+        await verify(await make(made));
+      }
+    };
+    const [busy, idle] = await Promise.all([make(-1), make(-2)]);
+    for (const token of [busy, idle]) await verify(token);
+    await show(half - 2);
+    // The first of the next ones: both are known from before, and one of them comes again.
+    await show(1);
+    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+    await show(half - 2);
+    expect(await verify(await make(1))).toEqual({ opens: true, isChecked: false });
+    await show(1);
+    expect(await verify(busy)).toEqual({ opens: true, isChecked: false });
+    expect(await verify(idle)).toEqual({ opens: true, isChecked: true });
+  }, 300_000);
+});

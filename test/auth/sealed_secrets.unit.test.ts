@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  type Keyring,
+  openKeyring,
+  opensProof,
+  type Place,
+  proofOf,
+  proveAll,
+} from '../../src/access/keyring.ts';
+import { openLiveKeyring } from '../../src/access/live_keyring.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { keyIdOf } from '../../src/domain/ciphertext.ts';
+import { Refusal } from '../../src/domain/fault.ts';
+
+const master = systemAmbient.randomBytes(32);
+const keyring = openKeyring(master, systemAmbient);
+const place: Place = {
+  table: 'oidc_profile',
+  column: 'client_secret_sealed',
+  realm: systemAmbient.mintId(),
+  id: systemAmbient.mintId(),
+};
+const SECRET = 'a client secret';
+
+describe('a sealed secret', () => {
+  const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+
+  test('opens where it belongs, and with the same master key only', () => {
+    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    expect(openKeyring(master, systemAmbient).open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    const stranger = openKeyring(systemAmbient.randomBytes(32), systemAmbient);
+    expect(() => stranger.open('oidc-client-secret', place, sealed)).toThrow();
+    expect(stranger.keyId).not.toBe(keyring.keyId);
+  });
+
+  const elsewhere: [string, Place][] = [
+    ['another row', { ...place, id: systemAmbient.mintId() }],
+    ['another realm', { ...place, realm: systemAmbient.mintId() }],
+    ['another column', { ...place, column: 'other' }],
+    ['another table', { ...place, table: 'other' }],
+    ['names that join alike', { ...place, table: 'oidc_profile","client_secret_sealed' }],
+  ];
+  for (const [where, other] of elsewhere) {
+    test(`does not open in ${where}`, () => {
+      expect(() => keyring.open('oidc-client-secret', other, sealed)).toThrow();
+    });
+  }
+
+  test('does not open for another purpose', () => {
+    expect(() => keyring.open('signing-key', place, sealed)).toThrow();
+  });
+
+  test('does not open with any one bit changed, or cut', () => {
+    for (let index = 0; index < sealed.length; index += 1) {
+      const changed = Buffer.from(sealed);
+      changed[index] = (changed[index] ?? 0) ^ 1;
+      expect(() => keyring.open('oidc-client-secret', place, changed)).toThrow();
+      expect(() => keyring.open('oidc-client-secret', place, sealed.slice(0, index))).toThrow();
+    }
+  });
+
+  test('of no character is one as well', () => {
+    expect(keyring.open('oidc-client-secret', place, keyring.seal('oidc-client-secret', place, ''))).toBe('');
+  });
+
+  test('names its key and never looks the same twice', () => {
+    expect(Buffer.from(sealed).subarray(1, 9).toString('hex')).toBe(keyring.keyId);
+    expect(keyring.seal('oidc-client-secret', place, SECRET)).not.toEqual(sealed);
+  });
+});
+
+describe('a keyring of several keys', () => {
+  const [one, two] = [systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)];
+  const ids = [one, two].map((key) => openKeyring(key, systemAmbient).keyId) as [string, string];
+
+  test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
+    const keyring = openLiveKeyring([one, two], () => [], systemAmbient);
+    for (const keyId of ids) {
+      keyring.follow([...ids.filter((each) => each !== keyId), keyId]);
+      const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+      expect(keyIdOf(sealed)).toBe(keyId);
+      keyring.follow(ids);
+      expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+      expect(() => keyring.open('oidc-client-secret', { ...place, id: 'j' }, sealed)).toThrow();
+    }
+  });
+
+  test('reads nothing again for a key that it holds', () => {
+    let reads = 0;
+    const reread = () => {
+      reads += 1;
+      return [one, two];
+    };
+    const keyring = openLiveKeyring([one, two], reread, systemAmbient);
+    keyring.follow(ids);
+    const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    expect(reads).toBe(0);
+  });
+
+  test('reads its keys again where one is named that it lacks, and bears that they are gone', () => {
+    let given: Uint8Array[] | undefined;
+    const keyring = openLiveKeyring(
+      [one],
+      () => {
+        if (!given) throw new Error('no file');
+        return given;
+      },
+      systemAmbient,
+    );
+    const sealed = openKeyring(two, systemAmbient).seal('oidc-client-secret', place, SECRET);
+    expect(() => keyring.open('oidc-client-secret', place, sealed)).toThrow('names another key');
+    keyring.follow(ids);
+    expect(keyring.keyId).toBe(ids[0]);
+    given = [two, one];
+    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    keyring.follow(ids);
+    expect(keyring.keyId).toBe(ids[1]);
+  });
+});
+
+describe('the proofs of a database', () => {
+  const [one, two, three] = [master, systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)].map(
+    (key) => openKeyring(key, systemAmbient),
+  ) as [Keyring, Keyring, Keyring];
+  const complaint = (proofs: readonly Keyring[]): string => {
+    try {
+      proveAll(one, proofs.map(proofOf));
+    } catch (error) {
+      if (error instanceof Refusal) return error.message;
+      throw error;
+    }
+    return '';
+  };
+
+  test('are opened by the key that made them, and by no other one', () => {
+    expect(opensProof(one, proofOf(one))).toBe(true);
+    expect(opensProof(one, proofOf(two))).toBe(false);
+    const elsewhere = { keyId: one.keyId, sealed: one.seal('key-check', place, 'authrealm') };
+    expect(opensProof(one, elsewhere)).toBe(false);
+  });
+
+  test('all open, or a stranger is told; where some do, the change of a key is', () => {
+    expect(complaint([one])).toBe('');
+    expect(complaint([])).toBe('');
+    expect(complaint([two, three])).toContain(`the database asks for ${two.keyId}, ${three.keyId}`);
+    expect(complaint([two])).toContain('the master key is not the one of this database');
+    expect(complaint([one, two])).toContain(`is being changed, and key ${two.keyId} is needed as well`);
+  });
+});
+
+test('a master key of another length is a bug, and so is a keyring without one', () => {
+  expect(() => openKeyring(new Uint8Array(31), systemAmbient)).toThrow('32 bytes');
+  expect(() => openLiveKeyring([], () => [], systemAmbient)).toThrow('needs a master key');
+});
+
+test('each purpose has its own digests', () => {
+  const digests = (['idempotency-key', 'request-body', 'external-subject'] as const).map((purpose) =>
+    keyring.digest(purpose, 'a text'),
+  );
+  expect(new Set(digests).size).toBe(3);
+  expect(openKeyring(master, systemAmbient).digest('request-body', 'a text')).toBe(digests[1] as string);
+});

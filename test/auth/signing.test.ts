@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'bun:test';
+import type { SigningKey } from '../../src/access/port.ts';
+import {
+  ensureSigningKey,
+  KeyRefusal,
+  keySetAt,
+  rotateSigningKey,
+  withdrawSigningKey,
+} from '../../src/access/signing.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { startService } from '../support/service.ts';
+
+describe('withdrawing a signing key', () => {
+  test('that does not sign leaves the one that does, and forgets its private half', async () => {
+    const service = await startService();
+    const { access } = service.vault.engine;
+    const keys = async () => access.signingKeys();
+    const [signer] = await keys();
+    const { kid } = await rotateSigningKey(access, service.vault.keyring, service.ambient);
+    expect(await withdrawSigningKey(kid, access, service.vault.keyring, service.ambient)).toBe(true);
+    expect((await keys()).map((key) => [key.kid, key.privateSealed.length > 0])).toEqual([
+      [signer?.kid ?? '', true],
+      [kid, false],
+    ]);
+    await withdrawSigningKey(signer?.kid ?? '', access, service.vault.keyring, service.ambient);
+    expect(await keys()).toHaveLength(3);
+    expect(await service.token('users:read')).toBeString();
+    await service.stop();
+  });
+
+  test('keys that are outlived lose their private half at the next rotation', async () => {
+    const service = await startService();
+    const { engine, keyring } = service.vault;
+    await rotateSigningKey(engine.access, keyring, service.ambient);
+    service.ambient.advance(2 * 86_400_000);
+    await rotateSigningKey(engine.access, keyring, service.ambient);
+    const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+    expect(keys.map(({ privateSealed }) => privateSealed.length > 0)).toEqual([false, true, true]);
+    expect(await service.token('users:read')).toBeString();
+    await service.stop();
+  });
+});
+
+test('why there is no new key is told', () => {
+  expect(new KeyRefusal('too many').message).toContain('32 signing keys are in use');
+  for (const why of ['unproven', 'not needed'] as const)
+    expect(new KeyRefusal(why).message).toBe(
+      'the master key was changed while this ran, and nothing was written: run it again',
+    );
+});
+
+describe('a first signing key', () => {
+  test('is made where none signs any more, once, and nowhere else', async () => {
+    const service = await startService();
+    const { engine, keyring } = service.vault;
+    const live = async () => {
+      const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+      return keys.filter(({ withdrawnAt }) => withdrawnAt === undefined).map(({ kid }) => kid);
+    };
+    const [first] = await live();
+    await ensureSigningKey(engine.access, keyring, service.ambient);
+    expect(await live()).toEqual([first as string]);
+    await service.database.spoil('update signing_key set withdrawn_at = 1');
+    const ensured = Array.from({ length: 4 }, () =>
+      ensureSigningKey(engine.access, keyring, service.ambient),
+    );
+    await Promise.all(ensured);
+    const [anew, ...more] = await live();
+    expect([anew === first, more]).toEqual([false, []]);
+    service.ambient.advance(1_000);
+    expect(await service.token('users:read')).toBeString();
+    await service.stop();
+  });
+});
+
+test('of keys that sign from the same moment on the same one signs everywhere', () => {
+  const key = (kid: string, signsFrom: number, withdrawnAt?: number): SigningKey => ({
+    kid,
+    publicJwk: '',
+    privateSealed: new Uint8Array(1),
+    createdAt: 0,
+    signsFrom,
+    withdrawnAt,
+  });
+  const [one, two, gone] = [key('a', 10), key('b', 10), key('c', 10, 11)];
+  for (const keys of [
+    [one, two, gone],
+    [gone, two, one],
+  ]) {
+    const { signer, accepted } = keySetAt(keys, 10);
+    expect([signer?.kid, [...accepted.keys()]]).toEqual(['b', ['b', 'a']]);
+  }
+  expect(keySetAt([key('later', 12), key('next', 11)], 10).signer?.kid).toBe('next');
+});
+
+test('the keys before the one that signs are accepted until what they signed has ended by every clock', () => {
+  const key = (kid: string, signsFrom: number): SigningKey => ({
+    ...{ kid, publicJwk: '', privateSealed: new Uint8Array(1), createdAt: 0, signsFrom },
+    withdrawnAt: undefined,
+  });
+  const keys = [key('old', 0), key('new', 1_000)];
+  const until = 1_000 + LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs;
+  expect([...keySetAt(keys, until - 1).accepted.keys()]).toEqual(['new', 'old']);
+  expect([...keySetAt(keys, until).accepted.keys()]).toEqual(['new']);
+});

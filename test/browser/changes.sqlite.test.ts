@@ -1,0 +1,325 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { changeClient } from '../../src/access/clients.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { freePort, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
+import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+/** The changes of a realm, as the page follows them. */
+
+let service: Service;
+let shop: Planted;
+let writer: string;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  shop = await plant(service.vault);
+  writer = await service.token(WRITING);
+});
+afterAll(() => service.stop());
+
+const usersOf = (realm: string) => `/v2/authentication-realms/${realm}/user-authentication-info`;
+
+async function addUser(name: string, email: string, realm: string = shop.realm): Promise<string> {
+  const data = { type: 'user_authentication_info', name, email };
+  const answer = await service.post(usersOf(realm), writer, { data });
+  expect(answer.status).toBe(201);
+  return ((await answer.json()) as { data: { id: string } }).data.id;
+}
+
+async function addRealm(name: string): Promise<string> {
+  const data = { type: 'authentication-realm', name };
+  const answer = await service.post('/v2/authentication-realms', writer, { data });
+  expect(answer.status).toBe(201);
+  return ((await answer.json()) as { data: { id: string } }).data.id;
+}
+
+async function rename(user: string, name: string): Promise<void> {
+  const data = { type: 'user_authentication_info', name };
+  expect((await service.put(`${usersOf(shop.realm)}/${user}`, writer, { data })).status).toBe(200);
+}
+
+const live = ({ page }: Visit) => page.getByText('Live', { exact: true }).waitFor();
+const rows = ({ page }: Visit) =>
+  page.getByRole('list', { name: 'Changes, the newest first' }).getByRole('link');
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  const mark = `${view.viewport.width} ${view.scheme}`;
+
+  test('what is written shows up, is filtered, waits while it is paused, and tells before and after', async () => {
+    const window = await signedIn(service, '#/changes', { scope: `${READING} admin`, view });
+    const { page } = window;
+    await live(window);
+    await page.getByLabel('Realm').selectOption(shop.realm);
+    await live(window);
+    const email = `${view.scheme}.${view.viewport.width}@example.com`;
+    const user = await addUser(`New ${mark}`, email);
+    await rows(window)
+      .filter({ hasText: `New ${mark}` })
+      .waitFor();
+    await expectSound(window);
+
+    await page.getByLabel('Kind').selectOption('OIDC links');
+    await page.getByLabel('What happened').selectOption('created');
+    await rows(window).filter({ hasText: shop.subject }).waitFor();
+    expect(await rows(window).filter({ hasText: 'user' }).count()).toBe(0);
+    await page.waitForURL(
+      `**/console#/changes?realm=${shop.realm}&kind=user-authentication-oidc-profile-info&what=created`,
+    );
+    await page.reload();
+    await live(window);
+    expect(await page.getByLabel('Kind').inputValue()).toBe('user-authentication-oidc-profile-info');
+    await page.getByLabel('Kind').selectOption('users');
+    await page.getByLabel('What happened').selectOption('updated');
+
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await rename(user, `Renamed ${mark}`);
+    await page.getByRole('button', { name: 'Go on (1 waiting)' }).waitFor();
+    expect(
+      await rows(window)
+        .filter({ hasText: `Renamed ${mark}` })
+        .count(),
+    ).toBe(0);
+    await expectSound(window);
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await rows(window)
+      .filter({ hasText: `Renamed ${mark}` })
+      .click();
+    const dialog = page.getByRole('dialog', { name: 'User updated' });
+    await dialog.getByRole('row', { name: `Name New ${mark} Renamed ${mark}` }).waitFor();
+    await expectSound(window);
+    const address = page.url();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await page.waitForURL((at) => !at.hash.includes('entry='));
+
+    // The address of an entry opens it for whoever has it.
+    await page.goto(address);
+    await page.reload();
+    await dialog.getByRole('row', { name: `Name New ${mark} Renamed ${mark}` }).waitFor();
+    await window.close();
+  });
+
+  test('texts of strangers are texts', async () => {
+    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, {
+      scope: `${READING} admin`,
+      view,
+    });
+    const { page } = window;
+    const strange = await addUser(`${STRANGE.script}${mark}`, `strange.${view.scheme}@example.com`);
+    await rename(strange, `${STRANGE.image}${STRANGE.override}`);
+    await rows(window).filter({ hasText: STRANGE.image }).filter({ hasText: 'U+202E' }).first().click();
+    const change = page.getByRole('dialog').getByRole('row', { name: /^Name / });
+    await change.filter({ hasText: STRANGE.script }).filter({ hasText: 'U+202E' }).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('without the scope admin the feed stands alone, in words', async () => {
+    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { scope: 'changes:read', view });
+    const { page } = window;
+    await live(window);
+    await rows(window).first().click();
+    await page.getByText('What stood there before and after is in the audit log').waitFor();
+    expect(await page.getByRole('heading', { name: 'Before and after' }).count()).toBe(0);
+    // No scope reads the records: they are told by their IDs.
+    expect(await page.content()).not.toContain('Jane');
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('what a person was called before is gone with the person', async () => {
+  const admin = await service.token('admin');
+  const user = await addUser('Somebody Erasable', 'erasable@example.com');
+  const data = { realm_id: shop.realm, user_id: user };
+  expect((await service.post('/admin/v1/erasures', admin, { data })).status).toBe(201);
+  const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { scope: `${READING} admin` });
+  const { page } = window;
+  await rows(window).filter({ hasText: 'erased' }).first().waitFor();
+  await rows(window).filter({ hasText: user }).filter({ hasText: 'created' }).click();
+  await page.getByText('What it told about the person was erased with them.').waitFor();
+  expect(await page.content()).not.toContain('Somebody Erasable');
+  await expectSound(window);
+  await window.close();
+});
+
+test('a long feed is read back page by page, and who looks for little is told how far it looked', async () => {
+  const realm = await addRealm('Crowd');
+  const names = Array.from({ length: 230 }, (_, index) => `Person ${index}`);
+  for (const name of names) await addUser(name, `${name.replace(' ', '')}@example.com`, realm);
+  const window = await signedIn(service, `#/changes?realm=${realm}`);
+  const { page } = window;
+  await rows(window).filter({ hasText: 'Person 229' }).waitFor();
+  const list = page.locator('.long-list');
+  await page.getByText('changes, more as you scroll.').waitFor();
+  expect(await rows(window).count()).toBeLessThan(60);
+  for (let turn = 0; turn < 8; turn += 1) await list.evaluate((element) => element.scrollBy(0, 5_000));
+  await page.getByText('231 changes: all that the feed keeps.').waitFor();
+  await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+  await rows(window).filter({ hasText: 'realm' }).filter({ hasText: 'Crowd' }).waitFor();
+
+  // What comes at the top leaves what is seen where it is.
+  const seen = await rows(window).last().boundingBox();
+  await addUser('One more', 'more@example.com', realm);
+  await page.getByText('232 changes').waitFor();
+  expect(await rows(window).last().boundingBox()).toEqual(seen);
+
+  await page.getByLabel('Who').fill('nobody of this name');
+  await page.getByText('No change is like this').waitFor();
+  await page.getByText('Looked through the newest 232 changes.').waitFor();
+  await expectSound(window);
+  await window.close();
+}, 300_000);
+
+test('the focus stays with the list where what had it is pushed out of what is drawn', async () => {
+  const realm = await addRealm('Rush');
+  const window = await signedIn(service, `#/changes?realm=${realm}`);
+  const { page } = window;
+  await live(window);
+  await rows(window).filter({ hasText: 'Rush' }).focus();
+  for (let index = 0; index < 60; index += 1)
+    await addUser(`Visitor ${index}`, `v${index}@example.com`, realm);
+  await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
+  await page.keyboard.press('End');
+  await rows(window).filter({ hasText: 'Rush' }).waitFor();
+  await page.keyboard.press('Home');
+  await rows(window).filter({ hasText: 'Visitor 59' }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a code that is good for nothing leaves the filters as they are, and the address', async () => {
+  const window = await signedIn(service, `#/changes?realm=${shop.realm}`);
+  const { page } = window;
+  await live(window);
+  await page.getByLabel('Who').fill('somebody');
+  const address = /#\/changes\?.*somebody/;
+  await page.waitForURL(address);
+  await window.goto(`#code=${'A'.repeat(22)}`);
+  await page
+    .getByRole('status')
+    .filter({ hasText: /older than a minute/ })
+    .waitFor();
+  expect(page.url()).toMatch(address);
+  expect(await page.getByLabel('Who').inputValue()).toBe('somebody');
+  await window.expectTrouble(/status of 400/);
+  await expectSound(window);
+  await window.close();
+});
+
+describe('a stream that ends', () => {
+  test('that is cut off goes on by itself, and nothing is missed', async () => {
+    const proxy = await startTcpProxy(Number(new URL(service.url).port));
+    const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
+    const window = await signedIn(through, `#/changes?realm=${shop.realm}`);
+    const { page } = window;
+    await live(window);
+    const nowhere = await freePort();
+    proxy.leadTo(nowhere);
+    proxy.cut();
+    await page.getByText('Not live.').waitFor();
+    await addUser('Came meanwhile', 'meanwhile@example.com');
+    proxy.leadTo(Number(new URL(service.url).port));
+    await live(window);
+    await rows(window).filter({ hasText: 'Came meanwhile' }).waitFor();
+    expect(await rows(window).filter({ hasText: 'Came meanwhile' }).count()).toBe(1);
+    await window.expectTrouble(/ERR_/);
+    await expectSound(window);
+    await window.close();
+    proxy.stop();
+  });
+
+  test('whose place is not kept any more begins anew, and says so', async () => {
+    const proxy = await startTcpProxy(Number(new URL(service.url).port));
+    const through = { url: `http://127.0.0.1:${proxy.port}`, token: service.token };
+    const realm = (await addRealm('Short memory')) as Uuid;
+    const window = await signedIn(through, `#/changes?realm=${realm}`);
+    const { page } = window;
+    await live(window);
+    proxy.leadTo(await freePort());
+    proxy.cut();
+    await page.getByText('Not live.').waitFor();
+    await addUser('Trimmed away', 'trimmed@example.com', realm);
+    await addUser('Still kept', 'kept@example.com', realm);
+    await service.vault.engine.log.trim(realm, service.ambient.now() + 60_000);
+    proxy.leadTo(Number(new URL(service.url).port));
+    await page.getByText('The list begins anew.').waitFor();
+    await rows(window).filter({ hasText: 'Still kept' }).waitFor();
+    expect(await rows(window).count()).toBe(1);
+    await window.expectTrouble(/ERR_|410/);
+    await expectSound(window);
+    await window.close();
+    proxy.stop();
+  });
+
+  test('because the right was taken says so, and what is shown stays', async () => {
+    const { clientId, secret } = await service.client(WRITING);
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    const { page } = window;
+    await live(window);
+    const rights = { scopes: new Set(['users:read']), realms: '*' as const };
+    await changeClient(service.vault.engine.access, clientId, rights, service.ambient);
+    await page.getByText('This session may not read these changes any more.').waitFor();
+    await page.getByText('What is shown stays as it was.').waitFor();
+    expect(await rows(window).count()).toBeGreaterThan(0);
+    expect(await page.getByRole('navigation').getByRole('link', { name: 'Changes' }).count()).toBe(0);
+    await window.expectTrouble(/403/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('whose session ends leads to signing in', async () => {
+    const { clientId, secret } = await service.client(WRITING);
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    await live(window);
+    const off = { disabledAt: service.ambient.now() };
+    await changeClient(service.vault.engine.access, clientId, off, service.ambient);
+    await window.page.getByText('Your session has ended').waitFor();
+    await window.expectTrouble(/401/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a fifth one waits for a place, in words', async () => {
+    const token = await service.token(WRITING);
+    const path = `${service.url}/v2/authentication-realms/${shop.realm}/changes`;
+    const headers = { Accept: 'text/event-stream', Authorization: `Bearer ${token}` };
+    // Held on to: an answer that nobody knows any more is let go of by the runtime, and its stream with it.
+    const others = await Promise.all(Array.from({ length: 4 }, () => fetch(path, { headers })));
+    expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
+    await window.page.getByText('The service has no place for another stream').waitFor();
+    // What was written until now is there all the same.
+    await rows(window).first().waitFor();
+    await Promise.all(others.map(({ body }) => body?.cancel()));
+    await live(window);
+    await window.expectTrouble(/503/);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('a realm that is not there is said to be so', async () => {
+  const window = await signedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
+  await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/404/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a service in which nothing has happened says what to do', async () => {
+  const fresh = await startService({ offline: 'true' });
+  const window = await signedIn(fresh, '#/changes');
+  await window.page.getByText('Nothing has changed yet').waitFor();
+  await expectSound(window);
+  await window.close();
+  await fresh.stop();
+});

@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { type Service, startService } from '../support/service.ts';
+import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit, WIDE } from './visits.ts';
+
+/** Clients and signing keys, as who holds `admin` sees and manages them. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+const ADMIN = `${READING} admin`;
+
+let service: Service;
+let admin: string;
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  admin = await service.token('admin');
+});
+afterAll(() => service.stop());
+
+interface Shown {
+  readonly id: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly realms: '*' | readonly string[];
+  readonly is_disabled: boolean;
+  readonly state: string;
+}
+
+async function listed(collection: string): Promise<readonly Shown[]> {
+  const answer = await service.get(`/admin/v1/${collection}?page%5Blimit%5D=100`, admin);
+  return ((await answer.json()) as { data: readonly Shown[] }).data;
+}
+
+async function made(name: string): Promise<Shown> {
+  const data = { name, scopes: ['users:read'], realms: '*' };
+  const answer = await service.post('/admin/v1/clients', admin, { data });
+  expect(answer.status).toBe(201);
+  return ((await answer.json()) as { data: Shown }).data;
+}
+
+async function clientNamed(name: string): Promise<Shown> {
+  const found = (await listed('clients')).filter((each) => each.name === name);
+  expect(found).toHaveLength(1);
+  return found[0] as Shown;
+}
+
+/** What was done to a client is felt within a second. */
+async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
+  service.ambient.advance(1_000);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  return (await service.grant(form)).status === 200;
+}
+
+/** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
+async function takeSecret({ page }: Visit): Promise<string> {
+  const dialog = page.getByRole('dialog', { name: 'The secret of this client' });
+  await dialog.getByRole('button', { name: 'Copy the secret' }).click();
+  // Where the dialog keeps what is under it silent.
+  await dialog.getByRole('status').filter({ hasText: 'Copied the secret.' }).waitFor();
+  expect(await page.getByText('Copied the secret.').count()).toBe(1);
+  const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+  expect(await dialog.getByText(secret, { exact: true }).count()).toBe(1);
+  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(await page.content()).not.toContain(secret);
+  const kept = await page.evaluate(
+    'JSON.stringify([{ ...sessionStorage }, { ...localStorage }, location.href])',
+  );
+  expect(kept).not.toContain(secret);
+  return secret;
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('a client is made, changed, given a new secret, disabled, enabled and deleted', async () => {
+    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const { page } = window;
+    const name = `The ${view.viewport.width} ${view.scheme} shop`;
+    await page.getByRole('button', { name: 'New client' }).click();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('This has to be said').waitFor();
+    await page.getByText('Choose at least one').waitFor();
+    await expectSound(window);
+    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('users:read').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    const secret = await takeSecret(window);
+    const { id } = await clientNamed(name);
+    expect(await tokenWorks(id, secret)).toBe(true);
+    await expectSound(window);
+
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Name').fill(STRANGE.script + view.scheme);
+    await page.getByLabel('changes:read').check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: STRANGE.script, level: 1 }).waitFor();
+    expect(await clientNamed(STRANGE.script + view.scheme)).toMatchObject({
+      id,
+      scopes: ['users:read', 'changes:read'],
+      realms: '*',
+    });
+
+    await page.getByRole('button', { name: 'New secret' }).click();
+    await page
+      .getByLabel('The secret it has now is accepted for')
+      .selectOption({ label: 'no longer: it ends at once' });
+    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    const other = await takeSecret(window);
+    expect([await tokenWorks(id, secret), await tokenWorks(id, other)]).toEqual([false, true]);
+
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('disabled: it and its tokens are refused').waitFor();
+    expect(await tokenWorks(id, other)).toBe(false);
+    await page.getByRole('button', { name: 'Enable' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
+    await page.getByText('accepted', { exact: true }).waitFor();
+    await expectSound(window);
+
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    expect(await dialog.getByRole('button', { name: 'Delete' }).isDisabled()).toBe(true);
+    await expectSound(window);
+    await dialog.getByRole('textbox').fill(`delete ${id.slice(-4)}`);
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Clients and keys' }).waitFor();
+    expect((await listed('clients')).map((each) => each.id)).not.toContain(id);
+    await window.close();
+  });
+
+  test('a client is limited to some realms', async () => {
+    const name = `Limited ${view.viewport.width} ${view.scheme}`;
+    const only = `Only ${view.viewport.width} ${view.scheme}`;
+    const token = await service.token('realms:write');
+    const answer = await service.post('/v2/authentication-realms', token, {
+      data: { type: 'authentication-realm', name: only },
+    });
+    const realm = ((await answer.json()) as { data: { id: string } }).data.id;
+    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const { page } = window;
+    await page.getByRole('button', { name: 'New client' }).click();
+    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('users:read').check();
+    await page.getByLabel('Some').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Name at least one, or choose all').waitFor();
+    await expectSound(window);
+    await page.getByLabel(only).check();
+    await page.getByLabel('admin').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.getByText('cannot be limited to some realms').waitFor();
+    await window.expectTrouble(/422/);
+    await page.getByLabel('admin').uncheck();
+    await page.getByRole('button', { name: 'Create' }).click();
+    await takeSecret(window);
+    expect(await clientNamed(name)).toMatchObject({ scopes: ['users:read'], realms: [realm] });
+    await page.getByRole('link', { name }).click();
+    await page.getByRole('link', { name: only }).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('keys are listed, made and withdrawn', async () => {
+    const before = await listed('signing-keys');
+    const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
+    const { page } = window;
+    await page.getByText('Signs every new token').waitFor();
+    await page.getByRole('button', { name: 'New key' }).click();
+    await page.getByRole('button', { name: 'Make a new key' }).click();
+    await page.getByText('Published; signs next').first().waitFor();
+    const after = await listed('signing-keys');
+    const fresh = after.filter(({ id }) => before.every((each) => each.id !== id));
+    expect(fresh.map(({ state }) => state)).toEqual(['next']);
+    const digits = fresh[0]?.id.slice(-4) ?? '';
+    await page.getByRole('button', { name: `Withdraw key ${digits}` }).click();
+    const dialog = page.getByRole('dialog');
+    const confirm = dialog.getByRole('button', { name: 'Withdraw' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await expectSound(window);
+    await dialog.getByRole('textbox').fill(`withdraw ${digits}`);
+    await confirm.click();
+    await dialog.waitFor({ state: 'detached' });
+    const now = await listed('signing-keys');
+    expect(now.find(({ id }) => id === fresh[0]?.id)?.state).toBe('withdrawn');
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('names are shown as what they are', async () => {
+  const ids = [];
+  for (const name of Object.values(STRANGE)) ids.push((await made(name)).id);
+  const window = await signedIn(service, '#/clients', { scope: ADMIN });
+  await window.page.getByText(STRANGE.script, { exact: true }).waitFor();
+  await window.page.getByText('U+202E').waitFor();
+  await expectSound(window);
+  for (const id of ids) {
+    await window.goto(`#/clients/${id}`);
+    await window.page.getByText(id).first().waitFor();
+    await expectSound(window);
+  }
+  await window.close();
+});
+
+test('who was slower sees what the other one saved, and decides', async () => {
+  const { id } = await made('Contested');
+  const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Name').fill('Mine');
+  await service.put(`/admin/v1/clients/${id}`, admin, { data: { name: 'Theirs' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Somebody else was faster' }).waitFor();
+  await window.expectTrouble(/412/);
+  const shown = page.getByRole('region', { name: 'Name' });
+  for (const word of ['Contested', 'Theirs', 'Mine']) await shown.getByText(word, { exact: true }).waitFor();
+  await expectSound(window);
+  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
+  expect(await clientNamed('Mine')).toMatchObject({ id });
+  await window.close();
+});
+
+test('who meets a conflict on a conflict with a client that goes is told so', async () => {
+  const { id } = await made('Going');
+  const path = `/admin/v1/clients/${id}`;
+  const window = await signedIn(service, `#/clients/${id}`, { scope: ADMIN });
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Name').fill('Mine');
+  await service.put(path, admin, { data: { name: 'Going on' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  await window.expectTrouble(/412/);
+  await service.put(path, admin, { data: { name: 'Going further' } });
+  await page.route(`**${path}`, async (route) => {
+    if (route.request().method() === 'GET') await service.del(path, admin);
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/412/);
+  await window.expectTrouble(/404/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a client that is gone is told in words', async () => {
+  const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
+  await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/404/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('without admin there is no such page, no control in it, and no answer to it', async () => {
+  const window = await signedIn(service, '#/clients', { scope: READING, view: WIDE });
+  await window.page.getByText('does not have the right').first().waitFor();
+  await window.expectTrouble(/403/);
+  expect(await window.page.getByRole('link', { name: 'Clients and keys' }).count()).toBe(0);
+  expect(await window.page.getByRole('button', { name: /New client|New key|Withdraw/ }).count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+  const reader = await service.token(READING);
+  const { id } = await made('Untouched');
+  const path = `/admin/v1/clients/${id}`;
+  const answers = await Promise.all([
+    service.post('/admin/v1/clients', reader, { data: { name: 'x', scopes: ['users:read'], realms: '*' } }),
+    service.put(path, reader, { data: { name: 'x' } }),
+    service.del(path, reader),
+    ...['rotate', 'disable', 'enable'].map((act) => service.post(`${path}/${act}`, reader, { data: {} })),
+    service.post('/admin/v1/signing-keys', reader, {}),
+    service.post('/admin/v1/signing-keys/x/withdraw', reader, {}),
+  ]);
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 403));
+});

@@ -1,0 +1,302 @@
+import { describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+
+/** Two who work on the same record, and records that go while somebody has them before them. */
+
+const { service, shop } = await openShop();
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const userPath = () => `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
+const facts = (page: Page) => page.getByRole('region', { name: 'Who this is' });
+
+/** Two windows of one user, both with the form open; the first one has saved another middle name. */
+async function contend(words: string) {
+  const [first, second] = [
+    await signedIn(service, placesOf(shop).user),
+    await signedIn(service, placesOf(shop).user),
+  ];
+  for (const { page } of [first, second]) {
+    await press(page, 'Edit');
+    await page.getByLabel('Middle name').waitFor();
+  }
+  await first.page.getByLabel('Middle name').fill(`theirs ${words}`);
+  await press(first.page, 'Save');
+  await first.page.getByText(`theirs ${words}`).waitFor();
+  await second.page.getByLabel('Middle name').fill(`mine ${words}`);
+  await press(second.page, 'Save');
+  const dialog = second.page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  await second.expectTrouble(/status of 412/);
+  return { first, second, dialog };
+}
+
+describe('who saves second', () => {
+  test('sees both before anything is saved, and may save over it', async () => {
+    const { first, second, dialog } = await contend('one');
+    expect(await dialog.getByText('theirs one').count()).toBe(1);
+    expect(await dialog.getByText('mine one').count()).toBe(1);
+    expect(await second.hindrances()).toEqual([]);
+    await press(second.page, 'Save yours over it');
+    await facts(second.page).getByText('mine one').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+
+  test('may begin again from what is there', async () => {
+    const { first, second } = await contend('two');
+    await press(second.page, 'Begin again from theirs');
+    expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
+    await press(second.page, 'Save');
+    await second.page.getByText('Nothing was changed.').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+
+  test('is told again where a third one is faster still', async () => {
+    const { first, second, dialog } = await contend('three');
+    const token = await service.token(WRITING);
+    const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
+    await service.put(userPath(), token, body);
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('a third').waitFor();
+    await second.expectTrouble(/status of 412/);
+    await press(second.page, 'Save yours over it');
+    await facts(second.page).getByText('mine three').waitFor();
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+
+  test('is told so where what is there now cannot be read, and may try it again', async () => {
+    const { first, second, dialog } = await contend('four');
+    const token = await service.token(WRITING);
+    const body = { data: { type: 'user_authentication_info', middle_name: 'a fourth' } };
+    await service.put(userPath(), token, body);
+    // The network goes between the answer and what is asked then.
+    await second.page.route(`**${userPath()}`, (route) =>
+      route.request().method() === 'GET' ? route.abort() : route.continue(),
+    );
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('The service cannot be reached.').waitFor();
+    await second.expectTrouble(/status of 412/);
+    await second.expectTrouble(/ERR_FAILED/);
+    await second.page.unroute(`**${userPath()}`);
+    await press(second.page, 'Save yours over it');
+    await dialog.getByText('a fourth').waitFor();
+    await second.expectTrouble(/status of 412/);
+    await expectSound(second);
+    await first.close();
+    await second.close();
+  });
+});
+
+test('a link that goes while it is edited is told to be gone, and so it is on the page', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await press(page, 'Edit jdoe@corp.example');
+  await page.getByLabel('Subject', { exact: true }).fill('somebody');
+  const token = await service.token(WRITING);
+  const collection = `${userPath()}/user-authentication-oidc-profile-info`;
+  const { data } = (await (await service.get(collection, token)).json()) as {
+    data: { id: string; subject: string }[];
+  };
+  const gone = data.find(({ subject }) => subject === 'jdoe@corp.example');
+  expect((await service.del(`${collection}/${gone?.id}`, token)).status).toBe(204);
+  await press(page, 'Save');
+  await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/status of 404/);
+  await press(page, 'Cancel');
+  await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
+  await expectSound(window);
+  await window.close();
+});
+
+test('a user who goes between a conflict and another look is told to be gone', async () => {
+  const token = await service.token(WRITING);
+  const collection = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
+  const said = { type: 'user_authentication_info', name: 'Going', email: 'going@example.com' };
+  const made = await service.post(collection, token, { data: said });
+  const { id } = ((await made.json()) as { data: { id: string } }).data;
+  const path = `${collection}/${id}`;
+  const rename = (name: string) => service.put(path, token, { data: { type: said.type, name } });
+  const window = await signedIn(service, `#/realms/${shop.realm}/users/${id}`);
+  const { page } = window;
+  await press(page, 'Edit');
+  await page.getByLabel('Given name').fill('Mine');
+  await rename('Going on');
+  await press(page, 'Save');
+  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  await dialog.waitFor();
+  await window.expectTrouble(/status of 412/);
+  await rename('Going further');
+  await page.route(`**${path}`, async (route) => {
+    if (route.request().method() === 'GET') await service.del(path, token);
+    await route.continue();
+  });
+  await press(page, 'Save yours over it');
+  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/status of 412/);
+  await window.expectTrouble(/status of 404/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('who deletes a user to whom a link was added since it was shown is told before anything is removed', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  await window.page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
+  service.ambient.advance(1_000);
+  const link = await madeLink('frank');
+  await press(window.page, 'Delete');
+  const dialog = window.page.getByRole('dialog', { name: 'Delete this user?' });
+  await dialog.getByText('What has changed is not among its fields').waitFor();
+  await expectSound(window);
+  await press(window.page, 'Cancel');
+  expect(await link.status()).toBe(200);
+  await link.remove();
+  await window.close();
+});
+
+/** The collection of the OIDC links of the user, and one of them, made for a test. */
+async function madeLink(subject: string) {
+  const token = await service.token(WRITING);
+  const collection = `${userPath()}/user-authentication-oidc-profile-info`;
+  const type = 'user_authentication_oidc_profile_info';
+  const said = { type, subject, issuer: 'https://login.example.com', oidc_profile_id: shop.oidcProfile };
+  const answer = await service.post(collection, token, { data: said });
+  const { id } = ((await answer.json()) as { data: { id: string } }).data;
+  const path = `${collection}/${id}`;
+  return {
+    rename: (name: string) => service.put(path, token, { data: { type, subject: name } }),
+    remove: () => service.del(path, token),
+    status: async () => (await service.get(path, token)).status,
+  };
+}
+
+/** Where it is asked whether a link is to be removed. */
+async function removing(subject: string) {
+  const window = await signedIn(service, placesOf(shop).user);
+  const dialog = window.page.getByRole('dialog', { name: 'Remove this OIDC link?' });
+  const open = () => press(window.page, `Remove ${subject}`);
+  const confirm = () => dialog.getByRole('button', { name: 'Remove', exact: true }).click();
+  return { window, dialog, open, confirm };
+}
+
+describe('who removes a link', () => {
+  test('that was edited since it was shown sees what it is now before anything is removed', async () => {
+    const link = await madeLink('alice');
+    const { window, dialog, open, confirm } = await removing('alice');
+    await open();
+    await dialog.getByText('The user cannot sign in as alice any more').waitFor();
+    await window.page.waitForLoadState('networkidle');
+    await link.rename('bob');
+    await confirm();
+    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await window.expectTrouble(/status of 412/);
+    const shown = dialog.getByRole('region', { name: 'Subject' });
+    expect(await shown.getByRole('definition').allTextContents()).toEqual(['alice', 'bob']);
+    await dialog.getByText('The user cannot sign in as bob any more').waitFor();
+    expect(await link.status()).toBe(200);
+    await expectSound(window);
+    await confirm();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await link.status()).toBe(404);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that was edited before it is asked sees so at once, and may leave it', async () => {
+    const link = await madeLink('carol');
+    const { window, dialog, open } = await removing('carol');
+    await window.page.getByRole('article', { name: 'OIDC link carol' }).waitFor();
+    await link.rename('dave');
+    await open();
+    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await press(window.page, 'Cancel');
+    await window.page.getByRole('article', { name: 'OIDC link dave' }).waitFor();
+    expect(await link.status()).toBe(200);
+    await link.remove();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that is gone by then is told so, and so it is on the page', async () => {
+    const link = await madeLink('erin');
+    const { window, dialog, open, confirm } = await removing('erin');
+    await open();
+    await window.page.waitForLoadState('networkidle');
+    await link.remove();
+    await confirm();
+    await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+    await window.expectTrouble(/status of 404/);
+    await press(window.page, 'Cancel');
+    await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+describe('who deletes what was changed since it was shown sees what it is now', () => {
+  const records: readonly [string, () => string, () => string, () => string][] = [
+    [
+      'a realm',
+      () => placesOf(shop).realm,
+      () => `/v2/authentication-realms/${shop.realm}`,
+      () => shop.realm,
+    ],
+    [
+      'an OIDC profile',
+      () => placesOf(shop).oidcProfile,
+      () => `/v2/authentication-realms/${shop.realm}/oidc-profiles/${shop.oidcProfile}`,
+      () => shop.oidcProfile,
+    ],
+    ['a user', () => placesOf(shop).user, userPath, () => shop.user],
+    ['a client', () => placesOf(shop).client, () => `/admin/v1/clients/${shop.client}`, () => shop.client],
+    [
+      'a webhook',
+      () => placesOf(shop).webhook,
+      () => `/admin/v1/webhooks/${shop.webhook}`,
+      () => shop.webhook,
+    ],
+  ];
+  test.each(records)('%s', async (_, place, path, id) => {
+    const window = await signedIn(service, place(), { scope: `${WRITING} admin` });
+    const { page } = window;
+    await press(page, 'Delete');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('textbox').fill(`delete ${id().slice(-4)}`);
+    await page.waitForLoadState('networkidle');
+    const token = await service.token(`${WRITING} admin`);
+    const before = (await (await service.get(path(), token)).json()) as { data: { type?: string } };
+    const { type } = before.data;
+    await service.put(path(), token, { data: { ...(type && { type }), name: 'Another name' } });
+    await dialog.getByRole('button', { name: 'Delete', exact: true }).click();
+    const shown = dialog.getByRole('region', { name: 'Name', exact: true });
+    await shown.getByText('Another name').waitFor();
+    await window.expectTrouble(/status of 412/);
+    expect((await service.get(path(), token)).status).toBe(200);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('where the database takes no writes, what was typed stays, and is saved later', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await press(page, 'Edit');
+  await page.getByLabel('Family name').fill('Roe');
+  const release = await service.database.hold();
+  await press(page, 'Save');
+  await page.getByText('The service is busy.').waitFor();
+  expect(await page.getByLabel('Family name').inputValue()).toBe('Roe');
+  await window.expectTrouble(/status of 503/);
+  await release();
+  await press(page, 'Save');
+  await facts(page).getByText('Roe').waitFor();
+  await expectSound(window);
+  await window.close();
+});

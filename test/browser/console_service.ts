@@ -1,0 +1,92 @@
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import { type Home, kindOf, make, PASSWORD } from '../support/resource_cases.ts';
+import type { Service } from '../support/service.ts';
+import { STRANGE, WRITING } from './signed_in.ts';
+
+/** A realm as a shop may have it: several ways in, users with and without links, and texts of strangers. */
+export interface Shop extends Home {
+  readonly otherProfile: string;
+  /** Links of the user. */
+  readonly subjectLink: string;
+  readonly usernameLink: string;
+  /** A user whose every text is an attempt at something. */
+  readonly strange: string;
+  readonly client: string;
+  /** Disabled: nothing is sent to it. */
+  readonly webhook: string;
+}
+
+const NAMES = ['Ada Lovelace', 'Alan Turing', 'Grace Hopper', 'Katherine Johnson', 'Анна Каренина', '王小明'];
+
+/** Makes it over HTTP, on a service that learns no issuers. */
+export async function plantShop(service: Service): Promise<Shop> {
+  const token = await service.token(WRITING);
+  const write = async (
+    resource: Parameters<typeof kindOf>[0],
+    home: Home,
+    data: Readonly<Record<string, unknown>>,
+  ) => (await make(service, token, { kind: kindOf(resource), home, data })).id;
+  const nowhere = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  const own = { ...nowhere, realm: await write(realm, nowhere, { name: 'Buyer Organization' }) };
+  const login = (name: string, host: string) =>
+    write(oidcProfile, own, { name, discovery_url: `https://${host}/.well-known/openid-configuration` });
+  const home = {
+    ...own,
+    oidcProfile: await login('Company login', 'login.example.com'),
+    passwordProfile: await write(passwordProfile, own, { name: 'Passwords' }),
+  };
+  const other = await login('Partner portal', 'partners.example.org');
+  const jane = await write(user, home, {
+    name: 'Jane Doe',
+    email: 'jane.doe@example.com',
+    given_name: 'Jane',
+  });
+  const janes = { ...home, user: jane };
+  const at = (issuer: string, subject: string, id: string) => ({ issuer, subject, oidc_profile_id: id });
+  const subjectLink = await write(
+    oidcProfileInfo,
+    janes,
+    at('https://login.example.com', 'auth0|5f7c8ec7c33c6c004bbafe82', home.oidcProfile),
+  );
+  await write(oidcProfileInfo, janes, at('https://login.example.com', 'jdoe@corp.example', home.oidcProfile));
+  await write(oidcProfileInfo, janes, at('https://partners.example.org', '00u1a2b3c4d5e6f7', other));
+  const usernameLink = await write(passwordProfileInfo, janes, { username: 'jane.doe', password: PASSWORD });
+  for (const [index, name] of NAMES.entries()) {
+    await write(user, home, { name, email: `person${index}@example.com` });
+  }
+  const strange = await write(user, home, {
+    name: STRANGE.override,
+    email: 'strange@example.com',
+    given_name: STRANGE.script,
+    middle_name: STRANGE.alike,
+    family_name: STRANGE.emoji,
+  });
+  const theirs = { ...home, user: strange };
+  for (const [index, subject] of Object.values(STRANGE).entries()) {
+    const id = index % 2 === 0 ? home.oidcProfile : other;
+    await write(oidcProfileInfo, theirs, at(`https://login.example.com/${index}`, subject, id));
+  }
+  await write(passwordProfileInfo, theirs, { username: STRANGE.image, password: PASSWORD });
+  const client = await administer(service, 'clients', {
+    ...{ name: 'Checkout', scopes: ['users:read', 'profile-infos:read'], realms: [home.realm] },
+  });
+  const webhook = await administer(service, 'webhooks', {
+    ...{ name: 'Search index', url: 'https://hooks.example.com/authrealm', realms: '*', events: '*' },
+  });
+  await administer(service, `webhooks/${webhook}/disable`, {});
+  return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
+}
+
+/** Answers the ID of what is made. */
+async function administer(service: Service, path: string, data: object): Promise<string> {
+  const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return ((await response.json()) as { data: { id: string } }).data.id;
+}

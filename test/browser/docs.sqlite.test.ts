@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { type Service, startService } from '../support/service.ts';
+import { expectSound, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type View, type Visit, visit, WIDE } from './visits.ts';
+
+/** The rendered OpenAPI document, for anybody. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+});
+afterAll(() => service.stop());
+
+async function reading(fragment: string, view: View = WIDE): Promise<Visit> {
+  const window = await visit(service.url, view);
+  await window.page.goto(`${service.url}/docs${fragment}`);
+  await window.page.locator('h1').waitFor();
+  return window;
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('everything the API can do, by group', async () => {
+    const window = await reading('', view);
+    const main = window.page.getByRole('main');
+    await main.getByRole('heading', { name: 'authentication-realm', exact: true }).waitFor();
+    await main.getByRole('link', { name: /admin\/v1\/clients\/\{client_id\}\/rotate/ }).waitFor();
+    expect(await window.page.title()).toBe('authrealm API · authrealm');
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('an operation: parameters, schema that opens, examples and answers', async () => {
+    const window = await reading('#/create-user-authentication-info', view);
+    const { page } = window;
+    const body = page.getByRole('region', { name: 'Body' });
+    await body.getByText('given_name').first().waitFor();
+    expect(await body.getByText('"jane@example.com"').count()).toBe(1);
+    const answers = page.getByRole('region', { name: 'Answers' });
+    const meta = answers.getByRole('button', { name: 'meta: open' });
+    expect(await answers.getByText('created_at', { exact: true }).count()).toBe(1);
+    await meta.press('Enter');
+    expect(await answers.getByText('created_at', { exact: true }).count()).toBe(2);
+    await answers.locator('summary', { hasText: '429' }).click();
+    await answers.getByText('Retry-After says in how many seconds to ask again', { exact: true }).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('the search narrows the list, by keyboard alone', async () => {
+  const window = await reading('');
+  const { page } = window;
+  const links = page.getByRole('navigation', { name: 'Operations' }).getByRole('link');
+  const all = await links.count();
+  await page.keyboard.press('/');
+  await page.keyboard.type('rotate client');
+  expect(await links.count()).toBeLessThan(all);
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  await page.getByText('/admin/v1/clients/{client_id}/rotate').first().waitFor();
+  expect(page.url()).toEndWith('/docs#/rotate-client');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).getByText('Find an operation').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('searchbox').fill('no such thing at all');
+  await page.getByText('No operation has these words.').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('an operation leads to where it can be tried, and back', async () => {
+  const window = await signedIn(service, '#/');
+  const { page } = window;
+  await page.goto(`${service.url}/docs#/list-authentication-realm`);
+  await page.getByRole('link', { name: 'Try it' }).click();
+  await page.getByRole('button', { name: 'Send GET' }).waitFor();
+  await page.getByRole('link', { name: 'Reference' }).click();
+  await page.getByRole('region', { name: 'Answers' }).waitFor();
+  expect(page.url()).toEndWith('/docs#/list-authentication-realm');
+  await expectSound(window);
+  await window.close();
+});
+
+test('every operation of the document has a page', async () => {
+  const window = await reading('');
+  const links = window.page.getByRole('main').getByRole('link', { name: /^(GET|POST|PUT|DELETE)/ });
+  const fragments = await links.evaluateAll((all) => all.map((each) => String(each.getAttribute('href'))));
+  expect(fragments.length).toBeGreaterThan(60);
+  for (const fragment of fragments) {
+    await window.page.evaluate(`location.hash = '${fragment}'`);
+    await window.page.locator(`a[href="console#/try/${fragment.slice(2)}"]`).waitFor();
+  }
+  await expectSound(window);
+  await window.page.goto(`${service.url}/docs#/nothing`);
+  await window.page.getByText('This release has no operation of that name').waitFor();
+  await expectSound(window);
+  await window.close();
+}, 300_000);
+
+test('under a path of a proxy it finds what belongs to it', async () => {
+  const prefixed = await startService({ offline: 'true', baseUrl: 'http://127.0.0.1:1/sso/auth' });
+  const window = await visit(prefixed.url);
+  await window.page.goto(`${prefixed.url}/sso/auth/docs`);
+  await window.page
+    .getByRole('main')
+    .getByRole('heading', { name: 'authentication-realm', exact: true })
+    .waitFor();
+  await expectSound(window);
+  await window.close();
+  await prefixed.stop();
+});

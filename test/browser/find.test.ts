@@ -1,0 +1,295 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { oidcProfileInfo, realm as realms, user } from '../../src/domain/resources.ts';
+import type { Engine } from '../../src/store/open.ts';
+import {
+  type Planted,
+  plant,
+  put,
+  realmMembers,
+  type Service,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS } from './visits.ts';
+
+/** One box, any clue. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let planted: Planted;
+
+/** As many a provider has it: the subject is an ID, and another one stands in the issuer. */
+const identified = {
+  subject: crypto.randomUUID(),
+  issuer: `https://login.example.com/${crypto.randomUUID()}/v2.0`,
+};
+
+/** As a program makes users: by identifiers of its own. */
+const made = {
+  email: `${crypto.randomUUID()}@example.com`,
+  name: `Load test ${crypto.randomUUID()} again`,
+};
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  const { realm, oidcProfile } = planted;
+  const members = { ...identified, oidc_profile_id: oidcProfile };
+  await put(service.vault, oidcProfileInfo, [realm, planted.user, service.ambient.mintId()], members);
+});
+afterAll(() => service.stop());
+
+describe('any clue leads to the user', () => {
+  const base = () => `/v2/authentication-realms/${planted.realm}/user-authentication-info/${planted.user}`;
+  const clues: readonly [string, () => string][] = [
+    ['the ID of the user', () => planted.user],
+    ['the ID of an OIDC link', () => planted.oidcLink],
+    ['the ID of a password link', () => planted.passwordLink],
+    ['a username, in another letter case', () => planted.username.toUpperCase()],
+    ['a subject', () => planted.subject],
+    ['the beginning of an e-mail address', () => 'jane@'],
+    ['the beginning of a name', () => 'jan'],
+    ['a piece of a log', () => `user_id=${planted.user}`],
+    ['a piece of JSON', () => `"user_id":"${planted.user.toUpperCase()}",`],
+    ['a line of a log', () => `GET /orders 200 user=${planted.user} request=${crypto.randomUUID()}`],
+    ['a link within a line', () => `see ${service.url}${base()} please`],
+    ['a subject that is an ID', () => identified.subject],
+    ['an ID of a tenant in the issuer before a subject', () => `${identified.issuer} ${identified.subject}`],
+    ['a link of the API', () => `${service.url}${base()}`],
+    ['a link of the console', () => `${service.url}/console#/realms/${planted.realm}/users/${planted.user}`],
+  ];
+  test.each(clues)('%s', (_, clue) => expectFound(clue(), planted.user));
+
+  const begun: readonly [string, string][] = [
+    ['an e-mail address that begins with an ID', made.email],
+    ['the beginning of a name that holds an ID', made.name.slice(0, -' again'.length)],
+  ];
+  test.each(begun)('%s', async (_, clue) => {
+    const id = service.ambient.mintId();
+    await put(service.vault, user, [planted.realm, id], { ...userMembers, ...made });
+    await expectFound(clue, id);
+  });
+
+  async function expectFound(clue: string, user: Uuid) {
+    const window = await signedIn(service, '#/', { scope: READING });
+    await window.page.getByRole('searchbox').fill(clue);
+    const found = window.page.locator(`a[href="#/realms/${planted.realm}/users/${user}"]`).first();
+    await found.waitFor();
+    expect(window.troubles).toEqual([]);
+    await window.close();
+  }
+});
+
+test('more than are shown are told to be more, also where they are all in one realm', async () => {
+  const busy = await startService();
+  const { realm } = await plant(busy.vault);
+  const write = async (count: number) => {
+    for (let made = 0; made < count; made += 1)
+      await put(busy.vault, user, [realm, busy.ambient.mintId()], { ...userMembers, name: 'Crowd' });
+  };
+  const window = await signedIn(busy, '#/', { scope: READING });
+  const box = window.page.getByRole('searchbox');
+  await write(25);
+  await box.fill('crowd');
+  await window.page.getByText('25 found', { exact: true }).waitFor();
+  await write(15);
+  await box.fill('crow');
+  await window.page.getByText('The first 25. Type more to narrow it down.', { exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
+  await busy.stop();
+});
+
+describe('where there are more realms than one search asks', () => {
+  let many: Service;
+  let first: Uuid;
+  let last: Uuid;
+
+  beforeAll(async () => {
+    many = await startService();
+    const count = LIMITS.searchRealmsMax + 1;
+    const order = Array.from({ length: count }, () => many.ambient.mintId()).sort();
+    for (let start = 0; start < count; start += 100)
+      await Promise.all(
+        order.slice(start, start + 100).map((id) => put(many.vault, realms, [id], realmMembers)),
+      );
+    [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
+    await put(many.vault, user, [first, first], { ...userMembers, name: 'Bound in front' });
+    await put(many.vault, user, [last, last], { ...userMembers, name: 'Bound behind' });
+  }, BROWSER_TEST_MS);
+  afterAll(() => many.stop());
+
+  /** A window in which searches that go on behind a realm wait until they are let. */
+  async function opened() {
+    const window = await signedIn(many, '#/', { scope: READING });
+    const { page } = window;
+    const { promise: isLet, resolve: goOn } = Promise.withResolvers<void>();
+    await page.route('**/search', async (route) => {
+      if (route.request().postData()?.includes('after_realm')) await isLet;
+      await route.continue();
+    });
+    const user = (id: Uuid) => page.locator(`a.row[href="#/realms/${id}/users/${id}"]`);
+    const looking = page.getByText('Still looking: not every realm has been asked yet.');
+    const nobody = page.getByText('Nobody is found by this');
+    return { window, page, goOn, user, looking, nobody };
+  }
+
+  test('a user in the last of them is found, and until then nobody is not said', async () => {
+    const { window, page, goOn, user, looking, nobody } = await opened();
+    await page.getByRole('searchbox').fill('bound behind');
+    await looking.waitFor();
+    expect(await nobody.count()).toBe(0);
+    goOn();
+    await user(last).waitFor();
+    await page.getByText('1 found', { exact: true }).waitFor();
+    expect(await looking.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('who is found is shown while the others are asked', async () => {
+    const { window, page, goOn, user, looking } = await opened();
+    await page.getByRole('searchbox').fill('bound');
+    await user(first).waitFor();
+    await page.getByText('1 found so far', { exact: true }).waitFor();
+    expect(await looking.count()).toBe(1);
+    await expectSound(window);
+    goOn();
+    await user(last).waitFor();
+    await page.getByText('2 found', { exact: true }).waitFor();
+    await window.close();
+  });
+
+  test('nobody is said once all of them were asked', async () => {
+    const { window, page, goOn, looking, nobody } = await opened();
+    await page.getByRole('searchbox').fill('nobody at all');
+    await looking.waitFor();
+    expect(await nobody.count()).toBe(0);
+    goOn();
+    await nobody.waitFor();
+    await window.close();
+  });
+});
+
+describe('where not everything could be asked, it is told once, and asked again', () => {
+  /** Holds searches for subjects until it is opened. */
+  function subjectsHeld() {
+    const held = Promise.withResolvers<void>();
+    const gate = { isClosed: false, open: held.resolve };
+    const wrap = (engine: Engine): Engine => {
+      const { leading } = engine.records;
+      const later: typeof leading = async (...asked) => {
+        if (gate.isClosed) await held.promise;
+        return leading(...asked);
+      };
+      return { ...engine, records: { ...engine.records, leading: later } };
+    };
+    return { gate, wrap };
+  }
+
+  test('by a service that has no place for it', async () => {
+    const { gate, wrap } = subjectsHeld();
+    const busy = await startService({}, wrap);
+    const clue = crypto.randomUUID();
+    const home = await plant(busy.vault, { subject: clue });
+    await put(busy.vault, user, [home.realm, clue as Uuid], userMembers);
+    const window = await signedIn(busy, '#/', { scope: READING });
+    const { page } = window;
+    const token = await busy.token('profile-infos:read');
+    const path = '/v2/user-authentication-oidc-profile-info/search';
+    const search = async () => (await busy.once.post(path, token, { filter: 'eq(subject,nobody)' })).status;
+    gate.isClosed = true;
+    const others = Array.from({ length: LIMITS.searchesAtOnceMax }, search);
+    expect(await search()).toBe(503);
+    await page.getByRole('searchbox').fill(clue);
+    const told = page.getByText('The service is busy.');
+    await told.waitFor();
+    // The ID of an OIDC link meets it, and the subject of one.
+    expect(await told.count()).toBe(1);
+    await page.getByText(/Trying again in \d+ s/).waitFor();
+    await page.getByRole('button', { name: 'Try again now' }).click();
+    // What was answered stands below it.
+    await page.locator(`a.row[href$="${clue}"]`).waitFor();
+    expect(await page.locator('a.row').count()).toBe(1);
+    await window.expectTrouble(/status of 503/);
+    expect(await window.hindrances()).toEqual([]);
+    gate.isClosed = false;
+    gate.open();
+    await Promise.all(others);
+    await page.locator(`a.row[href$="${home.user}"]`).waitFor();
+    expect(await told.count()).toBe(0);
+    await window.close();
+    await busy.stop();
+  });
+
+  test('to a caller who has spent a rate', async () => {
+    const limited = await startService({ clientRate: '5/5' });
+    const { username } = await plant(limited.vault);
+    const token = await limited.token(READING);
+    const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
+    const { page } = window;
+    for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
+    await page.evaluate(`location.hash = '#/?clue=${username}'`);
+    const told = page.getByText('The service is busy.');
+    await told.waitFor();
+    await window.expectTrouble(/status of 429/);
+    // In several rounds: it asks for more at once than the rate lets through in a second.
+    await page.locator('a.row', { hasText: username }).waitFor();
+    await told.waitFor({ state: 'detached' });
+    await window.close();
+    await limited.stop();
+  });
+
+  test('without a network, and no word of saving', async () => {
+    const window = await signedIn(service, '#/', { scope: READING });
+    const { page } = window;
+    await page.context().setOffline(true);
+    await page.getByRole('searchbox').fill(planted.username);
+    const told = page.getByText(/The service cannot be reached/);
+    await told.waitFor();
+    expect(await told.allTextContents()).toEqual(['The service cannot be reached. Is this machine on line?']);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await page.context().setOffline(false);
+    await page.locator('a.row', { hasText: planted.username }).waitFor();
+    expect(await told.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('what is typed travels in bodies alone, and what was asked before is dropped', async () => {
+  const window = await signedIn(service, '#/', { scope: READING });
+  const { page } = window;
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(`${request.url()} ${JSON.stringify(request.headers())}`));
+  const box = page.getByRole('searchbox');
+  await box.pressSequentially('nobody at all', { delay: 20 });
+  await box.fill(planted.username);
+  await page.locator('a.row', { hasText: planted.username }).waitFor();
+  expect(asked.length).toBeGreaterThan(0);
+  expect(asked.filter((request) => request.includes('nobody') || request.includes(planted.username))).toEqual(
+    [],
+  );
+  expect(asked.length).toBeLessThanOrEqual(12);
+  expect(await page.getByText('Nobody is found by this').count()).toBe(0);
+  expect(await page.evaluate('location.hash')).toBe(`#/?clue=${planted.username}`);
+  await expectSound(window);
+  await page.reload();
+  await page.locator('a.row', { hasText: planted.username }).waitFor();
+  await window.close();
+});
+
+test.each(Object.entries({ ...STRANGE, quotes: `'")(,:|*\\`, star: '**', nothing: '\u200b\u200b' }))(
+  '%s finds nobody, and that is told',
+  async (_, clue) => {
+    const window = await signedIn(service, '#/', { scope: READING });
+    await window.page.getByRole('searchbox').fill(clue);
+    await window.page.getByText('Nobody is found by this').waitFor();
+    await expectSound(window);
+    await window.close();
+  },
+);

@@ -1,0 +1,213 @@
+import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { figuresBetween, quantile } from '../../console/pages/health/figures.ts';
+import { type Family, snapshotOf } from '../../console/pages/health/snapshot.ts';
+import { openReceiver, target } from '../support/receivers.ts';
+import { freePort, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { expectSound, READING, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+/** What the service measures, as the page draws it. */
+
+const ADMIN = `${READING} admin`;
+const FLAGS = { offline: 'true', metricsPort: '0', allowLoopbackWebhooks: 'true' } as const;
+
+describe('figures', () => {
+  const ROUTE = '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-';
+  const LOOKUP = { method: 'GET', route: `${ROUTE}oidc-profile-info/:id` };
+  const LIST = { method: 'GET', route: `${ROUTE}oidc-profile-info` };
+  const snapshot = (at: number, [lookups = 0, lists = 0, slow = 0] = [0], startedAt = 1) => {
+    const requests = [
+      { labels: { ...LOOKUP, status: '2xx' }, value: lookups },
+      { labels: { ...LIST, status: '5xx' }, value: lists },
+    ];
+    const families: readonly Family[] = [
+      { name: 'process_start_time_seconds', kind: 'gauge', samples: [{ labels: {}, value: startedAt }] },
+      { name: 'authrealm_requests_total', kind: 'counter', samples: requests },
+      {
+        name: 'authrealm_request_seconds',
+        kind: 'histogram',
+        bounds: [0.001, 0.01],
+        distributions: [
+          { labels: LOOKUP, counts: [lookups - slow, slow, 0], sum: 1 },
+          { labels: LIST, counts: [0, 0, lists], sum: 1 },
+        ],
+      },
+    ];
+    return snapshotOf(families, at);
+  };
+
+  test('are what grew between two moments, a second', () => {
+    const figures = figuresBetween(snapshot(0, [100]), snapshot(2_000, [300, 10, 20]));
+    expect(figures).toMatchObject({ lookups: 100, requests: 105, failed: 5, refused: 0 });
+    expect(figures?.median).toBeCloseTo(100 / 180, 6);
+    expect(figures?.p95).toBeCloseTo(1 + (9 * (190 - 180)) / 20, 6);
+    expect(figures?.allP99).toBe(10);
+  });
+
+  test('are none where a counter went back, or the service began anew', () => {
+    expect(figuresBetween(snapshot(0, [100]), snapshot(2_000, [99]))).toBeUndefined();
+    expect(figuresBetween(snapshot(0, [100]), snapshot(2_000, [200], 2))).toBeUndefined();
+  });
+
+  test('of what did not happen are not told', () => {
+    const figures = figuresBetween(snapshot(0, [100]), snapshot(2_000, [100]));
+    expect([figures?.lookups, figures?.median, figures?.p99]).toEqual([0, undefined, undefined]);
+    expect(figuresBetween(snapshotOf([], 0), snapshotOf([], 2_000))?.lookups).toBeUndefined();
+  });
+
+  test.each([
+    [[0, 0, 0], undefined],
+    [[4, 0, 0], 0.5],
+    [[0, 4, 0], 5.5],
+    [[0, 0, 4], 10],
+  ])('the median of %p is %p ms', (counts, median) => {
+    const found = quantile({ bounds: [0.001, 0.01], counts }, 0.5);
+    if (median === undefined) expect(found).toBeUndefined();
+    else expect(found).toBeCloseTo(median, 9);
+  });
+});
+
+let service: Service;
+let planted: Planted;
+let reader: string;
+
+beforeAll(async () => {
+  service = await startService(FLAGS);
+  planted = await plant(service.vault);
+  reader = await service.token('profile-infos:read changes:read');
+});
+afterAll(() => service.stop());
+
+const ends: (() => void)[] = [];
+afterEach(() => {
+  for (const end of ends.splice(0)) end();
+});
+
+/** Looks records up until it is told to stop, or the test is over. */
+function load(): () => Promise<void> {
+  let isOver = false;
+  ends.push(() => {
+    isOver = true;
+  });
+  const run = async () => {
+    while (!isOver) {
+      await service.get(oidcPath(planted), reader);
+      await service.get('/v2/authentication-realms', reader);
+      await Bun.sleep(5);
+    }
+  };
+  const running = run();
+  return () => {
+    isOver = true;
+    return running;
+  };
+}
+
+const row = ({ page }: Visit, name: string) =>
+  page.getByRole('row').filter({ has: page.getByRole('rowheader', { name, exact: true }) });
+
+test.each(VIEWS)(
+  '$viewport.width wide, $scheme: what is measured is drawn, and told in words',
+  async (view) => {
+    const receiver = openReceiver();
+    receiver.answer(() => new Response(null, { status: 500 }));
+    const { webhook } = await target(service, receiver.url);
+    await plant(service.vault, { realm: planted.realm });
+    const end = load();
+    const window = await signedIn(service, '#/health', { scope: ADMIN, view });
+    const { page } = window;
+    await page.getByText(service.database.address.engine === 'sqlite' ? 'SQLite' : 'PostgreSQL').waitFor();
+    await row(window, 'Lookups').getByText('/s').waitFor();
+    const told = await row(window, 'Lookups').getByRole('cell').innerText();
+    expect(Number.parseFloat(told)).toBeGreaterThan(0);
+    await row(window, 'Lookups: 99 % are answered within').getByText('ms').waitFor();
+    // Lists without the scope for them are refused.
+    expect(await row(window, 'Refused (4xx)').innerText()).not.toContain('none');
+    const figure = page.getByRole('figure').filter({ hasText: 'Feed lag of webhooks' });
+    await figure.getByText(/\d s/).waitFor();
+    expect(await page.locator('.chart-plot canvas').count()).toBe(4);
+    // Something is drawn: some of its points have a colour.
+    const drawn = `[...document.querySelectorAll('.chart-plot canvas')].map((canvas) => canvas.getContext('2d')
+    .getImageData(0, 0, canvas.width, canvas.height).data.some((part) => part > 0))`;
+    expect(await page.evaluate(drawn)).toEqual([true, true, true, true]);
+    await expectSound(window);
+    await page.setViewportSize({ width: 700, height: 900 });
+    await expectSound(window);
+    await end();
+    await window.close();
+    const admin = await service.token('admin');
+    await service.del(`/admin/v1/webhooks/${webhook.webhookId}`, admin);
+    receiver.stop();
+  },
+);
+
+test('nothing is asked while nobody looks', async () => {
+  const window = await signedIn(service, '#/health', { scope: ADMIN });
+  const { page } = window;
+  await row(window, 'All requests').getByText('/s').waitFor();
+  let asked = 0;
+  page.on('request', (request) => {
+    if (request.url().endsWith('/admin/v1/metrics')) asked += 1;
+  });
+  const turn = (isHidden: boolean) =>
+    page.evaluate(
+      `Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true });
+       document.dispatchEvent(new Event('visibilitychange'))`,
+    );
+  await turn(true);
+  await Bun.sleep(300);
+  asked = 0;
+  await Bun.sleep(4_500);
+  expect(asked).toBe(0);
+  await turn(false);
+  await row(window, 'All requests').getByText('/s').waitFor();
+  expect(asked).toBeGreaterThan(0);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a service that is started anew under an open page is a gap, in words', async () => {
+  const port = String(await freePort());
+  const one = await startService({ ...FLAGS, port });
+  const token = await one.token('admin');
+  const window = await signedIn(one, '#/health', { scope: 'admin', token });
+  const { page } = window;
+  await row(window, 'All requests').getByText('/s').waitFor();
+  await one.stop();
+  await page.getByText('The service cannot be reached.').waitFor();
+  const other = await startService({ ...FLAGS, ...one.database.flags, port });
+  await page.getByText('The service began anew while this page was open').waitFor();
+  await row(window, 'All requests').getByText('/s').waitFor();
+  expect(await page.getByText('The service cannot be reached.').count()).toBe(0);
+  await window.expectTrouble(/ERR_|503/);
+  await expectSound(window);
+  await window.close();
+  await other.stop();
+});
+
+test('a service that does not count requests says how it would', async () => {
+  const quiet = await startService({ offline: 'true' });
+  const window = await signedIn(quiet, '#/health', { scope: ADMIN });
+  await window.page.getByText('This service does not count its requests.').waitFor();
+  await window.page.getByText('no webhook').waitFor();
+  await expectSound(window);
+  await window.close();
+  await quiet.stop();
+});
+
+test('who does not hold admin is told so, and the page asks no more', async () => {
+  const window = await signedIn(service, '#/health', { scope: READING });
+  const { page } = window;
+  await page.getByText('This session does not have the right to do that.').waitFor();
+  let asked = 0;
+  page.on('request', () => {
+    asked += 1;
+  });
+  await Bun.sleep(3_000);
+  expect(asked).toBe(0);
+  await window.expectTrouble(/403/);
+  await expectSound(window);
+  await window.close();
+});

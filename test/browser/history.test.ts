@@ -1,0 +1,128 @@
+import { expect, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+
+/** What was done with a user and each link of theirs, from the change feed; and what goes on beyond a page of it. */
+
+const { service, shop } = await openShop();
+
+test('a link has its history, a removed one too, and others have no part in it', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  const told = () => page.getByRole('region', { name: 'History' }).getByRole('listitem').allTextContents();
+  await page.getByRole('region', { name: 'History' }).getByText('User created').waitFor();
+  // The user and four links; that each of them touched the user is not told beside it.
+  const before = await told();
+  expect(before.map((line) => /(User|OIDC link|Password link) (created|updated)/.exec(line)?.[0])).toEqual([
+    'Password link created',
+    'OIDC link created',
+    'OIDC link created',
+    'OIDC link created',
+    'User created',
+  ]);
+  await page.getByRole('button', { name: 'Edit jdoe@corp.example' }).click();
+  await page.getByLabel('Subject', { exact: true }).fill('jane@corp.example');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('button', { name: 'History of jane@corp.example' }).click();
+  const dialog = page.getByRole('dialog', { name: 'History of this link' });
+  await dialog.getByText('OIDC link updated').waitFor();
+  const lines = await dialog.getByRole('listitem').allTextContents();
+  expect(lines).toHaveLength(2);
+  expect(lines[0]).toMatch(/OIDC link updated.*Subject/);
+  expect(lines[1]).toMatch(/OIDC link created/);
+  await expectSound(window);
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Remove jane@corp.example' }).click();
+  await page.getByRole('button', { name: 'Remove', exact: true }).click();
+  await page.getByRole('region', { name: 'History' }).getByText('OIDC link deleted').waitFor();
+  expect(await told()).toHaveLength(before.length + 2);
+  expect(await page.getByText('Realm created').count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});
+
+test('the instant of a change is in the zone of the reader, and in UTC for who points at it', async () => {
+  const window = await signedIn(service, placesOf(shop).user, { scope: WRITING });
+  const time = window.page.locator('ol.history time').first();
+  await time.waitFor();
+  const at = new Date((await time.getAttribute('datetime')) ?? '');
+  const here = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone: 'Europe/Berlin' }).format(
+    at,
+  );
+  expect(await time.textContent()).toContain(here);
+  expect(await time.getAttribute('title')).toBe(`${at.toISOString().replace('T', ' ').replace('Z', '')} UTC`);
+  await window.close();
+});
+
+/** A page of links, or of changes. */
+const PAGE = LIMITS.pageRecordsMax;
+
+test('a history says where it has stopped, and leads on to its end', async () => {
+  const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
+  const token = await service.token(WRITING);
+  for (let count = 0; count < 5 * PAGE; count += 1) {
+    const data = { type: 'user_authentication_info', middle_name: `the ${count}th` };
+    expect((await service.put(path, token, { data })).status).toBe(200);
+  }
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await page.getByRole('button', { name: 'History of jane.doe' }).click();
+  const dialog = page.getByRole('dialog', { name: 'History of this link' });
+  await dialog.getByText(`Only the newest ${5 * PAGE} changes of this user`).waitFor();
+  await dialog.getByText('There is no change of this among what was looked at.').waitFor();
+  expect(await dialog.getByText('The feed has no change of this any more.').count()).toBe(0);
+  await expectSound(window);
+  await dialog.getByRole('button', { name: 'Look further back' }).click();
+  await dialog.getByText('Password link created').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Look further back' }).count()).toBe(0);
+  expect(await dialog.getByText('Only the newest').count()).toBe(0);
+  await expectSound(window);
+  await page.keyboard.press('Escape');
+  const whole = page.getByRole('region', { name: 'History' });
+  expect(await whole.getByText('User created').count()).toBe(0);
+  await whole.getByRole('button', { name: 'Look further back' }).click();
+  await whole.getByText('User created').waitFor();
+  await window.close();
+});
+
+test('more links than a page of them are led on to', async () => {
+  const users = `/v2/authentication-realms/${shop.realm}/user-authentication-info`;
+  const token = await service.token(WRITING);
+  const said = { type: 'user_authentication_info', name: 'Many', email: 'many@example.com' };
+  const made = await service.post(users, token, { data: said });
+  const { id } = ((await made.json()) as { data: { id: string } }).data;
+  for (let count = 1; count <= PAGE + 1; count += 1) {
+    const subject = `subject ${count}`;
+    const link = { issuer: 'https://login.example.com', subject, oidc_profile_id: shop.oidcProfile };
+    const data = { type: 'user_authentication_oidc_profile_info', ...link };
+    const answer = await service.post(`${users}/${id}/user-authentication-oidc-profile-info`, token, {
+      data,
+    });
+    expect(answer.status).toBe(201);
+  }
+  const window = await signedIn(service, `#/realms/${shop.realm}/users/${id}`);
+  const { page } = window;
+  const links = page.getByRole('article', { name: /^OIDC link subject/ });
+  const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
+  await page.getByText(`This user has more links than the ${PAGE} that are shown here.`).waitFor();
+  const before = await namesOf();
+  expect(before).toHaveLength(PAGE);
+  await expectSound(window);
+  await page.getByRole('button', { name: 'Show more links' }).click();
+  await page.getByText('This user has more links').waitFor({ state: 'detached' });
+  const added = (await namesOf()).filter((name) => !before.includes(name));
+  expect(added).toHaveLength(1);
+  // What is changed among them does not take the rest away again.
+  const subject = added[0]?.replace('OIDC link ', '') ?? '';
+  await page
+    .getByRole('button', { name: `Edit ${before[0]?.replace('OIDC link ', '')}`, exact: true })
+    .click();
+  await page.getByLabel('Subject', { exact: true }).fill('another subject');
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByRole('article', { name: 'OIDC link another subject' }).waitFor();
+  expect(await page.getByRole('article', { name: `OIDC link ${subject}`, exact: true }).count()).toBe(1);
+  expect(await links.count()).toBe(PAGE);
+  await window.close();
+});

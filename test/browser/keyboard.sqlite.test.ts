@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'bun:test';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { expectSound, READING, signedIn } from './signed_in.ts';
+import { PHONE, VIEWS } from './visits.ts';
+
+/** Everything without a mouse; and the look that a reader chooses. */
+
+const { service, shop } = await openShop();
+
+test('keys lead to pages, and are listed', async () => {
+  const window = await signedIn(service, '#/nowhere', { scope: READING });
+  const { page } = window;
+  await page.keyboard.press('g');
+  await page.keyboard.press('r');
+  await page.getByRole('heading', { name: 'Realms' }).waitFor();
+  await page.keyboard.press('?');
+  const list = page.getByRole('dialog', { name: 'Keys' });
+  await list.getByText('Go to Find').waitFor();
+  // Pages that this session has nothing to see on are not led to.
+  expect(await list.getByText('Go to Clients and keys').count()).toBe(0);
+  await expectSound(window);
+  await page.keyboard.press('Escape');
+  await list.waitFor({ state: 'detached' });
+  await page.keyboard.press('g');
+  await page.keyboard.press('f');
+  await page.getByRole('searchbox').waitFor();
+  // What is typed is typed.
+  await page.keyboard.type('gr?');
+  expect(await page.getByRole('searchbox').inputValue()).toBe('gr?');
+  await window.close();
+});
+
+test('keys can be turned off, and stay so', async () => {
+  const window = await signedIn(service, '#/realms', { scope: READING });
+  const { page } = window;
+  await page.getByRole('heading', { name: 'Realms' }).waitFor();
+  await page.getByRole('button', { name: 'Keys' }).click();
+  await page.getByLabel('Single keys do something').uncheck();
+  await page.keyboard.press('Escape');
+  await page.reload();
+  await page.getByRole('heading', { name: 'Realms' }).waitFor();
+  await page.keyboard.press('?');
+  expect(await page.getByRole('dialog').count()).toBe(0);
+  await window.close();
+});
+
+test('the first stop is a way past the navigation; a dialog keeps the focus and gives it back', async () => {
+  const window = await signedIn(service, placesOf(shop).user);
+  const { page } = window;
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  // The page begins at its heading; who goes back from there comes to the skip control at last.
+  await page.locator('button.skip').focus();
+  expect((await page.locator('button.skip').boundingBox())?.y).toBeGreaterThanOrEqual(0);
+  await page.keyboard.press('Enter');
+  await page.locator('main:focus').waitFor();
+  await page.getByRole('button', { name: 'Edit', exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByLabel('Name', { exact: true }).waitFor();
+  for (let stop = 0; stop < 12; stop += 1) {
+    await page.keyboard.press('Tab');
+    const at = (await page.evaluate(
+      `document.activeElement === document.body || document.activeElement.closest('dialog') !== null`,
+    )) as boolean;
+    expect(at).toBe(true);
+  }
+  await page.keyboard.press('Escape');
+  await page.locator('button:focus', { hasText: 'Edit' }).waitFor();
+  await window.close();
+});
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('the other look can be chosen, and stays', async () => {
+    const window = await signedIn(service, '#/realms', { scope: READING, view });
+    const { page } = window;
+    const ground = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
+    const before = await ground();
+    if (view.viewport === PHONE) await page.getByRole('button', { name: 'Menu' }).click();
+    await page.getByRole('button', { name: view.scheme === 'light' ? 'Dark' : 'Light' }).click();
+    const after = await ground();
+    expect(after).not.toBe(before);
+    await expectSound(window);
+    await page.reload();
+    await page.getByRole('heading', { name: 'Realms' }).waitFor();
+    expect(await ground()).toBe(after);
+    await window.close();
+  });
+});

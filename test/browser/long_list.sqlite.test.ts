@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Write } from '../../src/directory/store.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import { realmMembers, type Service, stamped, startService, userMembers } from '../support/service.ts';
+import { expectSound, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS } from './visits.ts';
+
+/** A list that is longer than what is kept of it. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+const USERS = 7_000;
+/** Rows in the page at any time, of a window of 900 pixels. */
+const DRAWN_MAX = 60;
+
+let service: Service;
+let home: Uuid;
+
+beforeAll(async () => {
+  service = await startService();
+  home = systemAmbient.mintId();
+  const { records } = service.vault.engine;
+  const made = { op: 'insert', resource: realm, key: [home], record: stamped([home], realmMembers) } as const;
+  await records.commit([made], []);
+  for (let first = 0; first < USERS; first += 1_000) {
+    const writes = Array.from({ length: 1_000 }, (_, index): Write => {
+      const key = [home, systemAmbient.mintId()] as const;
+      const record = {
+        ...stamped(key, { ...userMembers, name: `User ${first + index}` }),
+        created_at: first + index,
+      };
+      return { op: 'insert', resource: user, key, record };
+    });
+    expect(await records.commit(writes, [])).toEqual({ kind: 'landed' });
+  }
+});
+afterAll(() => service.stop());
+
+test('is scrolled from the newest to the oldest and back, and holds few rows at a time', async () => {
+  const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
+  const { page } = window;
+  const row = (name: string) => page.locator('.long-list .row', { hasText: new RegExp(`^${name}jane`) });
+  await row(`User ${USERS - 1}`).waitFor();
+  let most = 0;
+  for (let round = 0; round < 200 && (await row('User 0').count()) === 0; round += 1) {
+    await page.evaluate(`(() => {
+      const list = document.querySelector('.long-list');
+      list.scrollTop = list.scrollHeight;
+    })()`);
+    await page.waitForTimeout(30);
+    most = Math.max(most, await page.locator('.long-list li').count());
+  }
+  await row('User 0').waitFor();
+  expect(most).toBeLessThanOrEqual(DRAWN_MAX);
+  await expectSound(window);
+  await page.evaluate(`document.querySelector('.long-list').scrollTop = 0`);
+  await row(`User ${USERS - 1}`).waitFor();
+  await page.getByRole('button', { name: 'Newest first' }).click();
+  await row('User 0').waitFor();
+  await row('User 0').press('Enter');
+  await page.getByRole('heading', { name: 'User 0' }).waitFor();
+  expect(window.troubles).toEqual([]);
+  await window.close();
+});
+
+test('is gone through by keys alone, from a row that is long gone by then', async () => {
+  const window = await signedIn(service, `#/realms/${home}/users`, { scope: 'realms:read users:read' });
+  const { page } = window;
+  const rows = page.locator('.long-list .row');
+  await rows.filter({ hasText: `User ${USERS - 1}j` }).focus();
+  // Each press leads to the end of what was read, and the next page is read there.
+  let reached = 0;
+  for (let press = 0; press < 200 && reached < 1_200; press += 1) {
+    await page.keyboard.press('End');
+    await page.waitForTimeout(30);
+    reached = Number(await page.locator('.long-list li').last().getAttribute('aria-posinset'));
+  }
+  expect(reached).toBeGreaterThanOrEqual(1_200);
+  await page.keyboard.press('Home');
+  await rows.filter({ hasText: `User ${USERS - 1}j` }).waitFor();
+  await expectSound(window);
+  await window.close();
+});

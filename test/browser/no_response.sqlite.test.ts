@@ -1,0 +1,100 @@
+import { afterAll, expect, test } from 'bun:test';
+import { startFaultyProxy } from '../support/faulty_proxy.ts';
+import { startTcpProxy } from '../support/tcp_proxy.ts';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
+
+/** Answers that never come, come in part, or come from somebody else. */
+
+const { service, shop } = await openShop();
+
+const proxy = await startFaultyProxy(service.url);
+afterAll(() => proxy.stop());
+const through = { url: proxy.url, token: service.token };
+const USER = /^GET \/v2\/authentication-realms\/[^/]+\/user-authentication-info\/[^/?]+$/;
+
+const HTML = {
+  status: 200,
+  headers: { 'content-type': 'text/html' },
+  body: '<h1>Sign in to this network</h1>',
+};
+
+test.each([
+  ['is cut off inside', { cut: 'inside' } as const, /ERR_/],
+  ['is the page of a proxy', HTML, undefined],
+])('an answer that %s is none, and is asked for again', async (_, trouble, told) => {
+  const window = await signedIn(through, '#/realms', { scope: READING });
+  const { page } = window;
+  await page.getByText('Buyer Organization').waitFor();
+  proxy.plan(USER, trouble);
+  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await page.getByText('The service cannot be reached. Is this machine on line?').waitFor();
+  await page.getByText(/Trying again in \d s/).waitFor();
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  expect(await page.getByText('cannot be reached').count()).toBe(0);
+  if (told) await window.expectTrouble(told);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a write whose answer is cut off may have been saved, and that is said', async () => {
+  const window = await signedIn(through, '#/clients', { scope: `${WRITING} admin` });
+  const { page } = window;
+  proxy.plan(/^POST \/admin\/v1\/clients$/, { cut: 'inside' });
+  await page.getByRole('button', { name: 'New client' }).click();
+  await page.getByLabel('Name').fill('Made unheard');
+  await page.getByLabel('users:read').check();
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByText('What you did may have been saved all the same').waitFor();
+  expect(
+    proxy.seen.filter(({ method, path }) => `${method} ${path}` === 'POST /admin/v1/clients'),
+  ).toHaveLength(1);
+  await page.reload();
+  await page.getByText('Made unheard').waitFor();
+  await window.expectTrouble(/ERR_/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('an answer that never comes is given up after a quarter of a minute, and asked for again', async () => {
+  const window = await signedIn(through, '#/realms', { scope: READING });
+  const { page } = window;
+  await page.clock.install();
+  await page.reload();
+  await page.getByText('Buyer Organization').waitFor();
+  proxy.plan(USER, 'hang');
+  const asked = page.waitForRequest((request) => USER.test(`GET ${new URL(request.url()).pathname}`));
+  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await asked;
+  await page.clock.fastForward(12_000);
+  expect(await page.getByText('cannot be reached').count()).toBe(0);
+  await page.clock.fastForward(4_000);
+  await page.getByText('The service cannot be reached. Is this machine on line?').waitFor();
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a stream over which nothing comes any more is not live, and is opened anew', async () => {
+  const network = await startTcpProxy(Number(new URL(service.url).port));
+  const far = { url: `http://127.0.0.1:${network.port}`, token: service.token };
+  const window = await signedIn(far, '#/realms', { scope: READING });
+  const { page } = window;
+  await page.clock.install();
+  await window.goto('#/changes');
+  await page.reload();
+  const live = page.getByText('Live', { exact: true });
+  await live.waitFor();
+  network.stall();
+  await page.clock.fastForward(29_000);
+  expect(await live.count()).toBe(1);
+  await page.clock.fastForward(10_000);
+  await page.getByText('Nothing comes from the service any more.').waitFor();
+  expect(await live.count()).toBe(0);
+  network.resume();
+  await live.waitFor();
+  await expectSound(window);
+  await window.close();
+  network.stop();
+});

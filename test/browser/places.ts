@@ -1,0 +1,35 @@
+import type { Shop } from './console_service.ts';
+import type { Visit } from './visits.ts';
+
+/** A place of each page: what walks them all, and what makes pictures of them, begins here. */
+export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
+  return {
+    find: '#/',
+    found: '#/?clue=jane',
+    realms: '#/realms',
+    realm: `#/realms/${realm}`,
+    users: `#/realms/${realm}/users`,
+    user: `#/realms/${realm}/users/${user}`,
+    strange: `#/realms/${realm}/users/${strange}`,
+    oidcProfile: `#/realms/${realm}/oidc-profiles/${oidcProfile}`,
+    passwordProfile: `#/realms/${realm}/password-profiles/${passwordProfile}`,
+    clients: '#/clients',
+    client: `#/clients/${client}`,
+    webhooks: '#/webhooks',
+    webhook: `#/webhooks/${webhook}`,
+    health: '#/health',
+    changes: `#/changes?realm=${realm}`,
+    transfer: `#/transfer?realm=${realm}`,
+    tryList: '#/try',
+    tryOne: `#/try/list-user-authentication-info?path.realm_id=${realm}`,
+    nowhere: '#/nowhere',
+  } as const satisfies Readonly<Record<string, string>>;
+}
+
+export type PlaceName = keyof ReturnType<typeof placesOf>;
+
+/** Resolves once a page has what it asks for when it comes up; a stream of changes never ends. */
+export async function settled({ page }: Visit): Promise<void> {
+  if (page.url().includes('#/changes')) await page.getByText('Live', { exact: true }).waitFor();
+  else await page.waitForLoadState('networkidle');
+}

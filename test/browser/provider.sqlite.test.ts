@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Provider } from 'oidc-provider';
+import { oidcProfile } from '../../src/domain/resources.ts';
+import { freePort, type Planted, plant, put, type Service, startService } from '../support/service.ts';
+import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS, PHONE, type Visit } from './visits.ts';
+
+/** The page of an OIDC profile shows what its provider says now: a real one, and servers that answer wrongly. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+const WELL_KNOWN = '/.well-known/openid-configuration';
+
+let server: Server;
+let root: string;
+let service: Service;
+let planted: Planted;
+const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>();
+
+beforeAll(async () => {
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const provider = new Provider(root).callback();
+  server.on('request', (request, response) => {
+    (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
+  });
+  service = await startService({ allowLoopbackDiscovery: 'true' });
+  planted = await plant(service.vault);
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await service.stop();
+});
+
+/** The page of a profile with this URL and issuer. */
+async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
+  const id = at.ambient.mintId();
+  await put(at.vault, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });
+  return signedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
+    scope: READING,
+    view: { viewport: PHONE, scheme: 'dark' },
+  });
+}
+
+const card = ({ page }: Visit) => page.getByRole('region', { name: 'The provider now' });
+
+async function expectSays(window: Visit, ...texts: readonly (string | RegExp)[]): Promise<void> {
+  for (const text of texts) await card(window).getByText(text).first().waitFor();
+  await expectSound(window);
+  await window.close();
+}
+
+test('a real provider answers, and what it says is shown', async () => {
+  const window = await opened(`${root}${WELL_KNOWN}`, root);
+  await card(window).getByText('Its issuer is that of this profile.').waitFor();
+  const shown = await card(window).innerText();
+  for (const word of [`${root}/auth`, `${root}/token`, `${root}/jwks`, 'openid', 'offline_access', 'code'])
+    expect(shown).toContain(word);
+  await expectSays(window, 'Answers', /in \d+ ms/);
+});
+
+test('while it is asked that is said, and when it does not answer as well; it can be asked again', async () => {
+  let release = (): void => undefined;
+  answers.set('/slow', (_, response) => {
+    release = () => response.writeHead(503).end();
+  });
+  const window = await opened(`${root}/slow${WELL_KNOWN}`, `${root}/slow`);
+  await card(window).getByText('The provider is being asked…').waitFor();
+  release();
+  await card(window).getByText('The provider does not answer.').waitFor();
+  expect(await window.hindrances()).toEqual([]);
+  answers.set('/slow', (_, response) => {
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/slow` }));
+  });
+  await card(window).getByRole('button', { name: 'Ask again' }).click();
+  await expectSays(window, 'Its issuer is that of this profile.', 'not said');
+});
+
+test('where nobody listens, no more is told than that it does not answer', async () => {
+  const url = `http://127.0.0.1:${await freePort()}`;
+  await expectSays(await opened(`${url}${WELL_KNOWN}`, url), 'The provider does not answer.');
+});
+
+test('another issuer is told, with both', async () => {
+  const window = await opened(`${root}${WELL_KNOWN}`, `${root}/before`);
+  await expectSays(window, /names another issuer than this profile has/, `${root}/before`, root);
+});
+
+test('a document without an issuer is told', async () => {
+  answers.set('/nameless', (_, response) => {
+    response.setHeader('Content-Type', 'application/json').end('{}');
+  });
+  const window = await opened(`${root}/nameless${WELL_KNOWN}`, `${root}/nameless`);
+  await expectSays(window, /names no issuer/, 'not said');
+});
+
+test('what a provider writes is text, whatever it is', async () => {
+  const { script, image, attribute, override } = STRANGE;
+  const said = {
+    issuer: script,
+    token_endpoint: attribute,
+    jwks_uri: override,
+    scopes_supported: [image, image],
+  };
+  answers.set('/strange', (_, response) => {
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(said));
+  });
+  const window = await opened(`${root}/strange${WELL_KNOWN}`, `${root}/strange`);
+  await expectSays(window, script, attribute, image, 'U+202E', /names another issuer/);
+});
+
+describe('nobody is asked, and that is told', () => {
+  test('where no provider can be at the URL', async () => {
+    await expectSays(await opened(`${root}/else`, root), /does not end in/);
+  });
+
+  test('by a service that is offline', async () => {
+    const offline = await startService({ offline: 'true' });
+    const { realm } = await plant(offline.vault);
+    await expectSays(await opened(`${root}${WELL_KNOWN}`, root, offline, realm), /runs with --offline/);
+    await offline.stop();
+  });
+});
+
+test('who is refused because too many ask is told so, and the answer comes by itself', async () => {
+  const held: (() => void)[] = [];
+  const json = (response: ServerResponse) =>
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/busy` }));
+  answers.set('/busy', (_, response) => void held.push(() => json(response)));
+  const url = `${root}/busy${WELL_KNOWN}`;
+  const windows = [await opened(url, `${root}/busy`), await opened(url, `${root}/busy`)];
+  while (held.length < 2) await Bun.sleep(5);
+  const third = await opened(url, `${root}/busy`);
+  await card(third).getByText('The service is busy.').waitFor();
+  await third.expectTrouble(/status of 503/);
+  answers.set('/busy', (_, response) => void json(response));
+  for (const release of held) release();
+  await card(third).getByText('Its issuer is that of this profile.').waitFor();
+  await third.close();
+  for (const window of windows) await expectSays(window, 'Its issuer is that of this profile.');
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'bun:test';
+import { startService } from '../support/service.ts';
+import { linkOf } from '../support/signed_in.ts';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { enter, expectSound, READING, signedIn } from './signed_in.ts';
+import { type Visit, visit } from './visits.ts';
+
+/** How a session goes on, and ends. */
+
+const { service, shop } = await openShop();
+
+const HOUR_MS = 3_600_000;
+const left = async ({ page }: Visit) => Number(await page.locator('[data-left]').getAttribute('data-left'));
+
+async function tokenOf({ page }: Visit): Promise<string> {
+  const kept = (await page.evaluate(`sessionStorage['authrealm.session']`)) as string;
+  return JSON.parse(kept).opening.access_token;
+}
+
+async function expectEnded({ page }: Visit): Promise<void> {
+  await page.getByText(/Your session has ended/).waitFor();
+  await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+}
+
+describe.each([
+  ['an hour slow', -HOUR_MS],
+  ['right', 0],
+  ['an hour fast', HOUR_MS],
+] as const)('on a machine whose clock is %s', (_, offset) => {
+  test('what is left is counted from the beginning, and at its end that is told', async () => {
+    const window = await visit(service.url);
+    await window.page.clock.install({ time: Date.now() + offset });
+    await enter(window, service, READING);
+    expect(await left(window)).toBeWithin(890, 901);
+    await window.page.reload();
+    expect(await left(window)).toBeWithin(880, 901);
+    await window.page.clock.fastForward(780_000);
+    await window.page.getByText(/Ends in 1:\d\d|Ends in 2:00/).waitFor();
+    await window.page.clock.fastForward(121_000);
+    await expectEnded(window);
+    expect(await window.page.evaluate('sessionStorage.length')).toBe(0);
+    expect(window.troubles).toEqual([]);
+    await window.close();
+  });
+});
+
+test('that it ends within two minutes is told once, over an open dialog too, however late a tick comes', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await page.clock.install();
+  await enter(window, service, READING);
+  await page.getByRole('button', { name: 'Keys' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Keys' });
+  const told = dialog.getByRole('status').filter({ hasText: 'Your session ends within two minutes.' });
+  await page.clock.fastForward(700_000);
+  expect(await left(window)).toBeWithin(121, 201);
+  expect(await told.count()).toBe(0);
+  await page.clock.fastForward(100_000);
+  await told.waitFor();
+  await page.clock.fastForward(7_000);
+  await told.waitFor({ state: 'detached' });
+  await page.clock.runFor(3_000);
+  expect(await told.count()).toBe(0);
+  expect(await left(window)).toBeWithin(60, 100);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a token that was taken back ends the session in words, and the next one goes on at the same place', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await enter(window, service, READING);
+  const token = await tokenOf(window);
+  await service.del('/console/token', token, { Origin: service.url });
+  service.ambient.advance(1_000);
+  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await expectEnded(window);
+  await window.expectTrouble(/status of 401/);
+  await expectSound(window);
+  const { code } = await linkOf(service, { scope: READING });
+  const address = await page.evaluate('location.hash');
+  expect(address).toBe(placesOf(shop).user);
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await window.close();
+});
+
+test('where the service cannot be reached, that is told, and it is asked again by itself', async () => {
+  const window = await signedIn(service, '#/realms', { scope: READING });
+  const { page } = window;
+  await page.getByText('Buyer Organization').waitFor();
+  await page.context().setOffline(true);
+  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await page.getByText(/The service cannot be reached/).waitFor();
+  await page.getByText(/Trying again in \d s/).waitFor();
+  await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+  await page.context().setOffline(false);
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a caller with a rate is told how long to wait, and what was asked comes by itself', async () => {
+  const limited = await startService({ ...service.database.flags, offline: 'true', clientRate: '5/5' });
+  const window = await signedIn(limited, '#/nowhere', { scope: READING });
+  const { page } = window;
+  const token = await tokenOf(window);
+  for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
+  await page.evaluate(`location.hash = '#/realms'`);
+  await page.getByText('The service is busy.').waitFor();
+  await page.getByText(/Trying again in \d s/).waitFor();
+  await page.getByText(/^Request [\w-]+$/).waitFor();
+  await window.expectTrouble(/status of 429/);
+  expect(await window.hindrances()).toEqual([]);
+  await page.getByText('Buyer Organization').waitFor();
+  expect(await page.getByText('The service is busy.').count()).toBe(0);
+  await window.close();
+  await limited.stop();
+});

@@ -1,0 +1,354 @@
+import { describe, expect, test } from 'bun:test';
+import { startFaultyProxy } from '../support/faulty_proxy.ts';
+import { linkOf } from '../support/signed_in.ts';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { enter, expectSound, openMenu, READING } from './signed_in.ts';
+import { VIEWS, type Visit, visit } from './visits.ts';
+
+/** The ways in that need nobody else: a link, and the credentials of a client. */
+
+const { service, shop } = await openShop({ consoleClientCredentials: 'true' });
+
+const storage = ({ page }: Visit) =>
+  page.evaluate('JSON.stringify([{ ...sessionStorage }, { ...localStorage }])') as Promise<string>;
+const address = ({ page }: Visit) => page.evaluate('location.href') as Promise<string>;
+
+/** Comes when the service has answered that a session is over. */
+const given = ({ page }: Visit) => page.waitForResponse((answer) => answer.request().method() === 'DELETE');
+
+async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
+  await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  await page.getByRole('status').filter({ hasText: words }).first().waitFor();
+}
+
+const tokenOf = async (window: Visit): Promise<string> =>
+  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).opening.access_token;
+
+async function fill({ page }: Visit, id: string, secret: string): Promise<void> {
+  await page.getByLabel('Client ID').fill(id);
+  await page.getByLabel('Client secret').fill(secret);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('a link signs in, its code leaves the address, and a reload stays signed in', async () => {
+    const window = await visit(service.url, view);
+    const { code } = await linkOf(service, { scope: READING, label: 'anna' });
+    const asked: string[] = [];
+    window.page.on('request', (request) => asked.push(request.url()));
+    await window.goto(`#code=${code}`);
+    await openMenu(window);
+    await window.page.getByText('anna').waitFor();
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    expect(asked.filter((url) => url.includes(code))).toEqual([]);
+    expect(await storage(window)).not.toContain(code);
+    await window.page.reload();
+    await openMenu(window);
+    await window.page.getByText('anna').waitFor();
+    expect(await window.page.evaluate('history.length')).toBe(2);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('who signs out is out everywhere: the service refuses the token', async () => {
+    const window = await visit(service.url, view);
+    await enter(window, service, READING);
+    const token = await tokenOf(window);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
+    await openMenu(window);
+    await expectSound(window);
+    const told = given(window);
+    await window.page.getByRole('button', { name: 'Sign out' }).click();
+    await expectSignIn(window, /You are signed out/);
+    expect(await storage(window)).not.toContain(token);
+    await told;
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('the credentials of a client sign in at the place that was asked for, and lie in memory alone', async () => {
+    const { clientId, secret } = await service.client(READING);
+    const window = await visit(service.url, view);
+    await window.goto(placesOf(shop).user);
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await expectSound(window);
+    await fill(window, clientId, secret);
+    await window.page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    expect(await storage(window)).toBe('[{},{}]');
+    await expectSound(window);
+    await window.page.reload();
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await window.close();
+  });
+});
+
+describe('a link', () => {
+  const used = async (): Promise<string> => {
+    const link = await linkOf(service);
+    const first = await visit(service.url);
+    await first.goto(`#code=${link.code}`);
+    await first.page.getByText('anna').waitFor();
+    await first.close();
+    return link.code;
+  };
+  const late = async (): Promise<string> => {
+    const link = await linkOf(service);
+    service.ambient.advance(61_000);
+    return link.code;
+  };
+
+  const tries: readonly [string, () => Promise<string>][] = [
+    ['used twice', used],
+    ['late', late],
+    ['guessed', async () => 'A'.repeat(22)],
+    ['none at all', async () => '<script>'],
+  ];
+  test.each(tries)('that is %s is refused in words', async (_, codeOf) => {
+    const window = await visit(service.url);
+    await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
+    await expectSignIn(window, /used before, or is older than a minute/);
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    await window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('that is opened in a tab which is there already signs in there', async () => {
+    const window = await visit(service.url);
+    await window.goto('');
+    const { code } = await linkOf(service, { label: 'later' });
+    await window.page.evaluate(`location.hash = '#code=${code}'`);
+    await window.page.getByText('later').waitFor();
+    expect(await address(window)).not.toContain(code);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+describe('a link where the service did not look at it', () => {
+  test('because there is no network can be tried again, and signs in', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await window.goto('');
+    await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    const { code } = await linkOf(service, { label: 'off and on' });
+    await page.context().setOffline(true);
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    await expectSignIn(window, /The service cannot be reached/);
+    expect(await address(window)).toBe(`${service.url}/console#/`);
+    expect(await storage(window)).not.toContain(code);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await expectSignIn(window, /The service cannot be reached/);
+    await page.context().setOffline(false);
+    expect(await window.hindrances()).toEqual([]);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await page.getByText('off and on').waitFor();
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each([429, 503])('because it answered %i can be tried again, until it is refused', async (status) => {
+    const proxy = await startFaultyProxy(service.url);
+    const window = await visit(proxy.url);
+    const { page } = window;
+    proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
+    await window.goto(`#code=${'A'.repeat(22)}`);
+    await expectSignIn(window, /The service is busy/);
+    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await expectSignIn(window, /used before, or is older than a minute/);
+    expect(await page.getByRole('button', { name: 'Try to sign in again' }).count()).toBe(0);
+    expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
+    await window.expectTrouble(/status of/);
+    await expectSound(window);
+    await window.close();
+    await proxy.stop();
+  });
+});
+
+describe('in a tab where a session is open', () => {
+  test.each([
+    ['a code that is good for nothing', `#code=${'A'.repeat(22)}`, /older than a minute.*The session of/],
+    [
+      'an answer of a provider that nobody asked for',
+      '?error=access_denied',
+      /was not asked for by this tab/,
+    ],
+  ])('%s changes nothing, and is told', async (_, brought, words) => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    const token = await tokenOf(window);
+    await window.goto(brought);
+    await page.getByRole('status').filter({ hasText: words }).waitFor();
+    await page.getByText('Anna at the desk', { exact: true }).waitFor();
+    expect(await tokenOf(window)).toBe(token);
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
+    if (brought.startsWith('#')) await window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a code that the service did not look at is kept in memory, and tried again or left', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    const again = page.getByRole('button', { name: 'Try to sign in again' });
+    const words = page.getByText(/cannot be reached.*The session of Anna at the desk goes on/);
+    const bring = (code: string) => page.evaluate(`location.hash = '#code=${code}'`);
+    await page.clock.install();
+    await enter(window, service, READING);
+    const before = await tokenOf(window);
+    const left = await linkOf(service, { label: 'left' });
+    await page.context().setOffline(true);
+    await bring(left.code);
+    await words.waitFor();
+    await page.getByRole('button', { name: 'Leave it' }).click();
+    await again.waitFor({ state: 'detached' });
+    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    await bring(code);
+    await words.waitFor();
+    await page.clock.fastForward(20_000);
+    await again.click();
+    await words.waitFor();
+    expect(await address(window)).not.toContain(code);
+    expect(await storage(window)).not.toContain(code);
+    expect(await tokenOf(window)).toBe(before);
+    await page.context().setOffline(false);
+    expect(await window.hindrances()).toEqual([]);
+    await again.click();
+    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByText('somebody else', { exact: true }).waitFor();
+    expect(await again.count()).toBe(0);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  /** A window with a session, and the button that tries a code again which could not be asked for. */
+  async function hindered(code: string) {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    await page.context().setOffline(true);
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    const again = page.getByRole('button', { name: 'Try to sign in again' });
+    await again.waitFor();
+    await page.context().setOffline(false);
+    await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
+    return { window, page, again };
+  }
+
+  test('a code that was kept and is refused when it is tried again is not offered any more', async () => {
+    const { window, page, again } = await hindered('A'.repeat(22));
+    await again.click();
+    const words = /older than a minute.*The session of Anna at the desk goes on/;
+    await page.getByRole('status').filter({ hasText: words }).waitFor();
+    expect(await again.count()).toBe(0);
+    await window.expectTrouble(/status of 400/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a code that was kept can still be tried when the session has ended', async () => {
+    const { code } = await linkOf(service, { scope: READING, label: 'later' });
+    const { window, page, again } = await hindered(code);
+    await service.del('/console/token', await tokenOf(window), { Origin: service.url });
+    service.ambient.advance(1_000);
+    await page.getByRole('link', { name: 'Realms' }).click();
+    await page.getByText(/Your session has ended/).waitFor();
+    await window.expectTrouble(/status of 401/);
+    await again.click();
+    await page.getByText('later', { exact: true }).waitFor();
+    expect(await again.count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a code that is good ends that session at the service, and says whose it is now', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await enter(window, service, READING);
+    const before = await tokenOf(window);
+    const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+    const told = given(window);
+    await page.evaluate(`location.hash = '#code=${code}'`);
+    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByText('somebody else', { exact: true }).waitFor();
+    expect(await page.getByText('Anna at the desk').count()).toBe(0);
+    await told;
+    service.ambient.advance(1_000);
+    expect((await service.get('/v2/authentication-realms', before)).status).toBe(401);
+    expect((await service.get('/v2/authentication-realms', await tokenOf(window))).status).toBe(200);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('a code that is good is not lost where the service never answers that the session before is over', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await enter(window, service, READING);
+  const asked = Promise.withResolvers<void>();
+  await page.route('**/console/token', async (route) => {
+    if (route.request().method() === 'DELETE') asked.resolve();
+    else await route.continue();
+  });
+  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await asked.promise;
+  await page.reload();
+  await page.getByText('somebody else', { exact: true }).waitFor();
+  expect(await page.getByText('Anna at the desk').count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});
+
+test('who signs out where the service never answers that is out at once, and in again as somebody else', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await enter(window, service, READING);
+  await page.route('**/console/token', async (route) => {
+    if (route.request().method() !== 'DELETE') await route.continue();
+  });
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await expectSignIn(window, /You are signed out/);
+  const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await page.getByText('somebody else', { exact: true }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a code that is kept to be tried again outlives one that is good for nothing', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await page.route('**/console/token', (route) => route.abort(), { times: 1 });
+  const { code } = await linkOf(service, { scope: READING, label: 'kept' });
+  await window.goto(`#code=${code}`);
+  await expectSignIn(window, /cannot be reached/);
+  await page.evaluate(`location.hash = '#code=${'A'.repeat(22)}'`);
+  await expectSignIn(window, /older than a minute.*can still be tried again/);
+  await page.getByRole('button', { name: 'Try to sign in again' }).click();
+  await page.getByText('kept', { exact: true }).waitFor();
+  await window.expectTrouble(/ERR_FAILED|status of 400/);
+  await expectSound(window);
+  await window.close();
+});
+
+describe('the credentials of a client', () => {
+  test('that are wrong are told so, and nothing of them is shown', async () => {
+    const { clientId } = await service.client(READING);
+    const window = await visit(service.url);
+    await window.goto('');
+    await fill(window, clientId, 'no secret of anybody');
+    await window.page.getByText('Client ID or secret is not right.').waitFor();
+    expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
+    await window.expectTrouble(/status of 401/);
+    await expectSound(window);
+    await window.close();
+  });
+});

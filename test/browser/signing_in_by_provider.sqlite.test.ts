@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Provider } from 'oidc-provider';
+import { issuersFile } from '../support/issuers.ts';
+import { freePort, type Service, startService } from '../support/service.ts';
+import { plantShop, type Shop } from './console_service.ts';
+import { placesOf } from './places.ts';
+import { expectSound, openMenu } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit, visit } from './visits.ts';
+
+/** Signing in to the console by a real provider, oidc-provider from npm on loopback: over its own pages and back. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+const PEOPLE: Readonly<Record<string, object>> = {
+  anna: { email: 'anna@example.com', email_verified: true, groups: ['support'] },
+  carl: { email: 'carl@example.com', email_verified: true, groups: ['kitchen'] },
+};
+
+let server: Server;
+let issuer: string;
+let service: Service;
+let shop: Shop;
+
+/** What is done to the addresses that the provider sends people back to. */
+let spoil: (back: URL) => void = () => undefined;
+
+const isBack = (name: string, value: unknown) =>
+  name.toLowerCase() === 'location' && String(value).startsWith(`${service.url}/console?`);
+
+function spoilt(address: string): string {
+  const back = new URL(address);
+  spoil(back);
+  return back.href;
+}
+
+beforeAll(async () => {
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await freePort();
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const console = { client_id: 'console', client_secret: 'a secret of the console' };
+  const provider = new Provider(issuer, {
+    clients: [{ ...console, redirect_uris: [`${baseUrl}/console`] }],
+    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    findAccount: (_: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, ...PEOPLE[id] }),
+    }),
+  });
+  const answer = provider.callback();
+  server.on('request', (request, response) => {
+    const set = response.setHeader.bind(response);
+    response.setHeader = (name, value) => set(name, isBack(name, value) ? spoilt(String(value)) : value);
+    answer(request, response);
+  });
+  const scopes = 'realms:read profiles:read users:read profile-infos:read';
+  const entry = {
+    ...{ name: 'staff', issuer, audience: 'https://directory.example', console },
+    rights: [{ claim: 'groups', value: 'support', scopes, realms: '*' }],
+  };
+  const settings = { baseUrl, port: String(port), badTokenRate: 'off' };
+  const planting = await startService({ ...settings, offline: 'true' });
+  shop = await plantShop(planting);
+  await planting.stop();
+  service = await startService({
+    ...planting.database.flags,
+    ...{ ...settings, allowLoopbackDiscovery: 'true', issuersFile: issuersFile(entry) },
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Goes to the provider by the button, from this place of the console. */
+async function leave(window: Visit, fragment = ''): Promise<void> {
+  // Its pages ask for a font, which is no matter of the console.
+  await window.page.route('https://fonts.googleapis.com/**', (route) =>
+    route.fulfill({ contentType: 'text/css', body: '' }),
+  );
+  await window.goto(fragment);
+  await window.page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
+  await window.page.waitForURL((url) => url.origin === issuer);
+}
+
+/** Signs in at the provider, and lets the console know who one is. */
+async function signInThere({ page }: Visit, login: string): Promise<void> {
+  await page.locator('[name=login]').fill(login);
+  await page.locator('[name=password]').fill('any');
+  await page.locator('button[type=submit]').click();
+  await page.waitForURL(/interaction/);
+  await page.getByRole('button', { name: 'Continue' }).click();
+}
+
+async function expectSignIn(window: Visit, words: RegExp): Promise<void> {
+  const { page } = window;
+  await page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  await page.getByRole('status').filter({ hasText: words }).first().waitFor();
+  expect(await page.evaluate('location.search')).toBe('');
+  expect(await page.evaluate('sessionStorage.length')).toBe(0);
+}
+
+/** Whoever was at the provider was elsewhere: nothing but its pages. */
+async function expectSoundBut(window: Visit): Promise<void> {
+  await window.expectTrouble(new RegExp(`elsewhere: (${issuer}|https://fonts.googleapis.com)$`));
+  await expectSound(window);
+}
+
+test.each(VIEWS)(
+  'over the pages of the provider and back to the place asked for: $viewport.width wide, $scheme',
+  async (view) => {
+    const window = await visit(service.url, view);
+    const { page } = window;
+    await leave(window, placesOf(shop).user);
+    const asked = new URL(page.url());
+    expect(asked.href).not.toContain(shop.user);
+    await signInThere(window, 'anna');
+    await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    await openMenu(window);
+    await page.getByText('anna@example.com', { exact: true }).waitFor();
+    expect(await page.evaluate('location.href')).toBe(`${service.url}/console${placesOf(shop).user}`);
+    expect(await page.evaluate('Object.keys(sessionStorage).join()')).toBe('authrealm.session');
+    await expectSoundBut(window);
+    await page.reload();
+    await openMenu(window);
+    await page.getByText('anna@example.com', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await expectSignIn(window, /You are signed out/);
+    await expectSound(window);
+    await window.close();
+  },
+);
+
+test('a session that has ended is told in words, and the provider leads back to the same place', async () => {
+  const window = await visit(service.url);
+  const { page } = window;
+  await leave(window, placesOf(shop).realms);
+  await signInThere(window, 'anna');
+  await page.getByText('Buyer Organization').first().waitFor();
+  const kept = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
+  await service.del('/console/token', kept.opening.access_token, { Origin: service.url });
+  service.ambient.advance(1_000);
+  await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
+  await expectSignIn(window, /Your session has ended: it expired, or it was taken back/);
+  await window.expectTrouble(/status of 401/);
+  await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
+  // The provider knows them still.
+  await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+  await expectSoundBut(window);
+  await window.close();
+});
+
+test('whoever refuses at the provider is told that nobody signed them in', async () => {
+  const window = await visit(service.url);
+  await leave(window, placesOf(shop).realms);
+  await window.page.getByRole('link', { name: /Cancel|Abort/i }).click();
+  await expectSignIn(window, /The provider did not sign you in \(access_denied\)/);
+  expect(await window.page.evaluate('location.hash')).toBe(placesOf(shop).realms);
+  await expectSoundBut(window);
+  await window.close();
+});
+
+test('whom nothing gives a right is told so', async () => {
+  const window = await visit(service.url);
+  await leave(window);
+  await signInThere(window, 'carl');
+  await expectSignIn(window, /The provider knows you, and nothing here gives you a right/);
+  await window.expectTrouble(/status of 403/);
+  await expectSoundBut(window);
+  await window.close();
+});
+
+describe('an answer of the provider is believed by nobody', () => {
+  const wrong: readonly [string, (back: URL) => void, RegExp][] = [
+    [
+      'with another state',
+      (back) => back.searchParams.set('state', 'x'.repeat(43)),
+      /not asked for by this tab/,
+    ],
+    ['without a state', (back) => back.searchParams.delete('state'), /not asked for by this tab/],
+    [
+      'of another issuer',
+      (back) => back.searchParams.set('iss', 'https://evil.example'),
+      /came from another provider/,
+    ],
+  ];
+  test.each(wrong)('%s', async (_, spoiling, words) => {
+    const window = await visit(service.url);
+    const { page } = window;
+    const sent: string[] = [];
+    page.on('request', (request) => sent.push(`${request.method()} ${new URL(request.url()).pathname}`));
+    spoil = spoiling;
+    await leave(window);
+    await signInThere(window, 'anna');
+    await expectSignIn(window, words);
+    spoil = () => undefined;
+    expect(sent).toContain('POST /console/provider');
+    expect(sent).not.toContain('POST /console/token');
+    await expectSoundBut(window);
+    await window.close();
+  });
+
+  test('that a tab did not ask for, though another one did', async () => {
+    const window = await visit(service.url);
+    await window.goto(`?code=stolen&state=${'x'.repeat(43)}&iss=${encodeURIComponent(issuer)}#/realms`);
+    await expectSignIn(window, /not asked for by this tab/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('whose code is none, and what it was is not shown', async () => {
+    const window = await visit(service.url);
+    const { page } = window;
+    await leave(window);
+    const state = new URL(page.url());
+    expect(state.pathname).toMatch(/interaction|auth/);
+    await window.goto('');
+    const visited = JSON.parse((await page.evaluate(`sessionStorage['authrealm.visit']`)) as string);
+    const back = new URLSearchParams({ code: 'nonsense-of-nobody', state: visited.state, iss: issuer });
+    await window.goto(`?${back}`);
+    await expectSignIn(window, /What the provider said does not hold any more/);
+    expect(await page.textContent('body')).not.toContain('nonsense-of-nobody');
+    await window.expectTrouble(/status of 400/);
+    await expectSoundBut(window);
+    await window.close();
+  });
+});

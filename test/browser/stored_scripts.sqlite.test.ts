@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { plainText } from '../../console/parts/characters.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import { type Home, kindOf, make, PASSWORD } from '../support/resource_cases.ts';
+import { type Service, startService } from '../support/service.ts';
+import { linkOf } from '../support/signed_in.ts';
+import { settled } from './places.ts';
+import { expectSound, STRANGE, signedIn, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS, PHONE, visit, WIDE } from './visits.ts';
+
+/** An attempt at something in every text that can be stored, and every page that shows it. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+});
+afterAll(() => service.stop());
+
+/** What usernames may not hold is refused when it is written. */
+const USERNAMES = { ...STRANGE, override: 'jane\u200b' };
+
+/** Characters of the label of a link. */
+const LABEL_MAX = 64;
+
+/** Every text of every resource is this one, as far as its rules let it be. */
+async function plantAll(attempt: keyof typeof STRANGE): Promise<Home> {
+  const token = await service.token(WRITING);
+  const text = STRANGE[attempt];
+  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  const write = async (resource: Parameters<typeof kindOf>[0], data: Readonly<Record<string, unknown>>) =>
+    (await make(service, token, { kind: kindOf(resource), home, data })).id;
+  const email = `${attempt}<b>@example.com`.replace(/[<>]/g, '');
+  home = { ...home, realm: await write(realm, { name: text }) };
+  const issuer = `https://${attempt}.example/%3Cscript%3E'onload=x'`;
+  home = {
+    ...home,
+    oidcProfile: await write(oidcProfile, {
+      name: text,
+      client_id: text,
+      discovery_url: `${issuer}/.well-known/openid-configuration`,
+    }),
+  };
+  home = { ...home, passwordProfile: await write(passwordProfile, { name: text }) };
+  const names = { name: text, given_name: text, middle_name: text, family_name: text };
+  home = { ...home, user: await write(user, { ...names, email }) };
+  await write(oidcProfileInfo, { subject: text, issuer, oidc_profile_id: home.oidcProfile });
+  const names2 = { username: USERNAMES[attempt], password: PASSWORD };
+  await write(passwordProfileInfo, { ...names2, password_profile_id: home.passwordProfile });
+  return home;
+}
+
+/** What is seen of it, however it is marked. */
+function beginningOf(attempt: keyof typeof STRANGE): string {
+  const [beginning = ''] = STRANGE[attempt];
+  return beginning;
+}
+
+describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) => {
+  let home: Home;
+  beforeAll(async () => {
+    home = await plantAll(attempt);
+  });
+
+  const places: readonly [string, () => string][] = [
+    ['realms', () => '#/realms'],
+    ['changes', () => `#/changes?realm=${home.realm}`],
+    ['realm', () => `#/realms/${home.realm}`],
+    ['users', () => `#/realms/${home.realm}/users`],
+    ['user', () => `#/realms/${home.realm}/users/${home.user}`],
+    ['OIDC profile', () => `#/realms/${home.realm}/oidc-profiles/${home.oidcProfile}`],
+    ['password profile', () => `#/realms/${home.realm}/password-profiles/${home.passwordProfile}`],
+  ];
+  test.each(places)('does nothing on the page of %s', async (_, place) => {
+    const view = { ...WIDE, viewport: PHONE };
+    const window = await signedIn(service, place(), { view, scope: `${WRITING} admin` });
+    await window.page
+      .locator('main bdi.said', { hasText: beginningOf(attempt) })
+      .first()
+      .waitFor();
+    await settled(window);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing in the dialogs about the user', async () => {
+    const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
+    const { page } = window;
+    for (const name of [/^Edit$/, /^Delete$/, /^Add OIDC link$/, /^Edit ./, /^Remove ./, /^History of ./]) {
+      await page.getByRole('button', { name }).first().click();
+      await page.getByRole('dialog').waitFor();
+      await page.waitForLoadState('networkidle');
+      await expectSound(window);
+      await page.keyboard.press('Escape');
+      await page.getByRole('dialog').waitFor({ state: 'detached' });
+    }
+    await window.close();
+  });
+
+  test('does nothing where a user is found by it', async () => {
+    const window = await signedIn(service, '#/', { view: { ...WIDE, viewport: PHONE } });
+    const { page } = window;
+    for (const clue of new Set([STRANGE[attempt], USERNAMES[attempt]])) {
+      await page.getByRole('searchbox').fill(clue);
+      const row = page.locator(`a.row[href="#/realms/${home.realm}/users/${home.user}"]`).first();
+      await row
+        .locator('bdi.said', { hasText: beginningOf(attempt) })
+        .first()
+        .waitFor();
+      await settled(window);
+      await expectSound(window);
+    }
+    await window.close();
+  });
+
+  test('does nothing as the label of a session', async () => {
+    const { code } = await linkOf(service, { label: STRANGE[attempt].slice(0, LABEL_MAX) });
+    const window = await visit(service.url);
+    await window.goto(`#code=${code}`);
+    const box = window.page.getByRole('region', { name: 'Session' });
+    await box.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+    await settled(window);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing in the lists of realms', async () => {
+    const window = await signedIn(service, '#/clients', { scope: `${WRITING} admin` });
+    const { page } = window;
+    for (const kind of ['client', 'webhook']) {
+      await window.goto(`#/${kind}s`);
+      await page.getByRole('button', { name: `New ${kind}` }).click();
+      const realms = page.getByRole('group', { name: 'Realms' });
+      await realms.getByLabel('Some').check();
+      const choice = realms.locator('label', { hasText: home.realm.slice(-4) });
+      await choice.locator('bdi.said', { hasText: beginningOf(attempt) }).waitFor();
+      await expectSound(window);
+      await page.keyboard.press('Escape');
+    }
+    await window.goto('#/transfer');
+    const option = page.locator(`option[value="${home.realm}"]`).first();
+    await option.waitFor({ state: 'attached' });
+    expect(await option.textContent()).toBe(`${plainText(STRANGE[attempt])} · ${home.realm}`);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing as the name of a file', async () => {
+    const window = await signedIn(service, '#/transfer', { view: { ...WIDE, viewport: PHONE } });
+    const { page } = window;
+    const line = {
+      ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
+      ...{ name: STRANGE[attempt], email: `${attempt}.again@example.com` },
+    };
+    await page.getByLabel('File, as authrealm export writes it').setInputFiles({
+      name: STRANGE[attempt],
+      mimeType: 'application/x-ndjson',
+      buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(STRANGE[attempt])}}\n`),
+    });
+    await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    const card = page.getByRole('region', { name: 'Import', exact: true });
+    await card.getByText('1 made, 1 refused.').waitFor();
+    await card
+      .locator('bdi.said', { hasText: beginningOf(attempt) })
+      .first()
+      .waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing where two have saved it', async () => {
+    const window = await signedIn(service, `#/realms/${home.realm}/users/${home.user}`);
+    const { page } = window;
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    const [mine, theirs] = ['mine', 'theirs'].map((word) => `${word} ${STRANGE[attempt].slice(0, 200)}`);
+    await page.getByLabel('Given name').fill(mine ?? '');
+    const path = `/v2/authentication-realms/${home.realm}/user-authentication-info/${home.user}`;
+    const data = { type: 'user_authentication_info', given_name: theirs };
+    expect((await service.put(path, await service.token(WRITING), { data })).status).toBe(200);
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const compared = page.getByRole('dialog').getByRole('region', { name: 'Given name' });
+    for (const word of [beginningOf(attempt), 'theirs ', 'mine ']) {
+      await compared.locator('bdi.said', { hasText: word }).first().waitFor();
+    }
+    await window.expectTrouble(/status of 412/);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('does nothing in the address', async () => {
+    const text = encodeURIComponent(STRANGE[attempt]);
+    const window = await signedIn(service, `#/realms/${text}/users/${text}?clue=${text}`);
+    await window.page.getByText('Nothing is there, or nothing that this session may see.').first().waitFor();
+    await window.expectTrouble(/status of 404/);
+    await expectSound(window);
+    await window.close();
+  });
+});

@@ -1,0 +1,346 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { exportRecords } from '../../src/directory/exporting.ts';
+import { parseUuid, type Uuid } from '../../src/domain/id.ts';
+import { DESCRIPTIONS } from '../../src/domain/resources.ts';
+import { freshFolder, type Service, startService } from '../support/service.ts';
+import { openShop } from './open_console.ts';
+import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+
+/** Realms into files and files into realms, over the API. */
+
+const PLACE = '#/transfer';
+const FILE = 'File, as authrealm export writes it';
+
+const { service, shop } = await openShop();
+
+type Line = Readonly<Record<string, unknown>> & { readonly id: string; readonly type: string };
+
+function linesIn(text: string): readonly Line[] {
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Line);
+}
+
+async function choose({ page }: Visit, text: string, name = 'realm.ndjson'): Promise<void> {
+  const path = join(freshFolder(), name);
+  writeFileSync(path, text);
+  await page.getByLabel(FILE).setInputFiles(path, { timeout: BROWSER_TEST_MS });
+}
+
+async function saved({ page }: Visit, button: string): Promise<string> {
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: button }).click(),
+  ]);
+  return readFileSync(await download.path(), 'utf8');
+}
+
+/** Starts the import of the file that was chosen, and waits for its end. */
+async function run({ page }: Visit): Promise<void> {
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText('The import is done.').waitFor();
+}
+
+const ID = (number: number): string => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+const REALM = ID(1);
+const realmLine = (name: string) => ({ type: 'authentication-realm', id: REALM, name });
+const userLine = (number: number, more: object = {}) => ({
+  ...{ type: 'user_authentication_info', realm_id: REALM, id: ID(number) },
+  ...{ name: `Person ${number}`, email: `person${number}@example.com`, ...more },
+});
+const text = (lines: readonly object[]) => lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+
+async function realmNamed(on: Service, name: string): Promise<string> {
+  const token = await on.token('realms:read');
+  const answer = await on.get('/v2/authentication-realms?page%5Blimit%5D=100', token);
+  const { data } = (await answer.json()) as { data: readonly { id: string; name: string }[] };
+  const found = data.filter((each) => each.name === name);
+  expect(found).toHaveLength(1);
+  return found[0]?.id ?? '';
+}
+
+async function usersOf(on: Service, realm: string) {
+  const token = await on.token('users:read');
+  const answer = await on.get(
+    `/v2/authentication-realms/${realm}/user-authentication-info?page%5Blimit%5D=100`,
+    token,
+  );
+  return (await answer.json()) as {
+    data: readonly { id: string; name: string; email: string }[];
+    meta: { results: { total: number } };
+  };
+}
+
+async function exported(realm: string): Promise<readonly Line[]> {
+  const picture = await service.vault.engine.records.picture();
+  const written: string[] = [];
+  await exportRecords({
+    ...{ picture, within: parseUuid(realm) as Uuid, open: undefined, signal: new AbortController().signal },
+    write: async (lines) => {
+      written.push(lines);
+    },
+    onProgress: () => undefined,
+  });
+  picture.close();
+  return linesIn(written.join(''));
+}
+
+const byId = (lines: readonly Line[]) => [...lines].sort((one, other) => (one.id < other.id ? -1 : 1));
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('a realm is exported as the command does it, and the file is read again', async () => {
+    const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { view });
+    const { page } = window;
+    await page.getByText('What an import here does').click();
+    await expectSound(window);
+    await page.getByRole('button', { name: 'Export', exact: true }).click();
+    await page.getByText('The export is done.').waitFor();
+    const file = await saved(window, 'Save the file');
+    // What no answer shows: which realm an installation began with.
+    const wanted = (await exported(shop.realm)).map(({ preset: _, ...line }) => line as Line);
+    expect(byId(linesIn(file))).toEqual(byId(wanted));
+    const types = linesIn(file).map(({ type }) => type);
+    const order: readonly string[] = Object.values(DESCRIPTIONS).map(({ type }) => type);
+    expect(types).toEqual([...types].sort((one, other) => order.indexOf(one) - order.indexOf(other)));
+
+    await choose(window, file);
+    await page.getByText(`${types.length} lines`).waitFor();
+    await page.getByText('2 OIDC profiles without').waitFor();
+    await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
+    await expectSound(window);
+    await run(window);
+    // The profiles are used; links that are there already and passwords that are nowhere are refused.
+    await page.getByText('8 made, 4 there already, 12 refused.').waitFor();
+    await window.expectTrouble(/4(00|22)/);
+    const refused = await saved(window, 'Save this list');
+    expect(refused.trim().split('\n')).toHaveLength(12);
+    expect(refused).toMatch(/^line \d+: data\.password: is missing$/m);
+    expect(refused).not.toContain('example.com');
+    await expectSound(window);
+    const { data } = await usersOf(service, shop.realm);
+    const token = await service.token('users:write');
+    const before = new Set(wanted.map(({ id }) => id));
+    for (const { id } of data.filter((each) => !before.has(each.id))) {
+      const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
+      expect((await service.del(path, token)).status).toBe(204);
+    }
+    await window.close();
+  });
+
+  test('a realm and what is in it are made under new IDs, and lead to each other', async () => {
+    const name = `Linked & <b>bold</b> ${view.viewport.width} ${view.scheme}`;
+    const profile = {
+      ...{ type: 'oidc-profile', realm_id: REALM, id: ID(2), name: 'Login', client_id: 'shop' },
+      ...{
+        client_secret: 'of a provider',
+        discovery_url: 'https://a.example/.well-known/openid-configuration',
+      },
+    };
+    const link = (number: number, user: number, subject: string) => ({
+      ...{ type: 'user_authentication_oidc_profile_info', realm_id: REALM, id: ID(number), subject },
+      ...{ user_authentication_info_id: ID(user), issuer: 'https://a.example', oidc_profile_id: ID(2) },
+    });
+    const users = Object.values(STRANGE).map((strange, index) => userLine(10 + index, { name: strange }));
+    // Children first, CRLF, a byte order mark and an empty line: as `import` takes them.
+    const lines = [link(30, 10, 'one'), link(31, 11, 'one'), ...users, profile, realmLine(name)];
+    const window = await signedIn(service, PLACE, { view });
+    await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
+    await run(window);
+    await window.page.getByText('1 refused.').waitFor();
+    await window.expectTrouble(/422/);
+    await expectSound(window);
+    const realm = await realmNamed(service, name);
+    expect(realm).not.toBe(REALM);
+    const { data } = await usersOf(service, realm);
+    expect(data.map((each) => each.name).sort()).toEqual(Object.values(STRANGE).sort());
+    const token = await service.token('oidc-profile-infos:read');
+    const query = new URLSearchParams({ filter: 'eq(issuer,"https://a.example"):eq(subject,one)' });
+    const path = `/v2/authentication-realms/${realm}/user-authentication-oidc-profile-info?${query}`;
+    const found = (await (await service.get(path, token)).json()) as { data: readonly unknown[] };
+    expect(found.data).toHaveLength(1);
+    await window.close();
+  });
+});
+
+test('lines that are none are told one by one, and hinder no other', async () => {
+  const window = await signedIn(service, PLACE);
+  const { page } = window;
+  const long = JSON.stringify({ ...userLine(50), name: 'x'.repeat(70_000) });
+  const broken = [
+    ...[
+      '',
+      'no JSON',
+      '{"type":"something"}',
+      '[]',
+      'null',
+      '"text"',
+      `{"type":"${STRANGE.image.replaceAll('"', "'")}"}`,
+    ],
+    ...[
+      JSON.stringify({ ...userLine(51), id: 'x' }),
+      JSON.stringify({ ...userLine(52), realm_id: undefined }),
+    ],
+    ...[
+      JSON.stringify({ ...userLine(53), realm_id: ID(999) }),
+      long,
+      JSON.stringify(userLine(54, { email: 'nobody' })),
+    ],
+  ];
+  await choose(
+    window,
+    `${JSON.stringify(realmLine('Broken'))}\n${broken.join('\n')}\n${JSON.stringify(userLine(55))}`,
+  );
+  await run(window);
+  await page.getByText('2 made, 11 refused.').waitFor();
+  await window.expectTrouble(/400/);
+  const refused = (await saved(window, 'Save this list')).trim().split('\n');
+  expect(refused.slice(0, 4)).toEqual([
+    'line 3: is not JSON',
+    expect.stringMatching(/^line 4: type: must be one of authentication-realm, /),
+    'line 5: the line: must be a JSON object',
+    'line 6: the line: must be a JSON object',
+  ]);
+  expect(refused).toContain('line 9: id: must be the identifier of a record');
+  expect(refused).toContain('line 10: realm_id: is missing');
+  expect(refused).toContain('line 11: realm_id: names no record of this file that was made');
+  expect(refused).toContain('line 12: is longer than a line may be');
+  expect(refused.at(-1)).toMatch(/^line 13: data\.email: /);
+  await expectSound(window);
+  await window.close();
+});
+
+test.each([
+  ['', 'This file is empty.'],
+  ['\n\r\n', 'This file is empty.'],
+  ['\u0000\u0001 binary', 'Not one line of this file is a line of an export.'],
+])('a file that holds %j is told so', async (content, words) => {
+  const window = await signedIn(service, PLACE);
+  await choose(window, content);
+  await window.page.getByText(words).waitFor();
+  expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});
+
+test('100,000 lines are read, told and cancelled without a stutter', async () => {
+  const window = await signedIn(service, PLACE);
+  const { page } = window;
+  const users = Array.from({ length: 99_999 }, (_, index) => userLine(index + 1_000));
+  await choose(window, text([realmLine('Crowd'), ...users]));
+  await page.getByText('100,000 lines').waitFor({ timeout: 30_000 });
+  await page.getByText('99,999 users').waitFor();
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText(/a second, /).waitFor();
+  await page.getByRole('link', { name: 'Realms' }).click();
+  await page.getByText('Crowd').waitFor();
+  await page.getByRole('link', { name: 'Import and export' }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('The import was cancelled').waitFor();
+  const { meta } = await usersOf(service, await realmNamed(service, 'Crowd'));
+  expect(meta.results.total).toBeLessThan(99_999);
+  expect(meta.results.total).toBeGreaterThan(0);
+  await page.getByRole('button', { name: 'Import another file' }).click();
+  await choose(window, text(users));
+  await page.getByText('99,999 lines').waitFor({ timeout: 30_000 });
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText('99,999 lines were refused').waitFor({ timeout: 60_000 });
+  expect(await page.getByRole('listitem').count()).toBeLessThan(100);
+  await expectSound(window);
+  await window.close();
+}, 300_000);
+
+test('a right that is lost on the way halts the import, and it goes on once it is there again', async () => {
+  const { clientId, secret } = await service.client(WRITING);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const { access_token: token } = (await (await service.grant(form)).json()) as { access_token: string };
+  const admin = await service.token('admin');
+  const grant = async (scopes: string) => {
+    const answer = await service.put(`/admin/v1/clients/${clientId}`, admin, {
+      data: { scopes: scopes.split(' ') },
+    });
+    expect(answer.status).toBe(200);
+    service.ambient.advance(1_000);
+  };
+  const window = await signedIn(service, PLACE, { token });
+  const { page } = window;
+  await choose(
+    window,
+    text([realmLine('Halted'), ...Array.from({ length: 60 }, (_, index) => userLine(index + 100))]),
+  );
+  await grant(READING);
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText('does not have the right').waitFor();
+  await window.expectTrouble(/403/);
+  await grant(WRITING);
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByText('61 made, 0 refused.').waitFor();
+  await expectSound(window);
+  expect((await usersOf(service, await realmNamed(service, 'Halted'))).meta.results.total).toBe(60);
+  await window.close();
+});
+
+test('a service that is busy is asked again when it said so, and nothing is made twice', async () => {
+  const busy = await startService({ offline: 'true', clientRate: '20/4' });
+  const window = await signedIn(busy, PLACE);
+  await choose(
+    window,
+    text([realmLine('Rated'), ...Array.from({ length: 40 }, (_, index) => userLine(index + 100))]),
+  );
+  await run(window);
+  await window.page.getByText('41 made, 0 refused.').waitFor();
+  await window.expectTrouble(/429/);
+  await expectSound(window);
+  expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(40);
+  await window.close();
+  await busy.stop();
+});
+
+test('a service that is started again on the way is found again, and nothing is made twice', async () => {
+  const before = await startService({ offline: 'true' });
+  const window = await signedIn(before, PLACE);
+  const { page } = window;
+  await choose(
+    window,
+    text([realmLine('Restarted'), ...Array.from({ length: 400 }, (_, index) => userLine(index + 100))]),
+  );
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await before.stop();
+  await page.getByText('The service cannot be reached.').waitFor();
+  await window.expectTrouble(/ERR_/);
+  const { port } = new URL(before.url);
+  const after = await startService({ ...before.database.flags, offline: 'true', port });
+  after.ambient.advance(5_000);
+  await page.getByText('401 made, 0 refused.').waitFor({ timeout: 30_000 });
+  // How often it was tried in between depends on how long the service took.
+  if (window.troubles.length > 0) await window.expectTrouble(/ERR_|50\d/);
+  await expectSound(window);
+  expect((await usersOf(after, await realmNamed(after, 'Restarted'))).meta.results.total).toBe(400);
+  await window.close();
+  await after.stop();
+});
+
+test('who may only read exports what they may read, and is offered no import', async () => {
+  const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { scope: 'realms:read users:read' });
+  const { page } = window;
+  await page.getByText('This session may not read: OIDC profiles').waitFor();
+  expect(await page.getByRole('region', { name: 'Import' }).count()).toBe(0);
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  await page.getByText('The export is done.').waitFor();
+  const types = new Set(linesIn(await saved(window, 'Save the file')).map(({ type }) => type));
+  expect([...types]).toEqual(['authentication-realm', 'user_authentication_info']);
+  await expectSound(window);
+  await window.close();
+});
+
+test('what a session may not make is told before anything is made', async () => {
+  const window = await signedIn(service, PLACE, { scope: `${READING} users:write` });
+  await choose(window, text([realmLine('Never'), userLine(100)]));
+  await window.page.getByText('does not have the right to make what is in it: realms:write').waitFor();
+  expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
+  await expectSound(window);
+  await window.close();
+});

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freshFolder } from '../support/service.ts';
+import { linkOf } from '../support/signed_in.ts';
+import { openShop } from './open_console.ts';
+import { expectSound, WRITING } from './signed_in.ts';
+import { BROWSER_TEST_MS, type Visit, visit } from './visits.ts';
+
+/** An export and an import are of whoever began them, and of nobody who comes to the tab later. */
+
+const { service, shop } = await openShop();
+
+async function open({ page }: Visit, label: string): Promise<void> {
+  const { code } = await linkOf(service, { scope: WRITING, label });
+  await page.evaluate(`location.hash = '#code=${code}'`);
+  await page.getByRole('region', { name: 'Session' }).getByText(label, { exact: true }).waitFor();
+}
+
+async function opened(label: string): Promise<Visit> {
+  const window = await visit(service.url);
+  await window.goto(`#/transfer?realm=${shop.realm}`);
+  await open(window, label);
+  return window;
+}
+
+const tokenOf = async ({ page }: Visit): Promise<string> =>
+  JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).opening.access_token;
+
+async function expire(window: Visit): Promise<void> {
+  await service.del('/console/token', await tokenOf(window), { Origin: service.url });
+  service.ambient.advance(1_000);
+}
+
+async function signOut({ page }: Visit): Promise<void> {
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('You are signed out.').waitFor();
+}
+
+const exportedFile = ({ page }: Visit) => page.getByRole('button', { name: 'Save the file' });
+
+async function exportShop({ page }: Visit): Promise<void> {
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  await page.getByText('The export is done.').waitFor();
+}
+
+async function recordsOf({ page }: Visit): Promise<number> {
+  const said = await page.getByRole('main').textContent();
+  return Number(/The export is done\. (\d+) records/.exec(said ?? '')?.[1]);
+}
+
+/** Chooses a file of a realm with many users, and starts its import. */
+async function importCrowd({ page }: Visit, users: number): Promise<void> {
+  const realm = crypto.randomUUID();
+  const lines = [
+    { type: 'authentication-realm', id: realm, name: 'Crowd' },
+    ...Array.from({ length: users }, (_, index) => ({
+      ...{ type: 'user_authentication_info', realm_id: realm, id: crypto.randomUUID() },
+      ...{ name: `Person ${index}`, email: `person${index}@example.com` },
+    })),
+  ];
+  const path = join(freshFolder(), 'crowd.ndjson');
+  writeFileSync(path, lines.map((line) => JSON.stringify(line)).join('\n'));
+  const field = page.getByLabel('File, as authrealm export writes it');
+  await field.setInputFiles(path, { timeout: BROWSER_TEST_MS });
+  await page.getByRole('button', { name: 'Import', exact: true }).click();
+  await page.getByText(/a second, /).waitFor();
+}
+
+describe('a file that was exported', () => {
+  const comings: readonly [string, (window: Visit) => Promise<void>][] = [
+    ['whose link comes over an open session', async (window) => open(window, 'Ben')],
+    [
+      'who signs in after somebody signed out',
+      async (window) => {
+        await signOut(window);
+        await open(window, 'Ben');
+      },
+    ],
+    [
+      'who signs in where a session expired',
+      async (window) => {
+        await expire(window);
+        await window.page.getByRole('link', { name: 'Realms' }).click();
+        await window.page.getByText(/Your session has ended/).waitFor();
+        await window.expectTrouble(/401/);
+        await open(window, 'Ben');
+        await window.page.getByRole('link', { name: 'Import and export' }).click();
+      },
+    ],
+  ];
+  test.each(comings)('is not there for somebody else %s', async (_, come) => {
+    const window = await opened('Anna');
+    await exportShop(window);
+    await come(window);
+    await window.page.getByRole('button', { name: 'Export', exact: true }).waitFor();
+    expect(await exportedFile(window).count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('is gone after signing out, and there after a session that was another one of the same person', async () => {
+    const window = await opened('Anna');
+    const { page } = window;
+    await exportShop(window);
+    const before = await tokenOf(window);
+    await open(window, 'Anna');
+    await page.getByText('This one is of Anna.').waitFor();
+    expect(await tokenOf(window)).not.toBe(before);
+    await exportedFile(window).waitFor();
+    await signOut(window);
+    await open(window, 'Anna');
+    await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
+    expect(await exportedFile(window).count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('an export leaves nothing out where the session expires in between', async () => {
+  const window = await opened('Anna');
+  const { page } = window;
+  await exportShop(window);
+  const whole = await recordsOf(window);
+  expect(whole).toBeGreaterThan(20);
+  await page.getByRole('button', { name: 'Export another realm' }).click();
+  const asked = Promise.withResolvers<void>();
+  const expired = Promise.withResolvers<void>();
+  await page.route(/user-authentication-info\?.*sort/, async (route) => {
+    const response = await route.fetch();
+    asked.resolve();
+    await expired.promise;
+    await route.fulfill({ response });
+  });
+  await page.getByRole('button', { name: 'Export', exact: true }).click();
+  await asked.promise;
+  await expire(window);
+  await page.getByRole('link', { name: 'Realms' }).click();
+  await page.getByText(/Your session has ended/).waitFor();
+  await window.expectTrouble(/401/);
+  // What is below the users is asked for, though nobody is signed in to ask.
+  const refused = page.waitForResponse(
+    (answer) => /profile-info/.test(answer.url()) && answer.status() === 401,
+  );
+  expired.resolve();
+  await refused;
+  await open(window, 'Anna');
+  await page.getByRole('link', { name: 'Import and export' }).click();
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByText('The export is done.').waitFor();
+  expect(await recordsOf(window)).toBe(whole);
+  await window.expectTrouble(/401/);
+  await expectSound(window);
+  await window.close();
+});
+
+describe('an import that is under way', () => {
+  test('goes on when the same person signs in after the session expired', async () => {
+    const window = await opened('Anna');
+    const { page } = window;
+    await importCrowd(window, 600);
+    await expire(window);
+    await page.getByText(/Your session has ended/).waitFor();
+    await window.expectTrouble(/401/);
+    await open(window, 'Anna');
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByText('601 made, 0 refused.').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('is cancelled when somebody else signs in, and makes nothing under their name', async () => {
+    const window = await opened('Anna');
+    const { page } = window;
+    await importCrowd(window, 20_000);
+    const askedBy: (string | undefined)[] = [];
+    page.on('request', (request) => {
+      if (request.method() === 'POST' && request.url().includes('/user-authentication-info')) {
+        askedBy.push(request.headers().authorization);
+      }
+    });
+    await open(window, 'Ben');
+    await page.getByLabel('File, as authrealm export writes it').waitFor();
+    await page.getByText('This one is of Ben.').waitFor();
+    await page.getByRole('link', { name: 'Realms' }).click();
+    await page.getByText('Buyer Organization').waitFor();
+    expect(askedBy).not.toContain(`Bearer ${await tokenOf(window)}`);
+    await page.getByRole('link', { name: 'Import and export' }).click();
+    await page.getByRole('button', { name: 'Export', exact: true }).waitFor();
+    expect(await page.getByRole('progressbar').count()).toBe(0);
+    await expectSound(window);
+    await window.close();
+  });
+});

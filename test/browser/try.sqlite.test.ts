@@ -1,0 +1,219 @@
+import { describe, expect, test } from 'bun:test';
+import { runCommand } from '../support/processes.ts';
+import { errorsOf, startService } from '../support/service.ts';
+import { openShop } from './open_console.ts';
+import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';
+import { VIEWS, type Visit } from './visits.ts';
+
+/** Any operation of the API, from the browser. */
+
+const { service, shop } = await openShop();
+
+const USERS = () => `path.realm_id=${shop.realm}`;
+
+function answerOf({ page }: Visit) {
+  return page.getByRole('region', { name: 'Answer' });
+}
+
+async function copiedCommand({ page }: Visit): Promise<string> {
+  await page.getByRole('button', { name: 'Copy the command' }).click();
+  return String(await page.evaluate('navigator.clipboard.readText()'));
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('an operation is found, filled in, sent and answered', async () => {
+    const window = await signedIn(service, '#/try', { view });
+    const { page } = window;
+    await page.getByRole('link', { name: /POST .*realm_id.*oidc-profiles/ }).waitFor();
+    await expectSound(window);
+    await page.getByRole('searchbox', { name: 'Find an operation' }).fill('list realms:read');
+    expect(
+      await page
+        .getByRole('main')
+        .getByRole('link', { name: /^(GET|POST|PUT|DELETE)/ })
+        .count(),
+    ).toBe(1);
+    await page.getByRole('link', { name: /^GET .*authentication-realms/ }).click();
+    await page.getByLabel('Send page[limit]').check();
+    await page.getByLabel('page[limit]', { exact: true }).fill('1');
+    await page.getByRole('button', { name: 'Send GET' }).click();
+    const answer = answerOf(window);
+    await answer.getByText('200 OK').waitFor();
+    await answer.getByText(/^\d+ ms$/).waitFor();
+    await answer.getByText('Buyer Organization').waitFor();
+    await answer.getByText('x-request-id').waitFor();
+    expect(page.url()).toContain('query.page%5Blimit%5D=1');
+    await expectSound(window);
+    await page.reload();
+    expect(await page.getByLabel('page[limit]', { exact: true }).inputValue()).toBe('1');
+    await window.close();
+  });
+
+  test('a write is filled in, sent and answered', async () => {
+    const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, { view });
+    const { page } = window;
+    const name = `Tried ${view.viewport.width} ${view.scheme}`;
+    const data = { type: 'user_authentication_info', name, email: 'tried@example.com' };
+    await page.getByLabel('Body').fill(JSON.stringify({ data }, null, 2));
+    await page.getByRole('button', { name: 'Send POST' }).click();
+    await answerOf(window).getByText('201 Created').waitFor();
+    await answerOf(window).getByText(name).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('what strangers wrote is shown with care in an answer', async () => {
+    const id = `path.id=${shop.strange}`;
+    const window = await signedIn(service, `#/try/get-user-authentication-info?${USERS()}&${id}`, { view });
+    await window.page.getByRole('button', { name: 'Send GET' }).click();
+    await answerOf(window).getByText('U+202E').waitFor();
+    await answerOf(window).getByText(STRANGE.script).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('the command that is copied does the same in a shell, whatever the body holds', async () => {
+  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
+  const { page } = window;
+  const name = `O'Brien "of" $HOME \`id\` $(id) \\ 🙂 ${STRANGE.script}`;
+  const data = { type: 'user_authentication_info', name, email: 'obrien@example.com' };
+  await page.getByLabel('Body').fill(JSON.stringify({ data }, null, 2));
+  await page.getByLabel('Idempotency-Key', { exact: true }).fill("it's once");
+  const command = await copiedCommand(window);
+  expect(command).toContain('$TOKEN');
+  expect(command).not.toMatch(/eyJ/);
+  const TOKEN = await service.token(WRITING);
+  const { code, stdout } = await runCommand(['sh', '-c', command], { TOKEN });
+  expect(code).toBe(0);
+  const made = JSON.parse(stdout) as { data?: { name: string }; errors?: unknown };
+  // A key of letters and signs alone: a space is none.
+  expect(made.errors).toBeDefined();
+  await page.getByLabel('Idempotency-Key', { exact: true }).fill("it's-once");
+  const mended = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
+  expect((JSON.parse(mended.stdout) as { data: { name: string } }).data.name).toBe(name);
+  await page.getByRole('button', { name: 'Send POST' }).click();
+  await answerOf(window).getByText('201 Created').waitFor();
+  await answerOf(window).getByText('$(id)').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a query comes through the shell as it was typed', async () => {
+  const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
+  await window.page.getByLabel('filter', { exact: true }).fill('like(email,jane*):eq(name,"Jane Doe")');
+  const TOKEN = await service.token(READING);
+  const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
+  const { data } = JSON.parse(stdout) as { data: readonly { id: string }[] };
+  expect(data.map(({ id }) => id)).toEqual([shop.user]);
+  await window.close();
+});
+
+test('a form is sent as a form', async () => {
+  const { clientId, secret } = await service.client('users:read');
+  const window = await signedIn(service, '#/try/get-access-token');
+  const { page } = window;
+  await page.getByLabel('client_id', { exact: true }).fill(clientId);
+  await page.getByLabel('client_secret', { exact: true }).fill(secret);
+  await page.getByLabel('Send scope').uncheck();
+  expect(page.url()).not.toContain(secret);
+  const command = await copiedCommand(window);
+  const { stdout } = await runCommand(['sh', '-c', command]);
+  expect(JSON.parse(stdout)).toMatchObject({ token_type: 'Bearer', scope: 'users:read' });
+  await page.getByRole('button', { name: 'Send POST' }).click();
+  await answerOf(window).getByText('200 OK').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('what is no JSON is told, and sent as it is', async () => {
+  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`);
+  await window.page.getByLabel('Body').fill('{"data": ');
+  await window.page.getByText('This is not JSON').waitFor();
+  await window.page.getByRole('button', { name: 'Send POST' }).click();
+  await answerOf(window).getByText('400 Bad Request').waitFor();
+  await window.expectTrouble(/400/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('a header that cannot be sent is told in words', async () => {
+  const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
+  await window.page.getByLabel('X-Request-Id', { exact: true }).fill('🙂');
+  await window.page.getByRole('button', { name: 'Send GET' }).click();
+  await window.page.getByText('A header cannot hold this').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('who may not write is offered no way to, and is refused', async () => {
+  const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, {
+    scope: READING,
+  });
+  await window.page.getByText('This session does not have the scope').waitFor();
+  expect(await window.page.getByRole('button', { name: /^Send / }).count()).toBe(0);
+  await expectSound(window);
+  const TOKEN = await service.token(READING);
+  const { stdout } = await runCommand(['sh', '-c', await copiedCommand(window)], { TOKEN });
+  expect((JSON.parse(stdout) as { errors: readonly { status: string }[] }).errors[0]?.status).toBe('403');
+  await window.close();
+});
+
+test('every operation has its page', async () => {
+  const { paths } = (await (await service.get('/openapi.json')).json()) as {
+    paths: Record<string, Record<string, { operationId: string }>>;
+  };
+  const ids = Object.values(paths).flatMap((methods) =>
+    Object.values(methods).map((each) => each.operationId),
+  );
+  const window = await signedIn(service, '#/try', { scope: `${WRITING} admin` });
+  for (const id of ids) {
+    await window.page.evaluate(`location.hash = '#/try/${id}'`);
+    await window.page.locator(`a[href="docs#/${id}"]`).waitFor();
+    expect(await window.page.getByRole('button', { name: 'Copy the command' }).count()).toBe(1);
+  }
+  await window.goto('#/try/nothing');
+  await window.page.getByText('This release has no operation of that name').waitFor();
+  await expectSound(window);
+  await window.close();
+}, 300_000);
+
+test('who goes on as soon as a page is there gets to the next one', async () => {
+  const window = await signedIn(service, '#/try', { scope: READING });
+  // A timer of the same frame as the one that ends a drawing: the page goes on before it has done what it does when it is there.
+  await window.page.evaluate(`requestAnimationFrame(function look() {
+    const isThere = document.querySelector('a[href="docs#/list-authentication-realm"]');
+    if (isThere) setTimeout(() => { location.hash = '#/try/list-oidc-profile'; });
+    else requestAnimationFrame(look);
+  })`);
+  await window.page.evaluate(`location.hash = '#/try/list-authentication-realm'`);
+  await window.page.locator('a[href="docs#/list-oidc-profile"]').waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a session that ended, and a service that is gone, are told in words', async () => {
+  const other = await startService({ offline: 'true' });
+  const token = await other.token(READING);
+  const window = await signedIn(other, '#/try/list-authentication-realm', { token, scope: READING });
+  const send = window.page.getByRole('button', { name: 'Send GET' });
+  await other.stop();
+  await send.click();
+  await window.page.getByText('No answer came.').waitFor();
+  await window.expectTrouble(/ERR_CONNECTION_REFUSED/);
+  await expectSound(window);
+  await window.close();
+
+  const ended = await signedIn(service, '#/try/list-authentication-realm', {
+    token: 'nonsense',
+    scope: READING,
+  });
+  await ended.page.getByRole('button', { name: 'Send GET' }).click();
+  await answerOf(ended).getByText('401 Unauthorized').waitFor();
+  await ended.expectTrouble(/401/);
+  await ended.page.getByRole('button', { name: 'Sign in again' }).click();
+  await ended.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+  await expectSound(ended);
+  await ended.close();
+  expect((await errorsOf(await service.get('/v2/authentication-realms', 'nonsense')))[0]?.status).toBe('401');
+});

@@ -1,0 +1,79 @@
+import { describe, expect, test } from 'bun:test';
+import { openShop } from './open_console.ts';
+import { type PlaceName, placesOf, settled } from './places.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { VIEWS, visit } from './visits.ts';
+
+/** Every page, for phones and for desks, light and dark: nothing goes wrong, and nobody is hindered. */
+
+const { service, shop } = await openShop();
+
+/** What is there once a page has come. */
+const SIGNS: Readonly<Record<PlaceName, string>> = {
+  find: 'Type or paste whatever you have of a user:',
+  found: 'jane.doe@example.com',
+  realms: 'Buyer Organization',
+  realm: 'Company login',
+  users: 'Ada Lovelace',
+  user: 'auth0|5f7c8ec7c33c6c004bbafe82',
+  strange: 'U+202E',
+  oidcProfile: 'https://login.example.com',
+  passwordProfile: 'any',
+  clients: 'Signs every new token',
+  changes: 'Live',
+  transfer: 'What an import here does',
+  tryList: '/admin/v1/clients/{client_id}/rotate',
+  tryOne: 'Nothing was sent yet.',
+  client: 'profile-infos:read',
+  webhooks: 'Search index',
+  webhook: 'https://hooks.example.com/authrealm',
+  health: 'Newest figures',
+  nowhere: 'Nothing has this address',
+};
+
+/** The same, of the reference of the API, which is for anybody. */
+const REFERENCE: readonly (readonly [string, string])[] = [
+  ['', '/admin/v1/clients/{client_id}/rotate'],
+  ['#/create-user-authentication-info', 'given_name'],
+];
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('signing in', async () => {
+    const window = await visit(service.url, view);
+    await window.goto('');
+    await window.page.getByRole('heading', { name: 'Sign in to the console' }).waitFor();
+    await window.page.getByText('authrealm console link').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each(REFERENCE)('the reference of the API, docs%s', async (fragment, sign) => {
+    const window = await visit(service.url, view);
+    await window.page.goto(`${service.url}/docs${fragment}`);
+    await window.page.getByRole('main').getByText(sign).first().waitFor();
+    await settled(window);
+    await expectSound(window);
+    await window.close();
+  });
+
+  test.each(Object.entries(SIGNS))('%s', async (place, sign) => {
+    const fragment = placesOf(shop)[place as PlaceName];
+    const window = await signedIn(service, fragment, { scope: `${WRITING} admin`, view });
+    await window.page.getByText(sign).first().waitFor();
+    await settled(window);
+    await expectSound(window);
+    expect(await window.page.title()).not.toBe('authrealm');
+    await window.close();
+  });
+});
+
+test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
+  'above %s its realm is named',
+  async (place) => {
+    const window = await signedIn(service, placesOf(shop)[place]);
+    const above = window.page.getByRole('navigation', { name: 'Above this page' });
+    await above.getByRole('link', { name: 'Buyer Organization' }).click();
+    await window.page.getByRole('heading', { name: 'Buyer Organization', level: 1 }).waitFor();
+    await window.close();
+  },
+);

@@ -1,0 +1,266 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { user } from '../../src/domain/resources.ts';
+import { giveUp } from '../support/dead_letters.ts';
+import { openReceiver, type Received, type Receiver, verify } from '../support/receivers.ts';
+import { type Planted, plant, put, type Service, startService, userMembers } from '../support/service.ts';
+import { expectSound, READING, STRANGE, signedIn } from './signed_in.ts';
+import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+/** Webhook targets, as who holds `admin` sees and manages them: a real receiver is told. */
+
+const ADMIN = `${READING} admin`;
+
+let service: Service;
+let admin: string;
+let planted: Planted;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  admin = await service.token('admin');
+  planted = await plant(service.vault);
+  receiver = openReceiver();
+});
+afterAll(async () => {
+  receiver.stop();
+  await service.stop();
+});
+
+interface Shown {
+  readonly id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly events: '*' | readonly string[];
+  readonly events_max: number;
+  readonly with_data: boolean;
+  readonly is_disabled: boolean;
+}
+
+async function targetNamed(name: string): Promise<Shown> {
+  const answer = await service.get('/admin/v1/webhooks?page%5Blimit%5D=100', admin);
+  const { data } = (await answer.json()) as { data: readonly Shown[] };
+  const found = data.filter((each) => each.name === name);
+  expect(found).toHaveLength(1);
+  return found[0] as Shown;
+}
+
+async function make(name: string, more: object = {}): Promise<Shown> {
+  const data = { name, url: receiver.url, events: '*', realms: '*', ...more };
+  const answer = await service.post('/admin/v1/webhooks', admin, { data });
+  expect(answer.status).toBe(201);
+  return ((await answer.json()) as { data: Shown }).data;
+}
+
+async function change(name: string): Promise<void> {
+  const id = service.ambient.mintId();
+  await put(service.vault, user, [planted.realm, id], { ...userMembers, name });
+}
+
+/** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
+async function takeSecret({ page }: Visit): Promise<string> {
+  const dialog = page.getByRole('dialog', { name: 'The secret of this webhook' });
+  await dialog.getByRole('button', { name: 'Copy the secret' }).click();
+  const secret = String(await page.evaluate('navigator.clipboard.readText()'));
+  expect(secret).toStartWith('whsec_');
+  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(await page.content()).not.toContain(secret);
+  return secret;
+}
+
+const signedBy = (secret: string) => (message: Received) => {
+  try {
+    verify(secret, message);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const section = ({ page }: Visit, name: string) => page.getByRole('region', { name, exact: true });
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  test('a webhook is made, told, changed, given a new secret, disabled, enabled and deleted', async () => {
+    const window = await signedIn(service, '#/webhooks', { scope: ADMIN, view });
+    const { page } = window;
+    const name = `Search ${view.viewport.width} ${view.scheme}`;
+    await page.getByRole('button', { name: 'New webhook' }).click();
+    await page.getByRole('button', { name: 'Create' }).click();
+    expect(await page.getByText('This has to be said').count()).toBe(2);
+    await expectSound(window);
+    await page.getByLabel('Name').fill(name);
+    await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
+    await page.getByRole('button', { name: 'Create' }).click();
+    await page.locator('.complaint').filter({ hasText: 'http' }).waitFor();
+    await window.expectTrouble(/400|422/);
+    await page.getByLabel('URL').fill(receiver.url);
+    await page.getByLabel('Only some').check();
+    await page.getByLabel('user created').check();
+    await page.getByRole('button', { name: 'Create' }).click();
+    const secret = await takeSecret(window);
+    await expectSound(window);
+    const { id, events } = await targetNamed(name);
+    expect(events).toEqual(['user-authentication-info.created']);
+
+    await page.getByRole('link', { name }).click();
+    await section(window, 'Deliveries').getByText('Nothing was sent yet').waitFor();
+    await section(window, 'Dead letters').getByText('None: everything').waitFor();
+    expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0);
+    const before = receiver.accepted.length;
+    await change(name);
+    await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)));
+    // What was sent is written down a moment later.
+    const delivered = section(window, 'Deliveries').getByText('delivered 204').first();
+    for (let turn = 0; turn < 20 && !(await delivered.isVisible()); turn += 1) {
+      await page.getByRole('button', { name: 'Look again' }).click();
+      await Bun.sleep(200);
+    }
+    await delivered.waitFor();
+    await expectSound(window);
+
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel('Name').fill(`${STRANGE.script}${view.scheme}${view.viewport.width}`);
+    await page.getByLabel('Events of one message at most').fill('500');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('A whole number from 1 to 100').waitFor();
+    await page.getByLabel('Events of one message at most').fill('50');
+    await page.getByLabel('Send the record along').check();
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('heading', { name: STRANGE.script, level: 1 }).waitFor();
+    expect(await targetNamed(`${STRANGE.script}${view.scheme}${view.viewport.width}`)).toMatchObject({
+      id,
+      events_max: 50,
+      with_data: true,
+      events: ['user-authentication-info.created'],
+    });
+    await expectSound(window);
+
+    await page.getByRole('button', { name: 'New secret' }).click();
+    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    expect(await takeSecret(window)).not.toBe(secret);
+    await page.getByText('signs as well until').waitFor();
+
+    await page.getByRole('button', { name: 'Disable' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
+    await page.getByText('disabled: it is told later what it misses').waitFor();
+    await page.getByRole('button', { name: 'Enable' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
+    await page.getByText('told as things change').waitFor();
+
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const dialog = page.getByRole('dialog');
+    await expectSound(window);
+    await dialog.getByRole('textbox').fill(`delete ${id.slice(-4)}`);
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+    expect((await service.get(`/admin/v1/webhooks/${id}`, admin)).status).toBe(404);
+    await window.close();
+  });
+
+  test('dead letters are sent again: one, then all', async () => {
+    const { id } = await make(`Gave up ${view.scheme} ${view.viewport.width}`);
+    const { realm } = await plant(service.vault);
+    await giveUp(service, id, 3, realm);
+    const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN, view });
+    const { page } = window;
+    const letters = section(window, 'Dead letters');
+    await letters.getByText('given up').first().waitFor();
+    expect(await letters.getByText('given up').count()).toBe(3);
+    await section(window, 'Deliveries').getByText('refused 503').first().waitFor();
+    await expectSound(window);
+    await letters.getByRole('button', { name: 'Send again: change 1' }).click();
+    await letters.getByText('received after all').waitFor();
+    expect(await letters.getByText('given up').count()).toBe(2);
+    await page.getByRole('button', { name: 'Send all again' }).click();
+    await letters.getByText('received after all').nth(2).waitFor();
+    expect(await letters.getByText('given up').count()).toBe(0);
+    await expectSound(window);
+    await letters.getByRole('link', { name: 'Change 1', exact: true }).click();
+    await page.getByRole('dialog', { name: 'Realm created' }).waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+});
+
+test('somebody else was faster: both are shown before anything is saved', async () => {
+  const { id, name } = await make('Edited twice');
+  const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Name').fill('Mine');
+  expect((await service.put(`/admin/v1/webhooks/${id}`, admin, { data: { events_max: 7 } })).status).toBe(
+    200,
+  );
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'Somebody else was faster' }).waitFor();
+  expect((await targetNamed(name)).events_max).toBe(7);
+  expect(await page.getByRole('dialog').innerText()).toContain('7');
+  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
+  expect(await targetNamed('Mine')).toMatchObject({ events_max: 7 });
+  await window.expectTrouble(/412/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('texts of strangers are texts', async () => {
+  const url = `${receiver.url}&q=%22%3E%3Cscript%3E`;
+  const names = Object.values(STRANGE).map((text) => text.slice(0, 255));
+  for (const name of names) await make(name, { url });
+  const window = await signedIn(service, '#/webhooks', { scope: ADMIN });
+  await window.page.getByText(STRANGE.script).first().waitFor();
+  await window.page.getByText('U+202E').first().waitFor();
+  await expectSound(window);
+  await window.page.getByRole('link', { name: STRANGE.image }).click();
+  await window.page.getByRole('heading', { name: STRANGE.image, level: 1 }).waitFor();
+  await expectSound(window);
+  await window.close();
+});
+
+test('a target that vanishes while it is edited is said to be gone', async () => {
+  const { id } = await make('Vanishes');
+  const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN });
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await service.del(`/admin/v1/webhooks/${id}`, admin);
+  await page.getByLabel('Name').fill('Too late');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.expectTrouble(/404/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('who does not hold admin has no such page in the menu, no control on it, and is refused', async () => {
+  const { id } = await make('Not for everybody');
+  const token = await service.token(READING);
+  const window = await signedIn(service, `#/webhooks/${id}`, { scope: READING, token });
+  const { page } = window;
+  await page.getByText('This session does not have the right to do that.').waitFor();
+  expect(await page.getByRole('link', { name: 'Webhooks' }).count()).toBe(1);
+  for (const name of ['Edit', 'New secret', 'Disable', 'Delete', 'Send all again'])
+    expect(await page.getByRole('button', { name }).count()).toBe(0);
+  for (const act of ['rotate', 'disable', 'enable', 'redeliver'])
+    expect((await service.post(`/admin/v1/webhooks/${id}/${act}`, token, { data: {} })).status).toBe(403);
+  expect((await service.del(`/admin/v1/webhooks/${id}`, token)).status).toBe(403);
+  await window.expectTrouble(/403/);
+  await expectSound(window);
+  await window.close();
+});
+
+test('where there is none it says what one is for', async () => {
+  const fresh = await startService({ offline: 'true' });
+  const window = await signedIn(fresh, '#/webhooks', { scope: ADMIN });
+  await window.page.getByText('No webhook yet').waitFor();
+  await window.page.getByRole('button', { name: 'New webhook' }).click();
+  await window.page.getByLabel('Name').fill('Inside');
+  await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');
+  await window.page.getByRole('button', { name: 'Create' }).click();
+  await window.page.locator('.complaint').waitFor();
+  await window.expectTrouble(/422/);
+  await expectSound(window);
+  await window.close();
+  await fresh.stop();
+});

@@ -1,0 +1,238 @@
+import { describe, expect, test } from 'bun:test';
+import type { Page } from 'playwright-core';
+import { openShop } from './open_console.ts';
+import { placesOf } from './places.ts';
+import { expectSound, signedIn, WRITING } from './signed_in.ts';
+import { VIEWS, type Visit } from './visits.ts';
+
+/** Every write of the pages about users, realms and profiles, as whoever may write does it. */
+
+const { service, shop } = await openShop();
+
+const saved = (page: Page, words: string) => page.getByRole('status').filter({ hasText: words }).waitFor();
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+const link = ({ page }: Visit, name: string) => page.getByRole('article', { name });
+const fragment = ({ page }: Visit) => page.evaluate('location.hash') as Promise<string>;
+
+async function confirm(page: Page, verb: string): Promise<void> {
+  const dialog = page.getByRole('dialog');
+  const word = (await dialog.locator('label strong').textContent()) ?? '';
+  const button = dialog.getByRole('button', { name: verb, exact: true });
+  await dialog.getByRole('textbox').fill(`${word}!`);
+  expect(await button.isDisabled()).toBe(true);
+  await dialog.getByRole('textbox').fill(word);
+  await button.click();
+}
+
+async function makePasswordProfile(page: Page): Promise<void> {
+  await press(page, 'New password profile');
+  await page.getByLabel('Name', { exact: true }).fill('Names');
+  await page.getByLabel('Username format').selectOption('email');
+  await page.getByLabel(/one time password/).check();
+  await press(page, 'Create');
+  await page.getByRole('heading', { name: 'Names' }).waitFor();
+  await page.locator('dd').filter({ hasText: /^yes$/ }).waitFor();
+}
+
+describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
+  describe('a user', () => {
+    test('is made, changed and deleted', async () => {
+      const window = await signedIn(service, placesOf(shop).users, { view });
+      const { page } = window;
+      await press(page, 'New user');
+      await page.getByLabel('Name', { exact: true }).fill('Mary Shelley');
+      await press(page, 'Create');
+      await page.getByText('This has to be said').waitFor();
+      await page.locator('[name=email]:focus').waitFor();
+      await page.getByLabel('Email').fill('no address');
+      await press(page, 'Create');
+      await page.getByText(/must be an e-mail address/).waitFor();
+      expect(await window.hindrances()).toEqual([]);
+      await window.expectTrouble(/status of 400/);
+      await page.getByLabel('Email').fill('mary@example.com');
+      await press(page, 'Create');
+      await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
+      await page.getByText('No way to sign in yet').waitFor();
+      await press(page, 'Edit');
+      await page.getByLabel('Given name').fill('Mary');
+      await press(page, 'Save');
+      await saved(page, 'Saved.');
+      const told = page.locator('dd').filter({ hasText: /^Mary$/ });
+      await told.waitFor();
+      await press(page, 'Edit');
+      await page.getByLabel('Given name').fill('');
+      await press(page, 'Save');
+      // What is announced may be the change before.
+      await told.waitFor({ state: 'detached' });
+      await saved(page, 'Saved.');
+      const id = (await fragment(window)).split('/').at(-1) ?? '';
+      const path = `/v2/authentication-realms/${shop.realm}/user-authentication-info/${id}`;
+      const token = await service.token(WRITING);
+      const { data } = (await (await service.get(path, token)).json()) as { data: Record<string, unknown> };
+      expect(data).toMatchObject({ name: 'Mary Shelley', email: 'mary@example.com', given_name: null });
+      await press(page, 'Delete');
+      await confirm(page, 'Delete');
+      await page.getByRole('heading', { name: 'Users' }).waitFor();
+      expect((await service.get(path, token)).status).toBe(404);
+      await expectSound(window);
+      await window.close();
+    });
+
+    test('is erased by who may administer', async () => {
+      const token = await service.token(WRITING);
+      const made = await service.post(
+        `/v2/authentication-realms/${shop.realm}/user-authentication-info`,
+        token,
+        {
+          data: { type: 'user_authentication_info', name: 'Erase Me', email: 'erase@example.com' },
+        },
+      );
+      const { id } = ((await made.json()) as { data: { id: string } }).data;
+      const window = await signedIn(service, `${placesOf(shop).users}/${id}`, {
+        scope: `${WRITING} admin`,
+        view,
+      });
+      await press(window.page, 'Erase for good');
+      await confirm(window.page, 'Erase for good');
+      await saved(window.page, 'The user is erased.');
+      const admin = await service.token('admin');
+      expect((await service.get(`/admin/v1/erasures/${shop.realm}/${id}`, admin)).status).toBe(200);
+      await expectSound(window);
+      await window.close();
+    });
+  });
+
+  describe('links of a user', () => {
+    test('to an issuer are added, changed and removed', async () => {
+      const window = await signedIn(service, placesOf(shop).user, { view });
+      const { page } = window;
+      await press(page, 'Add OIDC link');
+      await page.getByLabel('OIDC profile').selectOption({ label: 'Partner portal' });
+      expect(await page.getByLabel('Issuer').inputValue()).toBe('https://partners.example.org');
+      await page.getByLabel('Subject').fill('auth0|5f7c8ec7c33c6c004bbafe82');
+      await page.getByLabel('Issuer').fill('https://login.example.com');
+      await press(page, 'Create');
+      await page
+        .getByRole('dialog')
+        .getByText(/must be unique in the realm/)
+        .first()
+        .waitFor();
+      await window.expectTrouble(/status of 422/);
+      await page.getByLabel('Issuer').fill('https://partners.example.org');
+      await page.getByLabel('Subject').fill('new-subject');
+      await press(page, 'Create');
+      await link(window, 'OIDC link new-subject').waitFor();
+      await press(page, 'Edit new-subject');
+      expect(await page.getByRole('dialog').getByLabel('OIDC profile').count()).toBe(0);
+      await page.getByLabel('Subject', { exact: true }).fill('newer-subject');
+      await press(page, 'Save');
+      await link(window, 'OIDC link newer-subject').waitFor();
+      await press(page, 'Remove newer-subject');
+      await press(page, 'Remove');
+      await saved(page, 'The OIDC link is removed.');
+      await link(window, 'OIDC link newer-subject').waitFor({ state: 'detached' });
+      await expectSound(window);
+      await window.close();
+    });
+
+    test('to a username are added, changed and removed; of the password nothing is shown', async () => {
+      const window = await signedIn(service, placesOf(shop).user, { view });
+      const { page } = window;
+      await press(page, 'Add password link');
+      await page.getByLabel('Username').fill('jane.second');
+      await page.getByLabel('Password', { exact: true }).fill('short');
+      await press(page, 'Create');
+      await page.getByText(/at least 8 characters/).waitFor();
+      await window.expectTrouble(/status of 4\d\d/);
+      await page.getByLabel('Password', { exact: true }).fill('correct horse battery');
+      await press(page, 'Create');
+      await link(window, 'password link jane.second').waitFor();
+      expect(await page.textContent('body')).not.toContain('correct horse');
+      await press(page, 'Edit jane.second');
+      await page.getByLabel('Username').fill('jane.third');
+      await press(page, 'Save');
+      await link(window, 'password link jane.third').waitFor();
+      await press(page, 'Remove jane.third');
+      await press(page, 'Remove');
+      await link(window, 'password link jane.third').waitFor({ state: 'detached' });
+      await expectSound(window);
+      await window.close();
+    });
+  });
+
+  describe('a realm', () => {
+    test('is made, changed and deleted, with profiles of both kinds', async () => {
+      const window = await signedIn(service, '#/realms', { view });
+      const { page } = window;
+      await press(page, 'New realm');
+      await page.getByLabel('Name', { exact: true }).fill('Outlet');
+      await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\nftp://nowhere');
+      await press(page, 'Create');
+      await page.getByText(/must be an absolute https URL/).waitFor();
+      await window.expectTrouble(/status of 422/);
+      await page.getByLabel('Redirect URIs').fill('https://outlet.example/callback\n');
+      await page.getByLabel('Duplicate email policy').selectOption('api_only');
+      await press(page, 'Create');
+      await page.getByRole('heading', { name: 'Outlet' }).waitFor();
+      await page.getByText('https://outlet.example/callback').waitFor();
+      const realm = await fragment(window);
+
+      await press(page, 'New OIDC profile');
+      await page.getByLabel('Name', { exact: true }).fill('Staff login');
+      await page.getByLabel('Discovery URL').fill('https://staff.example/.well-known/openid-configuration');
+      await page.getByLabel('Client ID').fill('outlet');
+      await page.getByLabel('Client secret').fill('of the provider alone');
+      await press(page, 'Create');
+      await page.getByRole('heading', { name: 'Staff login' }).waitFor();
+      expect(await page.textContent('body')).not.toContain('of the provider alone');
+      await press(page, 'Edit');
+      await page.getByLabel('Name', { exact: true }).fill('Staff sign-in');
+      await press(page, 'Save');
+      await page.getByRole('heading', { name: 'Staff sign-in' }).waitFor();
+      await press(page, 'Delete');
+      await confirm(page, 'Delete');
+      await page.getByText('No OIDC profiles yet').waitFor();
+
+      await makePasswordProfile(page);
+      await window.page.evaluate(`location.hash = '${realm}'`);
+      await page.getByRole('heading', { name: 'Outlet' }).waitFor();
+      await press(page, 'Edit');
+      await page.getByLabel('Name', { exact: true }).fill('Outlet store');
+      await press(page, 'Save');
+      await page.getByRole('heading', { name: 'Outlet store' }).waitFor();
+      await press(page, 'Delete');
+      await confirm(page, 'Delete');
+      await page.getByRole('heading', { name: 'Realms' }).waitFor();
+      expect(await page.getByText('Outlet store').count()).toBe(0);
+      await expectSound(window);
+      await window.close();
+    });
+
+    test('has a password profile made, changed and deleted', async () => {
+      const window = await signedIn(service, placesOf(shop).realm, { view });
+      const { page } = window;
+      await makePasswordProfile(page);
+      const id = (await fragment(window)).split('/').at(-1) ?? '';
+      const path = `/v2/authentication-realms/${shop.realm}/password-profiles/${id}`;
+      const token = await service.token(WRITING);
+      await press(page, 'Edit');
+      await page.getByLabel('Name', { exact: true }).fill('Nicknames');
+      await page.getByLabel('Username format').selectOption('any');
+      await page.getByLabel(/one time password/).uncheck();
+      expect(await window.hindrances()).toEqual([]);
+      await press(page, 'Save');
+      await page.getByRole('heading', { name: 'Nicknames' }).waitFor();
+      const { data } = (await (await service.get(path, token)).json()) as { data: Record<string, unknown> };
+      expect(data).toMatchObject({ name: 'Nicknames', username_format: 'any' });
+      await expectSound(window);
+      await press(page, 'Delete');
+      await confirm(page, 'Delete');
+      await page.getByRole('heading', { name: 'Buyer Organization' }).waitFor();
+      await page.getByRole('link', { name: 'Passwords' }).waitFor();
+      expect(await page.getByText('Nicknames').count()).toBe(0);
+      expect((await service.get(path, token)).status).toBe(404);
+      await expectSound(window);
+      await window.close();
+    });
+  });
+});

@@ -1,0 +1,336 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+const run = (...args: string[]) => runCommand([AUTHREALM, ...args]);
+
+interface ShownClient {
+  readonly client_id: string;
+  readonly client_secret?: string;
+  readonly scope: string;
+  readonly realms: '*' | string[];
+  readonly state: string;
+}
+
+test('demo --once prints both records and ends with 0', async () => {
+  const { stdout, stderr, code } = await run('demo', '--once');
+  expect(code).toBe(0);
+  expect(stdout.match(/^200 OK$/gm)).toHaveLength(2);
+  expect(stdout).toContain('"type": "user_authentication_oidc_profile_info"');
+  expect(stdout).toContain('"type": "user_authentication_password_profile_info"');
+  expect(stdout.match(/^curl /gm)).toHaveLength(2);
+  expect(stderr).toBe('');
+});
+
+test('what init prints, pasted, ends with a record', async () => {
+  const folder = freshFolder();
+  const { words } = await freshDatabase();
+  const port = String(await freePort());
+  const { stdout, code } = await run('init', ...words, '--port', port);
+  expect(code).toBe(0);
+  const [, serve = '', add = '', token = '', look = ''] = stdout
+    .split(/^\d\. .*:$/m)
+    .map((part) => part.trim());
+  const bin = join(folder, 'bin');
+  mkdirSync(bin);
+  symlinkSync(AUTHREALM, join(bin, 'authrealm'));
+  const environment = { PATH: `${bin}:${process.env.PATH}` };
+  const service = start(['sh', '-c', `exec ${serve}`], environment);
+  await service.line(/^listening on /);
+  const pasted = await runCommand(['sh', '-e'], environment, `${add}\n${token}\n${look} -s\n`);
+  expect(pasted.stderr).toBe('');
+  const body = JSON.parse(pasted.stdout.slice(pasted.stdout.indexOf('{"data"')));
+  expect(body.data.username).toBe('jane@example.com');
+  expect(await service.stop()).toBe(0);
+  const again = await run('init', ...words);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('has clients already')]);
+}, 300_000);
+
+async function freePort(): Promise<number> {
+  const probe = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() });
+  const { port } = probe;
+  await probe.stop(true);
+  return port ?? 0;
+}
+
+describe('client', () => {
+  let words: readonly string[];
+  beforeAll(async () => {
+    ({ words } = await freshDatabase());
+  });
+  const client = (...args: string[]) => run('client', ...args, ...words);
+  const asJson = async (...args: string[]) => {
+    const { stdout, stderr, code } = await client(...args, '--json');
+    expect([code, stderr]).toEqual([0, '']);
+    return JSON.parse(stdout) as ShownClient;
+  };
+  const realm = '01234567-89ab-cdef-0123-456789abcdef';
+
+  test('create, update, rotate, disable, enable, list', async () => {
+    const made = await asJson(
+      'create',
+      '--name',
+      'n',
+      '--scope',
+      'profile-infos:read',
+      '--realm',
+      realm.toUpperCase(),
+    );
+    expect(made.client_secret).toMatch(/^ars_[A-Za-z0-9_-]{43}$/);
+    expect(made.scope).toBe('oidc-profile-infos:read password-profile-infos:read');
+    expect(made.realms).toEqual([realm]);
+    const updated = await asJson('update', made.client_id, '--scope', 'users:read', '--all-realms');
+    expect(updated).toMatchObject({ scope: 'users:read', realms: '*', state: 'enabled' });
+    expect(updated).not.toHaveProperty('client_secret');
+    const rotated = await asJson('rotate', made.client_id, '--overlap', '1.5');
+    expect(rotated.client_secret).not.toBe(made.client_secret);
+    expect((await asJson('disable', made.client_id)).state).toBe('disabled');
+    expect((await asJson('enable', made.client_id)).state).toBe('enabled');
+    const listed = await client('list', '--json');
+    expect(JSON.parse(listed.stdout)).toHaveLength(1);
+    expect(listed.stdout).not.toContain('ars_');
+  }, 300_000);
+
+  const wrong: [string, string[], number, RegExp][] = [
+    ['no scope', ['create', '--name', 'n'], 2, /--scope/],
+    ['a scope that does not exist', ['create', '--name', 'n', '--scope', 'x:read'], 2, /The scopes are/],
+    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /at least one scope/],
+    ['a realm that is no ID', ['create', '--name', 'n', '--scope', 'admin', '--realm', 'x'], 2, /8-4-4-4-12/],
+    [
+      'admin for some realms',
+      ['create', '--name', 'n', '--scope', 'admin', '--realm', realm],
+      1,
+      /reaches every realm/,
+    ],
+    ['an unknown client', ['disable', 'nobody'], 1, /there is no client/],
+    [
+      'a name with a control character',
+      ['create', '--name', 'a\u001b[2Jb', '--scope', 'admin'],
+      2,
+      /A name must hold no control character/,
+    ],
+    ['a blank name', ['update', 'nobody', '--name', ' '], 2, /A name must not be blank/],
+    ['nothing to change', ['update', 'nobody'], 2, /nothing to change/],
+    ['an overlap that is no number', ['rotate', 'nobody', '--overlap', 'long'], 2, /Hours/],
+  ];
+  for (const [name, args, code, sentence] of wrong) {
+    test(`refuses ${name}`, async () => {
+      const answer = await client(...args);
+      expect([answer.code, answer.stdout]).toEqual([code, '']);
+      expect(answer.stderr).toMatch(sentence);
+    });
+  }
+});
+
+test('keys: list, rotate, withdraw', async () => {
+  const { words } = await freshDatabase();
+  const keys = async (...args: string[]) => (await run('keys', ...args, ...words)).stdout.trim();
+  const first = (await keys('list')).split(' ')[0] ?? '';
+  expect(await keys('rotate')).toMatch(/ signs from \d{4}-/);
+  const both = (await keys('list')).split('\n');
+  expect(both).toHaveLength(2);
+  expect(both[0]).toStartWith(`${first}  signs  `);
+  expect(both[1]).toContain('  signs from ');
+  expect(await keys('withdraw', first)).toBe(`${first} is withdrawn`);
+  const after = (await keys('list')).split('\n');
+  expect(after.find((line) => line.startsWith(first))).toContain('  withdrawn ');
+  expect(after.filter((line) => /^\S+ {2}signs {2}/.test(line))).toHaveLength(1);
+  const unknown = await run('keys', 'withdraw', 'nothing', ...words);
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining('there is no signing key')]);
+}, 300_000);
+
+describe('serve', () => {
+  test('tells the address, that there are no clients, and ends with 0 on SIGTERM', async () => {
+    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words]);
+    const url = (await service.line(/^listening on http:\/\/127\.0\.0\.1:\d+$/)).slice(
+      'listening on '.length,
+    );
+    await service.line(/^no clients yet: run authrealm init$/);
+    const connection = await fetch(`${url}/healthz`);
+    expect(await connection.json()).toEqual({ status: 'ok' });
+    const before = performance.now();
+    expect(await service.stop()).toBe(0);
+    expect(performance.now() - before).toBeLessThan(5_000);
+  });
+
+  test('a request in flight ends before the process does, however often that is told to', async () => {
+    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words]);
+    const url = (await service.line(/^listening on /)).slice('listening on '.length);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const slow = new ReadableStream({
+      async start(controller) {
+        controller.enqueue(new TextEncoder().encode('grant_type=client_'));
+        await promise;
+        controller.enqueue(new TextEncoder().encode('credentials'));
+        controller.close();
+      },
+    });
+    const answer = fetch(`${url}/oauth/token`, { method: 'POST', body: slow });
+    await Bun.sleep(200);
+    const stopped = service.stop();
+    await Bun.sleep(100);
+    // Who is told twice, by a script and by its trap, is told nothing new.
+    service.process.kill('SIGTERM');
+    await Bun.sleep(100);
+    resolve();
+    expect((await answer).status).toBe(401);
+    expect(await stopped).toBe(0);
+  });
+
+  test('makes the client of the bootstrap file exist, idempotently', async () => {
+    const folder = freshFolder();
+    const { words } = await freshDatabase();
+    const file = join(folder, 'client.json');
+    const describe = (scope: string) =>
+      writeFileSync(
+        file,
+        JSON.stringify({
+          client_id: 'boot',
+          client_secret: 's'.repeat(40),
+          name: 'boot',
+          scope,
+          realms: '*',
+        }),
+      );
+    const once = async () => {
+      const args = ['serve', '--port', '0', ...words, '--bootstrap-client-file', file];
+      const service = start([AUTHREALM, ...args]);
+      const url = (await service.line(/^listening on /)).slice('listening on '.length);
+      const form = { grant_type: 'client_credentials', client_id: 'boot', client_secret: 's'.repeat(40) };
+      const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+      expect(await service.stop()).toBe(0);
+      return ((await answer.json()) as { scope: string }).scope;
+    };
+    describe('users:read');
+    expect([await once(), await once()]).toEqual(['users:read', 'users:read']);
+    describe('realms:read');
+    expect(await once()).toBe('realms:read');
+    writeFileSync(file, '{"client_id":"boot"}');
+    const refused = await run('serve', '--port', '0', ...words, '--bootstrap-client-file', file);
+    expect([refused.code, refused.stderr.split('\n').length]).toEqual([1, 4]);
+    const none = `sqlite:${join(folder, 'none.db')}`;
+    const early = await run('serve', '--port', '0', '--database', none, '--bootstrap-client-file', file);
+    expect([early.code, early.stderr, readdirSync(folder)]).toEqual([1, refused.stderr, ['client.json']]);
+  }, 300_000);
+
+  test('serves https with a certificate', async () => {
+    const fixture = (name: string) => join(import.meta.dir, '../fixtures', name);
+    const [cert, key] = [fixture('localhost.cert.pem'), fixture('localhost.key.pem')];
+    const tls = ['--tls-cert', cert, '--tls-key', key];
+    const service = start([AUTHREALM, 'serve', '--port', '0', ...(await freshDatabase()).words, ...tls]);
+    const url = (await service.line(/^listening on https:/)).slice('listening on '.length);
+    const answer = await fetch(`${url}/healthz`, { tls: { ca: await Bun.file(cert).text() } });
+    expect(answer.status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  });
+
+  test('refuses a taken port, a missing certificate and an unreadable database with a sentence', async () => {
+    const { words } = await freshDatabase();
+    const service = start([AUTHREALM, 'serve', '--port', '0', ...words]);
+    const url = await service.line(/^listening on /);
+    const taken = await run('serve', '--port', new URL(url.slice(13)).port, ...words);
+    expect([taken.code, taken.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
+    const port = new URL(url.slice(13)).port;
+    const several = await run('serve', '--port', port, '--processes', '2', ...words);
+    expect([several.code, several.stderr]).toEqual([1, expect.stringMatching(/^authrealm: .*port/)]);
+    expect(await service.stop()).toBe(0);
+    const tls = await run('serve', ...words, '--tls-cert', '/no/cert', '--tls-key', '/no/key');
+    expect([tls.code, tls.stderr]).toEqual([1, expect.stringContaining('--tls-cert: ')]);
+    const lost = await run('serve', '--database', 'sqlite:/nowhere/at/all.db');
+    expect([lost.code, lost.stderr]).toEqual([1, expect.stringContaining('cannot be opened')]);
+  }, 300_000);
+});
+
+test('a database that stays busy is told in a sentence, and a known bootstrap client needs no lock', async () => {
+  const folder = freshFolder();
+  const database = await freshDatabase();
+  const file = join(folder, 'client.json');
+  const described = { client_id: 'boot', client_secret: 's'.repeat(40), name: 'boot', scope: 'users:read' };
+  writeFileSync(file, JSON.stringify(described));
+  const serve = [AUTHREALM, 'serve', '--port', '0', ...database.words, '--bootstrap-client-file', file];
+  const first = start(serve);
+  await first.line(/^listening on /);
+  expect(await first.stop()).toBe(0);
+  const letGo = await database.hold();
+  const busy = run('client', 'create', '--name', 'n', '--scope', 'admin', ...database.words);
+  const again = start(serve);
+  await again.line(/^listening on /);
+  expect(await again.stop()).toBe(0);
+  const { code, stderr } = await busy;
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/^authrealm: the database did not do it: .* kept it busy.*; try again\n$/),
+  ]);
+  await letGo();
+}, 300_000);
+
+describe('the command line', () => {
+  const rows: [string[], number, RegExp][] = [
+    [['--help'], 0, /Exit codes/],
+    [['--version'], 0, /^\d+\.\d+\.\d+/],
+    [[], 2, /Usage/],
+    [['bogus'], 2, /unknown command/],
+    [['serve', '--bogus'], 2, /unknown option/],
+    [['serve', '--port', 'x'], 2, /--port must be/],
+    [['import'], 2, /missing required argument/],
+  ];
+  for (const [args, code, text] of rows) {
+    test(`authrealm ${args.join(' ')}`, async () => {
+      const answer = await run(...args);
+      expect(answer.code).toBe(code);
+      expect(answer.stdout + answer.stderr).toMatch(text);
+    });
+  }
+
+  test('an option of a command can be given by its environment variable; the command line wins', async () => {
+    const { words } = await freshDatabase();
+    const [one, two] = ['01234567-89ab-cdef-0123-456789abcdef', '11234567-89ab-cdef-0123-456789abcdef'];
+    const environment = {
+      AUTHREALM_CLIENT_CREATE_NAME: 'from the environment',
+      AUTHREALM_CLIENT_CREATE_SCOPE: 'realms:read',
+      AUTHREALM_CLIENT_CREATE_REALM: `${one} ${two}`,
+      AUTHREALM_CLIENT_CREATE_JSON: 'true',
+    };
+    const create = [AUTHREALM, 'client', 'create', '--scope', 'users:read', ...words];
+    const { stdout } = await runCommand(create, environment);
+    expect(JSON.parse(stdout)).toMatchObject({
+      name: 'from the environment',
+      scope: 'users:read',
+      realms: [one, two],
+    });
+    const unknown = await runCommand(create, { ...environment, AUTHREALM_CLIENT_CREATE_COLOUR: 'red' });
+    expect([unknown.code, unknown.stderr]).toEqual([
+      2,
+      expect.stringContaining('AUTHREALM_CLIENT_CREATE_COLOUR'),
+    ]);
+  });
+
+  test('after -- every word is an argument, whatever the environment says', async () => {
+    const { words } = await freshDatabase();
+    const client = (args: string[], environment = {}) =>
+      runCommand([AUTHREALM, 'client', ...args], environment);
+    const made = await client(['create', '--name', 'n', '--scope', 'users:read', '--json', ...words]);
+    const { client_id: id } = JSON.parse(made.stdout) as ShownClient;
+    const asJson = { AUTHREALM_CLIENT_DISABLE_JSON: 'true' };
+    const disabled = await client(['disable', ...words, '--', id], asJson);
+    expect([disabled.code, disabled.stderr]).toEqual([0, '']);
+    expect(JSON.parse(disabled.stdout)).toMatchObject({ client_id: id, state: 'disabled' });
+    // What looks like the option is the name of a file here, and the variable is heard.
+    const heard = await runCommand([AUTHREALM, 'import', ...words, '--', '--on-error'], {
+      AUTHREALM_IMPORT_ON_ERROR: 'maybe',
+    });
+    expect([heard.code, heard.stderr]).toEqual([2, expect.stringContaining('Allowed choices')]);
+  });
+
+  test('the launcher works from a link, from any folder, without bun on the PATH', async () => {
+    const folder = freshFolder();
+    const link = join(folder, 'linked');
+    symlinkSync(AUTHREALM, link);
+    chmodSync(AUTHREALM, 0o755);
+    const answer = await runCommand(['sh', '-c', `cd / && ${link} --version`], { PATH: '/usr/bin:/bin' });
+    expect([answer.code, answer.stderr]).toEqual([0, '']);
+  });
+});

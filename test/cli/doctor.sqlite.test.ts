@@ -1,0 +1,318 @@
+import { describe, expect, test } from 'bun:test';
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readSettings } from '../../src/config.ts';
+import { plainIssuer, type Report } from '../../src/directory/inspection.ts';
+import { foldedKey } from '../../src/domain/folding.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
+import { openVault } from '../../src/vault.ts';
+import {
+  closedFile,
+  doctor,
+  type Examined,
+  healthy,
+  NOBODY,
+  plantHealthy,
+  spoil,
+} from '../support/doctor_report.ts';
+import { AUTHREALM, HELD_BACK, runCommand, start } from '../support/processes.ts';
+import { freshFolder, plant } from '../support/service.ts';
+
+test('a healthy database is told to be, with what is in force', async () => {
+  const { path } = await healthy();
+  const found = await doctor(path, {
+    AUTHREALM_TOKEN_LIFETIME: '600',
+    AUTHREALM_BASE_URL: 'https://idp.example',
+  });
+  expect([found.code, found.healthy]).toEqual([0, true]);
+  const { facts } = found.report('settings');
+  expect(facts).toContain(`AUTHREALM_DATABASE = sqlite:${path} (flag)`);
+  expect(facts).toContain('AUTHREALM_TOKEN_LIFETIME = 600 (environment)');
+  expect(facts).toContain('AUTHREALM_PORT = 8080 (default)');
+  expect(facts).toContain('AUTHREALM_TLS_CERT =  (not given)');
+  expect(found.report('files').facts.join()).toContain(`${path}: ${statSync(path).size} bytes, mode 0600`);
+  expect(found.report('program').facts.join()).toMatch(/authrealm \d.*Unicode.*sqlite 3\./);
+  expect(found.report('sealed values').facts).toEqual(['3 of them']);
+  expect(found.report('signing keys').facts.join()).toMatch(/ signs$/);
+  expect(found.report('clients').facts).toEqual(['1, of them 0 disabled']);
+  expect(found.text).not.toContain('auth0|');
+  const page = await runCommand([AUTHREALM, 'doctor', '--database', `sqlite:${path}`]);
+  expect([page.code, page.stdout]).toEqual([0, expect.stringMatching(/\nhealthy\n$/)]);
+});
+
+test('every check stands in docs/operating.md, in its order', async () => {
+  const { path } = await healthy();
+  const page = await Bun.file(join(import.meta.dir, '../../docs/operating.md')).text();
+  const told = [...(page.split('\n## Doctor\n')[1]?.split('\n## ')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)];
+  const { text } = await doctor(path);
+  const { checks } = JSON.parse(text) as { checks: Report[] };
+  expect(told.map(([, name]) => name)).toEqual(checks.map(({ check }) => check));
+});
+
+test('it looks, and writes nothing', async () => {
+  // Nobody has this one open: what made it may fold its log back at any moment.
+  const path = await closedFile();
+  const before = Bun.hash(await Bun.file(path).bytes());
+  await doctor(path);
+  expect(Bun.hash(await Bun.file(path).bytes())).toBe(before);
+});
+
+test('a log whose oldest entries were removed is whole from there on', async () => {
+  const path = join(freshFolder(), 'trimmed.db');
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const { first } = await plantHealthy(vault);
+  const { log } = vault.engine;
+  const old = systemAmbient.now() + 1;
+  expect([await log.trim(first.realm, old), await log.trim(NIL_UUID, old)]).toEqual([9, 2]);
+  vault.engine.close();
+  const found = await doctor(path);
+  expect([found.unhealthy, found.code]).toEqual([[], 0]);
+  spoil(path, (db) => db.run('update realm_clock set anchor_seq = anchor_seq - 1'));
+  const says = (await doctor(path)).report('changes').findings.map((finding) => finding.says);
+  expect(says.sort()).toEqual(['the first act is 3, not 2', 'the first change is 10, not 9']);
+});
+
+test('the master key is never shown', async () => {
+  const { path } = await healthy();
+  const key = (await Bun.file(`${path}.key`).text()).trim();
+  const found = await doctor(path, { AUTHREALM_MASTER_KEY: key });
+  expect(found.report('settings').facts).toContain('AUTHREALM_MASTER_KEY = *** (environment)');
+  expect([found.code, found.text.includes(key)]).toEqual([0, false]);
+});
+
+test('an index that lost a row is found', async () => {
+  const path = await closedFile();
+  spoil(path, (db) => {
+    const root = db.query<{ rootpage: number }, [string]>(
+      'select rootpage from sqlite_schema where name = ?',
+    );
+    const { rootpage } = root.get('oidc_profile_info_identity') ?? { rootpage: 0 };
+    // The page that is the whole index says that it has one row less.
+    const file = openSync(path, 'r+');
+    writeSync(file, Buffer.of(0, 1), 0, 2, (rootpage - 1) * 4096 + 3);
+    closeSync(file);
+  });
+  const found = await doctor(path);
+  const said = found.report('integrity').findings.map(({ says }) => says);
+  expect([found.code, said.join()]).toEqual([1, expect.stringMatching(/index oidc_profile_info_identity/)]);
+});
+
+test('a key of another Unicode that would be the same today is told, and is no fault', async () => {
+  const { path, second } = await healthy();
+  spoil(path, (db) => db.run(`update password_profile_info set unicode_version = '1.0'`));
+  const found = await doctor(path);
+  expect([found.code, found.report('folded keys').notesTotal]).toEqual([0, 2]);
+  expect(foldedKey(second.username)).toBe('jürgen iv');
+});
+
+test('answers that have expired, and those of nobody who is there, are told, and are no fault', async () => {
+  const { path, first } = await healthy();
+  const now = systemAmbient.now();
+  const answers: [realm: string, record: string | null, user: string | null, expiresAt: number][] = [
+    [first.realm, first.oidcLink, first.user, now + 60_000],
+    [NIL_UUID, first.realm, null, now + 60_000],
+    [first.realm, null, null, now - 60_000],
+    [first.realm, null, NOBODY, now + 60_000],
+    [NOBODY, null, null, now + 60_000],
+    [NIL_UUID, NOBODY, null, now - 60_000],
+  ];
+  spoil(path, (db) => {
+    for (const [at, [realm, record, user, expiresAt]] of answers.entries()) {
+      db.run(`insert into idempotency values (?, 'client', ?, ?, 'body', 201, ?, ?, x'00', 1, ?)`, [
+        ...[realm, `key-${at}`, at, record, user, expiresAt],
+      ]);
+    }
+  });
+  const found = await doctor(path);
+  const { facts, notes } = found.report('remembered answers');
+  expect([found.code, facts, notes.map(({ says }) => says)]).toEqual([
+    0,
+    ['6 of them'],
+    [
+      expect.stringMatching(/^2 have expired/),
+      expect.stringMatching(/^3 tell of a realm or user that is not/),
+    ],
+  ]);
+});
+
+test('links whose issuer is not that of their profile are told, and are no fault', async () => {
+  const { path, first } = await healthy();
+  spoil(path, (db) =>
+    db.run(`update oidc_profile_info set issuer = 'https://elsewhere.example' where id = ?`, [
+      first.oidcLink,
+    ]),
+  );
+  const found = await doctor(path);
+  expect([found.code, found.report('issuers').notes[0]?.ids]).toEqual([0, [first.oidcLink]]);
+});
+
+test('of many findings twenty are shown, and all counted', async () => {
+  const { path } = await healthy();
+  spoil(path, (db) => {
+    db.run(`with recursive n(i) as (select 1 union all select i + 1 from n where i < 50)
+      insert into oidc_profile_info select i, realm_id, '${NOBODY}', printf('%08d', i) || substr('${NOBODY}', 9),
+        'many-' || i, issuer, oidc_profile_id, subject_crc, created_at, updated_at, revision
+      from n, (select * from oidc_profile_info limit 1)`);
+  });
+  const { findings, total } = (await doctor(path)).report('orphans');
+  expect([findings.length, total]).toEqual([20, 50]);
+});
+
+describe('files', () => {
+  test('that others may read are told', async () => {
+    const { path } = await healthy();
+    chmodSync(path, 0o644);
+    chmodSync(`${path}.key`, 0o640);
+    const found = await doctor(path);
+    const said = found.report('files').findings.map(({ says }) => says);
+    expect([found.code, said.sort()]).toEqual([
+      1,
+      [
+        `${path} has mode 0644, others may read it: chmod 600`,
+        `${path}.key has mode 0640, others may read it: chmod 600`,
+      ],
+    ]);
+  });
+
+  test('that commands left behind are told', async () => {
+    const { path } = await healthy();
+    const left = [`${path}.schema-1.partial`, `${path}.key.${NOBODY}`];
+    for (const file of left) writeFileSync(file, '');
+    mkdirSync(join(dirname(path), '.authrealm-dry-run-x'));
+    const found = await doctor(path);
+    expect([found.code, found.report('leftovers').total]).toEqual([1, 3]);
+  });
+});
+
+describe('it does what it can', () => {
+  const checked = (found: Examined) =>
+    ['integrity', 'orphans', 'duplicates', 'folded keys', 'issuers', 'changes'].filter(
+      (name) => found.report(name).unchecked === undefined,
+    ).length;
+
+  test('without the key file', async () => {
+    const { path } = await healthy();
+    renameSync(`${path}.key`, `${path}.key-elsewhere`);
+    const found = await doctor(path);
+    expect([found.code, checked(found)]).toEqual([1, 6]);
+    expect(found.report('files').findings[0]?.says).toContain('is missing');
+    expect(found.report('sealed values').unchecked).toContain('is missing');
+    expect(await Bun.file(`${path}.key`).exists()).toBe(false);
+  });
+
+  test("with a stranger's key file", async () => {
+    const { path } = await healthy();
+    writeFileSync(`${path}.key`, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'));
+    const found = await doctor(path);
+    expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 6, 3]);
+    expect(found.report('master key').findings[0]?.says).toMatch(
+      /^key [0-9a-f]{16} is not the one that is given/,
+    );
+  });
+
+  test('with a newer schema that it does not know', async () => {
+    const { path } = await healthy();
+    spoil(path, (db) => {
+      db.run(
+        `insert into migration (version, name, applied_at, program_version) values (900, 'later', 1, '9.9.9')`,
+      );
+      db.run('drop table client_realm');
+      db.run('alter table user_info rename column email_key to email_folded');
+    });
+    const found = await doctor(path);
+    expect([found.code, found.report('integrity').unchecked]).toEqual([1, undefined]);
+    expect(found.report('clients').unchecked).toContain('client_realm');
+    expect(found.report('folded keys').unchecked).toContain('email_key');
+  });
+
+  for (const [where, spoilFile] of [
+    ['the header', (path: string) => overwrite(path, 0, 100)],
+    ['the middle', (path: string) => overwrite(path, Math.floor(statSync(path).size / 2), 40_000)],
+    ['the end', (path: string) => truncateSync(path, statSync(path).size - 20_000)],
+    ['all of it', (path: string) => writeFileSync(path, 'this is no database at all'.repeat(100))],
+  ] as const) {
+    test(`with a file that is damaged at ${where}`, async () => {
+      const path = await closedFile();
+      expect((await doctor(path)).code).toBe(0);
+      spoilFile(path);
+      const found = await doctor(path);
+      expect(found.code).toBe(1);
+      expect(found.text).not.toMatch(/\.ts:\d|at async/);
+      const { total, unchecked } = found.report('integrity');
+      expect(total > 0 || unchecked !== undefined).toBe(true);
+    });
+  }
+
+  test('in a folder that it may not write', async () => {
+    const path = await closedFile();
+    chmodSync(dirname(path), 0o555);
+    const command = [...HELD_BACK, 'doctor', '--json', '--database', `sqlite:${path}`];
+    const { stdout, code } = await runCommand(command);
+    const { checks } = JSON.parse(stdout) as { checks: Report[] };
+    expect([code, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([0, []]);
+    expect(stdout).toContain('read as the file lies');
+    chmodSync(dirname(path), 0o755);
+  });
+
+  test('without a database, which it does not make', async () => {
+    const path = join(freshFolder(), 'none.db');
+    const found = await doctor(path);
+    expect([found.code, found.report('changes').unchecked]).toEqual([
+      1,
+      expect.stringContaining('there is no database'),
+    ]);
+    expect(await Bun.file(path).exists()).toBe(false);
+  });
+});
+
+function overwrite(path: string, at: number, bytes: number): void {
+  const file = openSync(path, 'r+');
+  writeSync(file, Buffer.alloc(bytes, 0xa5), 0, bytes, at);
+  closeSync(file);
+}
+
+test('beside a service that writes, it is healthy all the while and hinders no writer', async () => {
+  const { path } = await healthy();
+  const settings = readSettings({ database: `sqlite:${path}` }, {});
+  const vault = await openVault(settings, systemAmbient);
+  const child = start([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
+  let isOver = false;
+  void child.process.exited.then(() => {
+    isOver = true;
+  });
+  let writes = 0;
+  let slowest = 0;
+  while (!isOver) {
+    const before = performance.now();
+    await plant(vault);
+    slowest = Math.max(slowest, performance.now() - before);
+    writes += 1;
+  }
+  expect(await child.process.exited).toBe(0);
+  expect(writes).toBeGreaterThan(1);
+  expect(slowest).toBeLessThan(2_000);
+  vault.engine.close();
+}, 300_000);
+
+test('issuers that people take for one are one, others are not', () => {
+  const same = [
+    'https://a.example',
+    'https://A.example/',
+    'https://a.example:443',
+    'https://a.example:443//',
+  ];
+  expect(new Set(same.map(plainIssuer)).size).toBe(1);
+  const others = ['https://a.example/x', 'https://a.example/X', 'http://a.example', 'https://a.example:444'];
+  expect(new Set([...others, ...same].map(plainIssuer)).size).toBe(5);
+});

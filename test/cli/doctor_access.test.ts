@@ -1,0 +1,163 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test';
+import { changeClient } from '../../src/access/clients.ts';
+import { accessChecks } from '../../src/access/inspection.ts';
+import { openKeyring, proofOf } from '../../src/access/keyring.ts';
+import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { examine, type Finding, isHealthy, type Report } from '../../src/directory/inspection.ts';
+import { actOf } from '../../src/domain/act.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { inspect } from '../../src/vault.ts';
+import { type Service, startService } from '../support/service.ts';
+
+/** What `doctor` says of keys and clients, state by state. */
+
+const REALM = '0193c1d4-5a2e-7c11-9d0e-6b1f4a7e2c90' as Uuid;
+
+let service: Service;
+beforeEach(async () => {
+  service = await startService();
+});
+afterEach(() => service.stop());
+
+async function reports(): Promise<ReadonlyMap<string, Report>> {
+  const { vault, ambient, settings } = service;
+  const database = await inspect(settings);
+  try {
+    const checks = accessChecks({
+      store: () => database.accessOf(),
+      keyring: () => vault.keyring,
+      lostRealms: () => database.lostRealms(),
+      ambient,
+    });
+    const told = new Map<string, Report>();
+    for (const check of checks) told.set(check.name, await examine(check));
+    return told;
+  } finally {
+    await database.close();
+  }
+}
+
+const reportOf = async (name: string) => (await reports()).get(name) as Report;
+const saidBy = ({ findings }: Report) => findings.map(({ says }: Finding) => says);
+
+test('what is sound is told, and nothing is found', async () => {
+  const { clientId } = await service.client('users:read');
+  for (const scope of ['users:read', 'users:write']) await service.client(scope);
+  await changeClient(service.vault.engine.access, clientId, { disabledAt: 1 }, service.ambient);
+  const told = [...(await reports()).values()];
+  expect(told.map((report) => [report.check, isHealthy(report)])).toEqual([
+    ['master key', true],
+    ['sealed values', true],
+    ['signing keys', true],
+    ['clients', true],
+  ]);
+  const stored = await service.vault.engine.sealed.values(undefined, undefined, 500);
+  expect(told.map(({ facts }) => facts)).toEqual([
+    [`the database asks for key ${service.vault.keyring.keyId}`],
+    [`${stored.length} of them`],
+    [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
+    ['3, of them 1 disabled'],
+  ]);
+});
+
+test('a database without a master key, and one that is being given another', async () => {
+  const { engine, keyring } = service.vault;
+  const next = openKeyring(service.ambient.randomBytes(32), service.ambient);
+  await engine.sealed.addKeyCheck(proofOf(next), service.ambient.now() + 1);
+  const changing = await reportOf('master key');
+  expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database asks for key ${keyId}`));
+  expect(saidBy(changing)).toEqual([
+    'the master key is being changed: run authrealm keys rewrap again where it was interrupted',
+    `key ${next.keyId} is not the one that is given`,
+  ]);
+  await service.database.spoil('delete from keyring');
+  const without = await reportOf('master key');
+  expect([without.facts, saidBy(without)]).toEqual([
+    [],
+    ['the database has no master key yet: its first start makes one'],
+  ]);
+});
+
+test('a value that is not sealed for its place is named', async () => {
+  const { engine, keyring } = service.vault;
+  const { kid } = await rotateSigningKey(engine.access, keyring, service.ambient);
+  await service.database.spoil(
+    'update signing_key set private_sealed = (select private_sealed from signing_key where kid = ?) where kid <> ?',
+    kid,
+    kid,
+  );
+  const { findings, total } = await reportOf('sealed values');
+  expect(total).toBe(1);
+  expect(findings[0]).toMatchObject({
+    says: `private_sealed does not open; it names key ${keyring.keyId}`,
+    table: 'signing_key',
+  });
+  expect(findings[0]?.ids).not.toContain(kid);
+});
+
+test('every state of a signing key', async () => {
+  const { ambient, vault } = service;
+  const { engine, keyring } = vault;
+  const rotate = () => rotateSigningKey(engine.access, keyring, ambient);
+  const first = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
+  const { kid: second, signsFrom } = await rotate();
+  const told = async () => new Map((await reportOf('signing keys')).facts.map((fact) => split(fact)));
+  const split = (fact: string): [string, string] => [fact.slice(0, 36), fact.slice(37)];
+  expect(await told()).toEqual(
+    new Map([
+      [first, 'signs'],
+      [second, 'signs later'],
+    ]),
+  );
+  ambient.advance(signsFrom - ambient.now());
+  expect(await told()).toEqual(
+    new Map([
+      [first, 'accepted'],
+      [second, 'signs'],
+    ]),
+  );
+  ambient.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
+  const { kid: third } = await rotate();
+  await withdrawSigningKey(third, engine.access, keyring, ambient);
+  expect(await told()).toEqual(
+    new Map([
+      [first, 'retired'],
+      [second, 'signs'],
+      [third, 'withdrawn'],
+    ]),
+  );
+  expect(isHealthy(await reportOf('signing keys'))).toBe(true);
+});
+
+test('of two keys that sign from the same moment one signs, and the other is accepted', async () => {
+  const { ambient, vault } = service;
+  const [first] = (await vault.engine.access.table(undefined))?.signingKeys ?? [];
+  const beside = await mintSigningKey(vault.keyring, ambient, first?.signsFrom ?? 0);
+  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
+  await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
+  const { facts } = await reportOf('signing keys');
+  expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);
+});
+
+test('no key that signs, and one whose private half is gone', async () => {
+  const { access } = service.vault.engine;
+  const kid = (await access.table(undefined))?.signingKeys[0]?.kid ?? '';
+  await access.forgetPrivateHalves([kid]);
+  const { findings } = await reportOf('signing keys');
+  expect(findings).toEqual([{ says: 'the private half is gone: rotate', table: 'signing_key', ids: [kid] }]);
+  await service.database.spoil('update signing_key set withdrawn_at = 1');
+  const none = await reportOf('signing keys');
+  expect([saidBy(none), none.facts, none.unchecked]).toEqual([
+    ['no key signs: the next start makes one'],
+    [`${kid} withdrawn`],
+    undefined,
+  ]);
+});
+
+test('a client that is limited to a realm that is not there', async () => {
+  const { clientId } = await service.client('users:read', new Set([REALM]));
+  expect((await reportOf('clients')).findings).toEqual([
+    { says: 'is limited to a realm that is not there', table: 'client_realm', realm: REALM, ids: [clientId] },
+  ]);
+});

@@ -1,0 +1,388 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SQL } from 'bun';
+import { makeKeyFile } from '../../src/access/master_key.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { type Flags, readSettings } from '../../src/config.ts';
+import type { Report } from '../../src/directory/inspection.ts';
+import { openVault } from '../../src/vault.ts';
+import { type Examined, examined, NOBODY, plantHealthy } from '../support/doctor_report.ts';
+import { freshFolder } from '../support/folder.ts';
+import { known, migrateTo } from '../support/postgres_schemas.ts';
+import { type PostgresServer, startServer } from '../support/postgres_server.ts';
+import { AUTHREALM, start } from '../support/processes.ts';
+import { type Planted, plant } from '../support/service.ts';
+
+/** Its data is as safe as PostgreSQL keeps it: the shared one is hasty, and `doctor` says so. */
+let server: PostgresServer;
+
+beforeAll(async () => {
+  server = await startServer();
+});
+
+afterAll(() => server.stop('immediate'));
+
+interface Healthy {
+  readonly url: string;
+  readonly flags: Flags;
+  readonly words: readonly string[];
+  readonly first: Planted;
+  readonly second: Planted;
+}
+
+let made = 0;
+
+/** A database with two of everything, a sealed secret and a client, served by a role that may do no more than it must. */
+async function healthy(): Promise<Healthy> {
+  made += 1;
+  const url = await server.freshDatabase();
+  const database = new URL(url).pathname.slice(1);
+  const role = `app_${made}`;
+  await behind(url, `create role ${role} login password 'it''s secret'`);
+  const folder = freshFolder();
+  const [passwordFile, masterKeyFile] = [join(folder, 'password'), join(folder, 'master.key')];
+  writeFileSync(passwordFile, "it's secret\n", { mode: 0o600 });
+  makeKeyFile(masterKeyFile, systemAmbient);
+  const flags = {
+    database: server.url(database, role),
+    databasePasswordFile: passwordFile,
+    masterKeyFile,
+  };
+  const vault = await openVault(readSettings({ ...flags, migrateDatabase: url }, {}), systemAmbient);
+  const { first, second } = await plantHealthy(vault);
+  await vault.engine.close();
+  const words = [
+    ...['--database', flags.database, '--database-password-file', passwordFile],
+    ...['--master-key-file', masterKeyFile],
+  ];
+  return { url, flags, words, first, second };
+}
+
+/** What a superuser does behind the back of every rule. */
+async function behind(url: string, sql: string): Promise<void> {
+  const client = new SQL(url, { max: 1 });
+  await client
+    .unsafe(`set session_replication_role = replica; ${sql}`)
+    .simple()
+    .finally(() => client.close());
+}
+
+const findings = (found: Examined, check: string) => found.report(check).findings.map(({ says }) => says);
+
+test('a healthy database is told to be, with what is in force', async () => {
+  const { words, flags } = await healthy();
+  const found = await examined(words, { AUTHREALM_MIGRATE_DATABASE: 'postgres://o:hunter2@db.example/d' });
+  expect([found.unhealthy, found.code, found.healthy]).toEqual([[], 0, true]);
+  expect(found.report('settings').facts).toContain(`AUTHREALM_DATABASE = ${flags.database} (flag)`);
+  expect(found.report('settings').facts).toContain(
+    'AUTHREALM_MIGRATE_DATABASE = postgres://o@db.example/d (environment)',
+  );
+  expect(found.text).not.toMatch(/hunter2|secret-of|it's secret|auth0\|/);
+  expect(found.report('program').facts.join()).toMatch(/authrealm \d.*Unicode.*postgres 1[5-8]/);
+  expect(found.report('sealed values').facts).toEqual(['3 of them']);
+  expect(found.report('server').facts).toContain('fsync = on');
+  expect(found.report('rights').facts.join()).toMatch(/^role app_\d+, schema public$/);
+});
+
+test('of the schema of an older release nothing is asked that is still to come', async () => {
+  const url = await server.freshDatabase();
+  const masterKeyFile = join(freshFolder(), 'master.key');
+  makeKeyFile(masterKeyFile, systemAmbient);
+  for (const { version, name } of known.slice(0, -1)) {
+    await migrateTo(url, known.slice(0, version));
+    const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);
+    const { checks } = JSON.parse(found.text) as { checks: Report[] };
+    expect([name, checks.filter(({ unchecked }) => unchecked !== undefined)]).toEqual([name, []]);
+    // Nobody has served it yet, and a superuser looks.
+    expect(found.unhealthy).toEqual(['master key', 'signing keys', 'rights', 'migrations']);
+    expect(findings(found, 'migrations').length).toBe(known.length - version);
+  }
+});
+
+test('it looks, and writes nothing', async () => {
+  const { url, words } = await healthy();
+  const written = async () => {
+    const client = new SQL(url, { max: 1 });
+    const [row] = await client.unsafe(
+      `select pg_current_wal_insert_lsn()::text as place, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
+    );
+    await client.close();
+    return row;
+  };
+  const client = new SQL(url, { max: 1 });
+  await client.unsafe('checkpoint').finally(() => client.close());
+  const before = await written();
+  await examined(words);
+  expect((await written()).next).toBe(before.next);
+});
+
+test('beside a service that writes, it is healthy all the while', async () => {
+  const { words, flags } = await healthy();
+  const vault = await openVault(readSettings(flags, {}), systemAmbient);
+  const child = start([AUTHREALM, 'doctor', '--json', ...words]);
+  let isOver = false;
+  void child.process.exited.then(() => {
+    isOver = true;
+  });
+  let writes = 0;
+  while (!isOver) {
+    await plant(vault);
+    writes += 1;
+  }
+  expect([await child.process.exited, writes > 1]).toEqual([0, true]);
+  await vault.engine.close();
+}, 300_000);
+
+interface Fault {
+  readonly name: string;
+  readonly check: string;
+  readonly says: RegExp;
+  readonly plant: (first: Planted, second: Planted) => string;
+  /** What is found must name this one. */
+  readonly id?: (first: Planted, second: Planted) => string;
+}
+
+const FAULTS: readonly Fault[] = [
+  {
+    name: 'an orphaned link',
+    check: 'orphans',
+    says: /names a record of user_info that is not there/,
+    plant: ({ oidcLink }) => `update oidc_profile_info set user_id = '${NOBODY}' where id = '${oidcLink}'`,
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'a link of a profile that is gone',
+    check: 'orphans',
+    says: /names a record of password_profile that/,
+    plant: ({ passwordProfile }) => `delete from password_profile where id = '${passwordProfile}'`,
+    id: ({ passwordLink }) => passwordLink,
+  },
+  {
+    name: 'users of a realm that is gone',
+    check: 'orphans',
+    says: /names a record of realm that is not there/,
+    plant: () => 'delete from realm',
+    id: ({ user }) => user,
+  },
+  {
+    name: 'a purge that was begun and not ended',
+    check: 'orphans',
+    says: /a purge was begun and not ended: run authrealm purge for this user-authentication-info/,
+    plant: ({ realm, user }) =>
+      `insert into purge values ('${realm}', '${user}', 'user-authentication-info', 1)`,
+    id: ({ user }) => user,
+  },
+  {
+    name: 'two links of one identity, under an index that was made again without being unique',
+    check: 'duplicates',
+    says: /2 rows share issuer and subject/,
+    plant: ({ subject }, { oidcLink }) => `drop index oidc_profile_info_identity;
+      update oidc_profile_info set subject = '${subject}' where id = '${oidcLink}';
+      create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'an index that is not unique any more',
+    check: 'schema',
+    says: /index oidc_profile_info_identity is not as this program makes it/,
+    plant: () => `drop index oidc_profile_info_identity;
+      create index oidc_profile_info_identity on oidc_profile_info (realm_id, issuer, subject)`,
+  },
+  {
+    name: 'an index that is missing',
+    check: 'schema',
+    says: /index password_profile_info_username is missing/,
+    plant: () => 'drop index password_profile_info_username',
+  },
+  {
+    name: 'a column of another collation',
+    check: 'schema',
+    says: /column user_info\.email_key is not as this program makes it/,
+    plant: () => 'alter table user_info alter email_key type text collate "default"',
+  },
+  {
+    name: 'a reference that was taken away',
+    check: 'schema',
+    says: /constraint user_info\.user_info_realm_id_fkey is missing/,
+    plant: () => 'alter table user_info drop constraint user_info_realm_id_fkey',
+  },
+  {
+    name: 'a table of somebody else',
+    check: 'schema',
+    says: /table stray is none of this program/,
+    plant: () => 'create table stray (id int); grant select, insert, update, delete on stray to public',
+  },
+  {
+    name: 'an index that was not completed',
+    check: 'integrity',
+    says: /index user_info_email is not complete, and nothing is found by it: reindex it/,
+    plant: () => `update pg_index set indisvalid = false where indexrelid = 'user_info_email'::regclass`,
+  },
+  {
+    name: 'a username with another key',
+    check: 'folded keys',
+    says: /username_key is not the key of username/,
+    plant: ({ passwordLink }) =>
+      `update password_profile_info set username_key = 'Other' where id = '${passwordLink}'`,
+    id: ({ passwordLink }) => passwordLink,
+  },
+  {
+    name: 'a username whose key an older Unicode made',
+    check: 'folded keys',
+    says: /username_key is not the key of username, made with Unicode 1\.0/,
+    plant: (_, { passwordLink }) => `update password_profile_info
+      set username_key = lower(username), unicode_version = '1.0' where id = '${passwordLink}'`,
+    id: (_, { passwordLink }) => passwordLink,
+  },
+  {
+    name: 'a part of a name without its key',
+    check: 'folded keys',
+    says: /family_name_key is not the key of family_name/,
+    plant: ({ user }) => `update user_info set family_name_key = null where id = '${user}'`,
+    id: ({ user }) => user,
+  },
+  {
+    name: 'an issuer spelled another way',
+    check: 'issuers',
+    says: /differ only by final slash, host case or default port/,
+    plant: ({ oidcLink }) =>
+      `update oidc_profile_info set issuer = 'https://login.example.com' where id = '${oidcLink}'`,
+    id: ({ oidcLink }) => oidcLink,
+  },
+  {
+    name: 'a clock behind its changes',
+    check: 'changes',
+    says: /the clock of the realm is at \d+, its last change at \d+/,
+    plant: () => 'update realm_clock set seq = seq - 1',
+  },
+  {
+    name: 'a change that is missing in between',
+    check: 'changes',
+    says: /1 changes are missing in between/,
+    plant: () => 'delete from change where seq = 3',
+  },
+  {
+    name: 'a record that was never deleted',
+    check: 'changes',
+    says: /1 records, where the changes come to 2/,
+    plant: ({ oidcLink }) => `delete from oidc_profile_info where id = '${oidcLink}'`,
+  },
+  {
+    name: 'a signing key that does not open',
+    check: 'sealed values',
+    says: /private_sealed does not open/,
+    plant: () => `update signing_key set private_sealed = private_sealed || '\\x00'::bytea`,
+  },
+  {
+    name: 'no key that signs',
+    check: 'signing keys',
+    says: /no key signs/,
+    plant: () => 'update signing_key set withdrawn_at = 1',
+  },
+  {
+    name: 'a client limited to a realm that is not there',
+    check: 'clients',
+    says: /is limited to a realm that is not there/,
+    plant: () => `update client_realm set realm_id = '${NOBODY}'`,
+  },
+  {
+    name: 'a newer schema',
+    check: 'migrations',
+    says: /schema 900 is newer than this program: install authrealm 9\.9\.9/,
+    plant: () => `insert into migration values (900, 'later', 1, '9.9.9')`,
+  },
+  {
+    name: 'a migration that is pending',
+    check: 'migrations',
+    says: /directory is pending/,
+    plant: () => 'delete from migration where version = 1',
+  },
+  {
+    name: 'a table that a crash empties',
+    check: 'server',
+    says: /^purge: not logged, and emptied by a crash/,
+    plant: () => 'alter table purge set unlogged',
+  },
+];
+
+describe('a planted fault is found:', () => {
+  for (const { name, check, says, plant: work, id } of FAULTS) {
+    test(name, async () => {
+      const { url, words, first, second } = await healthy();
+      await behind(url, `set allow_system_table_mods = on; ${work(first, second)}`);
+      const found = await examined(words);
+      expect([found.code, found.healthy]).toEqual([1, false]);
+      const fitting = found.report(check).findings.filter((finding) => says.test(finding.says));
+      expect([found.report(check), fitting.length > 0]).toEqual([found.report(check), true]);
+      if (id) expect(fitting.flatMap(({ ids = [] }) => ids)).toContain(id(first, second));
+      for (const value of [first.subject, first.username, second.username, 'jane@example.com', 'Jane Doe'])
+        expect(found.text).not.toContain(value);
+    });
+  }
+});
+
+describe('a role that may more than it needs', () => {
+  const rows: [string, (role: string, database: string) => string, RegExp][] = [
+    ['a superuser', (role) => `alter role ${role} superuser`, /is a superuser/],
+    ['that makes roles', (role) => `alter role ${role} createrole`, /may make roles/],
+    ['that makes databases', (role) => `alter role ${role} createdb`, /may make databases/],
+    ['that owns a table', (role) => `alter table purge owner to ${role}`, /owns purge: /],
+    [
+      'that makes tables',
+      (role) => `grant create on schema public to ${role}`,
+      /may make tables in schema pu/,
+    ],
+    ['that makes schemas', (role, name) => `grant create on database ${name} to ${role}`, /may make schemas/],
+    [
+      'that truncates',
+      (role) => `grant truncate on realm, change to ${role}`,
+      /may truncate change, realm: /,
+    ],
+    ['that refers', (role) => `grant references on realm to ${role}`, /may references realm: /],
+    [
+      'that runs programs',
+      (role) => `grant pg_execute_server_program to ${role}`,
+      /powers of pg_execute_server/,
+    ],
+  ];
+  for (const [name, grant, says] of rows) {
+    test(name, async () => {
+      const { url, words } = await healthy();
+      await behind(url, grant(`app_${made}`, new URL(url).pathname.slice(1)));
+      const found = await examined(words);
+      expect(found.unhealthy).toEqual(['rights']);
+      expect(findings(found, 'rights')).toEqual([expect.stringMatching(says)]);
+    });
+  }
+
+  test('or less, which hinders what it may not read and nothing else', async () => {
+    const { url, words } = await healthy();
+    await behind(
+      url,
+      `revoke select on idempotency from app_${made}; revoke delete on realm from app_${made}`,
+    );
+    const found = await examined(words);
+    expect(found.unhealthy).toEqual(['rights', 'remembered answers']);
+    expect(findings(found, 'rights')).toEqual([
+      expect.stringMatching(/may not select in idempotency: grant it$/),
+      expect.stringMatching(/may not delete in realm: grant it$/),
+    ]);
+    expect(found.report('remembered answers').unchecked).toBe('permission denied for table idempotency');
+  });
+});
+
+test('a file with a password that others may read is told', async () => {
+  const { words, flags } = await healthy();
+  chmodSync(flags.databasePasswordFile ?? '', 0o644);
+  expect(findings(await examined(words), 'files')).toEqual([
+    `${flags.databasePasswordFile} has mode 0644, others may read it: chmod 600`,
+  ]);
+});
+
+test('it does what it can without the master key, and says which command makes one', async () => {
+  const { words } = await healthy();
+  const found = await examined(words.slice(0, 4));
+  expect(found.unhealthy).toEqual(['master key', 'sealed values']);
+  expect(found.report('master key').unchecked).toContain('authrealm keys make FILE makes one');
+});

@@ -1,0 +1,399 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startEavesdropper } from '../support/capture_proxy.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder, ISSUER, type Service, startService } from '../support/service.ts';
+
+/** `get`, `list`, `find`, `create`, `update`, `delete` as somebody types them, against the real service. */
+
+const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
+  `${noun}:read`,
+  `${noun}:write`,
+]);
+const PASSWORD = 'correct horse battery staple';
+
+let service: Service;
+let environment: Record<string, string>;
+let folder: string;
+let realm: string;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  folder = freshFolder();
+  const { clientId, secret } = await service.client(SCOPE.join(' '));
+  environment = {
+    AUTHREALM_URL: service.url,
+    AUTHREALM_CLIENT_ID: clientId,
+    AUTHREALM_CLIENT_SECRET: secret,
+  };
+  realm = await made('realm', 'name=Shop');
+});
+afterAll(() => service.stop());
+
+interface Told {
+  readonly input?: string;
+  readonly more?: Record<string, string>;
+}
+
+async function run(args: readonly string[], { input = '', more = {} }: Told = {}) {
+  const ended = await runCommand([AUTHREALM, ...args], { ...environment, ...more }, input);
+  for (const secret of [environment.AUTHREALM_CLIENT_SECRET ?? '', PASSWORD]) {
+    expect(ended.stdout + ended.stderr).not.toContain(secret);
+  }
+  return ended;
+}
+
+/** What a command that succeeds writes. */
+async function output(args: readonly string[], told: Told = {}): Promise<string> {
+  const { code, stdout, stderr } = await run(args, told);
+  expect([code, stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+const json = async (args: readonly string[], told: Told = {}) =>
+  (await output([...args, '--json'], told))
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, string> & { links: Record<string, string> });
+
+async function made(...args: string[]): Promise<string> {
+  return (await output(['create', ...args, '--id'], { input: `${PASSWORD}\n` })).trim();
+}
+
+const newUser = (name = 'Jane Doe') => made('user-info', realm, `name=${name}`, 'email=jane@example.com');
+const discovery = `discovery_url=${ISSUER}.well-known/openid-configuration`;
+
+test('every resource is created, shown, listed, changed and removed', async () => {
+  const own = await made('realm', 'name=Store');
+  const secretFile = join(folder, 'provider-secret');
+  writeFileSync(secretFile, PASSWORD);
+  const oidc = await made(
+    'oidc-profile',
+    own,
+    'name=Login',
+    discovery,
+    'client_id=shop',
+    `client_secret=@${secretFile}`,
+  );
+  const passwords = await made(
+    'password-profile',
+    own,
+    'name=Passwords',
+    'enable_one_time_password_token=true',
+  );
+  const user = await made('user-info', own, 'name=Jane Doe', 'email=jane@example.com');
+  const link = await made(
+    'oidc-profile-info',
+    own,
+    user,
+    'subject=auth0|1',
+    `issuer=${ISSUER}`,
+    `oidc_profile_id=${oidc}`,
+  );
+  const name = await made(
+    'password-profile-info',
+    own,
+    user,
+    'username=jane',
+    `password_profile_id=${passwords}`,
+    'password=@-',
+  );
+  const rows: [string, string[], string, object][] = [
+    ['realm', [own], 'name=Bazaar', { id: own, name: 'Bazaar' }],
+    ['oidc-profile', [own, oidc], 'name=SSO', { realm_id: own, name: 'SSO' }],
+    ['password-profile', [own, passwords], 'username_format=email', { enable_one_time_password_token: true }],
+    [
+      'user-info',
+      [own, user],
+      'given_name=Jane',
+      { name: 'Jane Doe', given_name: 'Jane', family_name: null },
+    ],
+    ['oidc-profile-info', [own, user, link], 'subject=auth0|2', { user_id: user, subject: 'auth0|2' }],
+    ['password-profile-info', [own, user, name], 'password=@-', { user_id: user, username: 'jane' }],
+  ];
+  for (const [resource, key, change, expected] of rows) {
+    const [updated] = await json(['update', resource, ...key, change], { input: PASSWORD });
+    expect(updated).toMatchObject(expected);
+    const [shown] = await json(['get', resource, ...key]);
+    expect(shown).toMatchObject({ ...expected, id: key.at(-1), links: { self: expect.any(String) } });
+    const listed = await json(['list', resource, ...key.slice(0, -1)]);
+    expect(listed.map(({ id }) => id)).toContain(key.at(-1) ?? '');
+  }
+  for (const [resource, key] of rows.toReversed()) {
+    expect(await output(['delete', resource, ...key])).toBe('');
+    expect((await run(['get', resource, ...key])).code).toBe(1);
+  }
+}, 300_000);
+
+test('a record is two columns, records are a table, and full names are understood', async () => {
+  const own = await made('authentication-realm', 'name=Store');
+  const user = await made('user-authentication-info', own, 'name=Jane Döe', 'email=jane@example.com');
+  await made('user_authentication_info', own, 'name=李', 'email=li@example.com');
+  const shown = await output(['get', 'user-info', own, user]);
+  expect(shown).toMatch(
+    new RegExp(`^realm_id         ${own}\nid               ${user}\nname             Jane Döe\n`),
+  );
+  expect(shown).toMatch(/^given_name {7}-\n(.*\n)*etag {13}"\S+"\nlinks.self {7}http:\/\/\S+\n$/m);
+  const table = (await output(['list', 'user-info', own])).split('\n');
+  const at = (line: string | undefined, text: string) =>
+    Bun.stringWidth(line?.slice(0, line.indexOf(text)) ?? '');
+  expect(table[0]).toMatch(/^id +name +email +given_name /);
+  expect(table).toHaveLength(4);
+  expect(at(table[1], 'li@')).toBe(at(table[0], 'email'));
+  expect(at(table[2], 'jane@')).toBe(at(table[0], 'email'));
+}, 300_000);
+
+test('lists end where they are told to, and are narrowed and sorted', async () => {
+  const own = await made('realm', 'name=Store');
+  const client = JSON.parse((await run(['list', 'realm', '--json', '--limit', '1'])).stdout);
+  expect(client.id).toBe(own);
+  for (let index = 0; index < 4; index += 1) {
+    await output(['create', 'user-info', own, `name=user ${index}`, 'email=u@example.com']);
+  }
+  const names = async (...args: string[]) =>
+    (await json(['list', 'user-info', own, ...args])).map(({ name }) => name);
+  expect(await names('--sort', 'created_at', '--limit', '3')).toEqual(['user 0', 'user 1', 'user 2']);
+  expect(await names('--filter', "in(name,'user 1',USER 3)")).toEqual(['user 3', 'user 1']);
+  const three = await json(['list', 'user-info', own], { more: { AUTHREALM_LIST_LIMIT: '3' } });
+  expect(three).toHaveLength(3);
+  const none = await run(['list', 'user-info', own, '--filter', 'eq(name,nobody)']);
+  expect(none).toEqual({ code: 0, stdout: '', stderr: 'authrealm: no records\n' });
+}, 300_000);
+
+test('links are found, and the table says whose they are', async () => {
+  const user = await newUser();
+  const profile = await made('password-profile', realm, 'name=Passwords');
+  await made(
+    'password-profile-info',
+    realm,
+    user,
+    'username=@@jane',
+    `password_profile_id=${profile}`,
+    'password=@-',
+  );
+  const [head, row] = (await output(['find', 'password-profile-info', realm, 'username=@@JANE'])).split('\n');
+  expect(head).toMatch(/^user_id +id +username +password_profile_id +created_at$/);
+  expect(row).toMatch(new RegExp(`^${user}  \\S+  @jane +${profile} `));
+  const both = ['username=@@jane', `password_profile_id=${profile}`];
+  expect(await json(['find', 'password-profile-info', realm, ...both])).toHaveLength(1);
+  const nobody = await run(['find', 'oidc-profile-info', realm, `issuer=${ISSUER}`, 'subject=nobody']);
+  expect([nobody.code, nobody.stderr]).toEqual([0, 'authrealm: no records\n']);
+}, 300_000);
+
+test('members come from files and standard input, as text or as JSON, and are cleared by nothing', async () => {
+  const body = join(folder, 'user.json');
+  writeFileSync(
+    body,
+    JSON.stringify({ name: 'from the file', email: 'file@example.com', given_name: 'File' }),
+  );
+  const [first] = await json(['create', 'user-info', realm, '--body', body, 'name=from the line']);
+  expect(first).toMatchObject({ name: 'from the line', email: 'file@example.com', given_name: 'File' });
+  const key = [realm, first?.id ?? ''];
+  const [cleared] = await json(['update', 'user-info', ...key, 'given_name=', 'name=123']);
+  expect(cleared).toMatchObject({ given_name: null, name: '123' });
+  const [piped] = await json(['update', 'user-info', ...key, '--body', '-'], { input: '{"name":"piped"}' });
+  expect(piped).toMatchObject({ name: 'piped' });
+  const [shop] = await json(['update', 'realm', realm, 'redirect_uris=["https://shop.example/back"]']);
+  expect(shop).toMatchObject({ redirect_uris: ['https://shop.example/back'] });
+}, 300_000);
+
+test('a write may be made on a condition, and a create once', async () => {
+  const args = [
+    'create',
+    'user-info',
+    realm,
+    'name=Once',
+    'email=once@example.com',
+    '--idempotency-key',
+    'import-1',
+  ];
+  const [first] = await json(args);
+  expect((await json(args))[0]?.id).toBe(first?.id ?? '');
+  const key = [realm, first?.id ?? ''];
+  await output(['update', 'user-info', ...key, 'name=Twice', '--if-match', first?.etag ?? '']);
+  for (const late of [
+    ['update', 'user-info', ...key, 'name=Late'],
+    ['delete', 'user-info', ...key],
+  ]) {
+    const { code, stderr } = await run([...late, '--if-match', first?.etag ?? '']);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('412 Precondition Failed: ')]);
+  }
+}, 300_000);
+
+const NOBODY = '01234567-89ab-cdef-0123-456789abcdef';
+const CREATE_USER = ['create', 'user-info', NOBODY];
+const UPDATE_NAME = ['update', 'password-profile-info', NOBODY, NOBODY, NOBODY];
+const GET_REALM = ['get', 'realm', NOBODY];
+
+/** What is wrong with the command line ends with 2, what could not be done with 1. */
+const REFUSED: Readonly<Record<1 | 2, readonly [string, readonly string[], RegExp, Told?][]>> = {
+  2: [
+    ['a password in clear', [...UPDATE_NAME, `password=${PASSWORD}`], /password=@FILE/],
+    ['a password after two signs', [...UPDATE_NAME, `password=@@${PASSWORD}`], /password=@-/],
+    [
+      'a provider secret in clear',
+      ['update', 'oidc-profile', NOBODY, NOBODY, `client_secret=${PASSWORD}`],
+      /client_secret=@-/,
+    ],
+    ['a resource that does not exist', ['get', 'users', NOBODY], /must be one of realm, oidc-profile, /],
+    ['too few identifiers', ['get', 'user-info', NOBODY], /after the resource come: REALM_ID, ID,/],
+    ['too many', ['list', 'realm', NOBODY], /after the resource come: no identifier/],
+    ['what is no identifier', ['get', 'realm', '../x'], /8-4-4-4-12/],
+    ['a member that does not exist', [...CREATE_USER, 'nmae=Jane'], /takes the members name, email, /],
+    [
+      'one that nobody says',
+      ['update', 'user-info', NOBODY, NOBODY, 'creation_status=COMPLETE'],
+      /and no other/,
+    ],
+    ['one that stays', [...UPDATE_NAME, `password_profile_id=${NOBODY}`], /and no other/],
+    ['one in a body', [...CREATE_USER, '--body', '-'], /and no other/, { input: '{"id":"x"}' }],
+    ['a body that is no object', [...CREATE_USER, '--body', '-'], /JSON object/, { input: '[1]' }],
+    ['a member without a sign', [...CREATE_USER, 'Jane'], /name=value/],
+    ['a member twice', [...CREATE_USER, 'name=a', 'name=b'], /twice/],
+    ['standard input twice', [...CREATE_USER, 'name=@-', 'email=@-'], /once/],
+    ['nothing to say', ['update', 'user-info', NOBODY, NOBODY], /nothing is said/],
+    ['a filter where there is none', ['list', 'realm', '--filter', 'eq(name,x)'], /have no filter/],
+    ['a limit of none', ['list', 'realm', '--limit', '0'], /from 1 on/],
+    [
+      'to find by less',
+      ['find', 'oidc-profile-info', NOBODY, 'subject=x'],
+      /by issuer=… subject=…, or by id=…/,
+    ],
+    ['to find users', ['find', 'user-info', NOBODY, 'name=x'], /find takes oidc-profile-info, password-/],
+    ['an ETag with a space', ['delete', 'realm', NOBODY, '--if-match', 'a b'], /visible ASCII/],
+    ['to find by nothing', ['find', 'password-profile-info', NOBODY, 'username='], /username has no value/],
+    [
+      'an order that lists do not have',
+      ['list', 'user-info', NOBODY, '--sort', 'name'],
+      /created_at, -created_at, updated_at/,
+    ],
+    ['a URL that is none', [...GET_REALM, '--url', 'shop'], /--url must be/],
+    [
+      'a secret in clear',
+      [...GET_REALM, '--url', 'http://[2001:db8::1]'],
+      /--url must be https.*--allow-plain-http/,
+    ],
+    ['nobody to ask', GET_REALM, /--client-id is missing/, { more: { AUTHREALM_CLIENT_ID: '' } }],
+    ['a missing secret', GET_REALM, /secret is missing/, { more: { AUTHREALM_CLIENT_SECRET: '' } }],
+    ['a variable nobody knows', GET_REALM, /CLIENTID is no variable/, { more: { AUTHREALM_CLIENTID: 'x' } }],
+  ],
+  1: [
+    ['a file that is not there', [...CREATE_USER, 'name=@/nowhere/at-all'], /nowhere/],
+    ['a file without end', [...CREATE_USER, 'name=@/dev/zero'], /holds more than 65536 bytes/],
+    ['what is not there', GET_REALM, /^authrealm: GET \S+ was answered 404 Not Found: Resource not found$/m],
+    ['what the service does not take', [...CREATE_USER, 'name=Jane', 'email=@@'], /was answered 40\d /],
+    ['a wrong secret', GET_REALM, /was answered 401 /, { more: { AUTHREALM_CLIENT_SECRET: 'wrong' } }],
+  ],
+};
+
+describe.each([2, 1] as const)('ends with %d at', (code) => {
+  test.each(REFUSED[code])('%s', async (_, args, sentence, told = {}) => {
+    const ended = await run(args, told);
+    expect([ended.code, ended.stdout]).toEqual([code, '']);
+    expect(ended.stderr).toMatch(sentence);
+    expect(ended.stderr).not.toMatch(/^ +at \S+ \(/m);
+  });
+});
+
+test('what is no UTF-8 is refused, wherever it comes from', async () => {
+  const file = join(folder, 'latin-1');
+  for (const [bytes, word] of [
+    [[0x4a, 0xe9], `name=@${file}`],
+    [[0xe2, 0x82], `name=@${file}`],
+    [[...'{"name":"'].map((each) => each.charCodeAt(0)).concat(0xff, 0x22, 0x7d), `--body=${file}`],
+  ] as const) {
+    writeFileSync(file, Buffer.from(bytes));
+    const { code, stderr } = await run([...CREATE_USER, word]);
+    expect([code, stderr]).toEqual([1, `authrealm: ${file} is not UTF-8\n`]);
+  }
+  const piped = `printf '\\351' | "$0" update user-info ${NOBODY} ${NOBODY} name=@-`;
+  const { code, stderr } = await runCommand(['sh', '-c', piped, AUTHREALM], environment);
+  expect([code, stderr]).toEqual([1, 'authrealm: standard input is not UTF-8\n']);
+}, 300_000);
+
+test('a character may be cut anywhere while it is read', async () => {
+  const user = await newUser();
+  const command = `{ printf 'J\\303'; sleep 0.1; printf '\\251'; } | "$0" update user-info ${realm} ${user} --json name=@-`;
+  const { stdout } = await runCommand(['sh', '-c', command, AUTHREALM], environment);
+  expect(JSON.parse(stdout)).toMatchObject({ name: 'Jé' });
+});
+
+test('secret and token go past every proxy that the environment names', async () => {
+  const eavesdropper = startEavesdropper();
+  const [shown] = await json(['get', 'realm', realm], { more: eavesdropper.environment });
+  expect(shown?.id).toBe(realm);
+  await output(['update', 'realm', realm, 'name=Shop'], { more: eavesdropper.environment });
+  expect(eavesdropper.seen).toEqual([]);
+  await eavesdropper.stop();
+});
+
+test('plain http to what is not loopback is spoken where the operator allows it', async () => {
+  // No loopback address by its name; Linux takes it for one, so that nothing leaves this machine.
+  const url = service.url.replace('127.0.0.1', '0.0.0.0');
+  const refused = await run(['get', 'realm', realm, '--url', url]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('--allow-plain-http')]);
+  expect(await json(['get', 'realm', realm, '--url', url, '--allow-plain-http'])).toHaveLength(1);
+  const more = { AUTHREALM_URL: url, AUTHREALM_ALLOW_PLAIN_HTTP: 'true' };
+  expect(await json(['get', 'realm', realm], { more })).toHaveLength(1);
+}, 300_000);
+
+test('a value may come through a pipe that has a name', async () => {
+  const user = await newUser();
+  const command = `exec "$0" update user-info ${realm} ${user} --json given_name=@<(printf Piped)`;
+  const { stdout } = await runCommand(['bash', '-c', command, AUTHREALM], environment);
+  expect(JSON.parse(stdout)).toMatchObject({ given_name: 'Piped' });
+});
+
+test('flags win over variables, and the secret may stand in a file', async () => {
+  const file = join(folder, 'client-secret');
+  writeFileSync(file, `${environment.AUTHREALM_CLIENT_SECRET}\n`);
+  const given = [
+    '--url',
+    `${service.url}/`,
+    '--client-id',
+    environment.AUTHREALM_CLIENT_ID ?? '',
+    '--client-secret-file',
+    file,
+  ];
+  const more = {
+    AUTHREALM_URL: 'http://127.0.0.1:9',
+    AUTHREALM_CLIENT_ID: 'nobody',
+    AUTHREALM_CLIENT_SECRET: 'wrong',
+  };
+  expect(await json(['get', 'realm', realm, ...given], { more })).toHaveLength(1);
+  const help = await run(['get', '--help']);
+  expect(help.stdout).toMatch(/--url <URL>[^-]+AUTHREALM_URL\)/);
+});
+
+test('nothing that a record says speaks to the terminal', async () => {
+  const name = 'a\u001b[2J\u0007\u009b31m\u202eb\u2028\r\n';
+  const stamps = { created_at: '2026-01-31T09:00:00.000Z', updated_at: '2026-01-31T09:00:00.000Z' };
+  const record = { id: realm, type: 'authentication-realm', name, redirect_uris: [name], meta: stamps };
+  const hostile = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    routes: {
+      '/oauth/access_token': Response.json({ access_token: 'x', expires_in: 60 }),
+      '/v2/authentication-realms': Response.json({ data: [record], meta: {}, links: { next: null } }),
+      '/v2/authentication-realms/:id': {
+        GET: Response.json({ data: record, links: { self: name } }),
+        DELETE: Response.json({ errors: [{ status: '422', title: name, detail: name }] }, { status: 422 }),
+      },
+    },
+  });
+  const more = { AUTHREALM_URL: hostile.url.origin };
+  for (const args of [
+    ['get', 'realm', realm],
+    ['list', 'realm'],
+    ['delete', 'realm', realm],
+  ]) {
+    const { stdout, stderr } = await run(args, { more });
+    expect(stdout + stderr).toContain('a\\u{1b}[2J\\u{7}\\u{9b}31m\\u{202e}b\\u{2028}\\u{d}\\u{a}');
+    expect((stdout + stderr).replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  }
+  const asJson = await output(['list', 'realm', '--json'], { more });
+  expect(asJson.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  expect(JSON.parse(asJson)).toMatchObject({ name, redirect_uris: [name] });
+  await hostile.stop(true);
+});

@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { startEavesdropper } from '../support/capture_proxy.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder, type Service, startService } from '../support/service.ts';
+
+/** The client library as it is packed for npm, in a project of somebody else, under Node.js and TypeScript. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const SCOPE = ['realms', 'profiles', 'users', 'profile-infos'].flatMap((noun) => [
+  `${noun}:read`,
+  `${noun}:write`,
+]);
+
+let service: Service;
+let environment: Record<string, string>;
+/** The project, with the package and nothing but its dependencies beside it. */
+let project: string;
+let installed: string;
+
+beforeAll(async () => {
+  service = await startService();
+  const { clientId, secret } = await service.client(SCOPE.join(' '));
+  environment = {
+    AUTHREALM_URL: service.url,
+    AUTHREALM_CLIENT_ID: clientId,
+    AUTHREALM_CLIENT_SECRET: secret,
+  };
+  project = join(freshFolder(), 'project');
+  installed = join(project, 'node_modules/authrealm');
+  mkdirSync(installed, { recursive: true });
+  const packed = await pack();
+  const { code, stderr } = await runCommand(['tar', 'xzf', packed, '-C', installed, '--strip-components=1']);
+  expect([code, stderr]).toEqual([0, '']);
+  symlinkSync(join(ROOT, 'node_modules/zod'), join(project, 'node_modules/zod'));
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}');
+}, 300_000);
+afterAll(() => service.stop());
+
+/** Packs a copy of this tree as a release would be, without the registry; answers the path of the archive. */
+async function pack(): Promise<string> {
+  const folder = freshFolder();
+  const copy = join(folder, 'copy');
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { files: string[] };
+  const needed = [
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.client.json',
+    'scripts',
+    'console',
+    ...manifest.files,
+  ];
+  for (const path of needed.filter((each) => each !== 'dist'))
+    cpSync(join(ROOT, path), join(copy, path), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const child = Bun.spawn(['npm', 'pack', '--offline', '--pack-destination', folder], {
+    cwd: copy,
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '', HOME: folder, npm_config_update_notifier: 'false' },
+  });
+  const [code, said] = await Promise.all([child.exited, new Response(child.stderr).text()]);
+  if (code !== 0) throw new Error(said);
+  return join(folder, [...new Bun.Glob('*.tgz').scanSync(folder)][0] ?? '');
+}
+
+const blocks = (page: string, language: string): string[] =>
+  [
+    ...readFileSync(join(ROOT, page), 'utf8').matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms')),
+  ].map(([, block]) => block ?? '');
+
+test('is one file that needs nothing of a runtime but what browsers have', () => {
+  const program = readFileSync(join(installed, 'dist/client.js'), 'utf8');
+  expect(program).not.toMatch(/\b(Bun|Buffer|process|require|__dirname)\b|from ["']|import\(/);
+  expect(program.length).toBeLessThan(64 * 1024);
+  expect(existsSync(join(installed, 'node_modules'))).toBe(false);
+});
+
+test.each([
+  ['Node.js', 'node'],
+  ['Bun', process.execPath],
+])(
+  'the examples of docs/client.md run under %s, and tell no proxy of the environment',
+  async (_, runtime) => {
+    const eavesdropper = startEavesdropper();
+    writeFileSync(join(project, 'examples.js'), blocks('docs/client.md', 'js').join('\n'));
+    const { code, stdout, stderr } = await runCommand([runtime, join(project, 'examples.js')], {
+      ...environment,
+      ...eavesdropper.environment,
+    });
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toBe('Jane Doe\nJane Doe jane@example.com\n1\nsomebody was faster\n');
+    expect(eavesdropper.seen).toEqual([]);
+    await eavesdropper.stop();
+  },
+  300_000,
+);
+
+test('the commands of docs/client.md run as they are written', async () => {
+  const bin = join(freshFolder(), 'bin');
+  mkdirSync(bin);
+  symlinkSync(AUTHREALM, join(bin, 'authrealm'));
+  const [, commands = ''] = blocks('docs/client.md', 'sh');
+  const PATH = `${bin}:${process.env.PATH}`;
+  const { code, stdout, stderr } = await runCommand(['sh', '-e'], { ...environment, PATH }, commands);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(stdout).toMatch(/^username +jane$/m);
+  expect(stdout).toMatch(/^given_name +Jane$/m);
+  expect(stdout).not.toContain('correct horse');
+}, 300_000);
+
+describe('in TypeScript', () => {
+  const HEAD = `import { AuthrealmError, connect, eq, type Entry } from 'authrealm/client';
+const directory = connect({ url: 'http://127.0.0.1:1', token: async () => 'x' });
+const id = '01234567-89ab-cdef-0123-456789abcdef';
+`;
+
+  /** The lines the compiler complains about, by what stands there. */
+  async function wrongLines(lines: readonly string[], module: string): Promise<string[]> {
+    const folder = join(project, `typed-${module}`);
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'user.mts'), HEAD + lines.join('\n'));
+    const options = {
+      strict: true,
+      noEmit: true,
+      target: 'es2023',
+      lib: ['es2023', 'dom'],
+      types: [],
+      module: module === 'bundler' ? 'esnext' : module,
+      moduleResolution: module,
+    };
+    writeFileSync(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions: options, files: ['user.mts'] }),
+    );
+    const { stdout } = await runCommand([
+      join(ROOT, 'node_modules/.bin/tsc'),
+      '-p',
+      folder,
+      '--pretty',
+      'false',
+    ]);
+    const head = HEAD.split('\n').length - 1;
+    const found = stdout.split('\n').filter((line) => /error TS/.test(line));
+    return found.map((line) => {
+      const at = /user\.mts\((\d+),/.exec(line)?.[1];
+      return at === undefined ? line : (lines[Number(at) - 1 - head] ?? line);
+    });
+  }
+
+  const right = [
+    "const user: Entry<'users'> = await directory.users.get([id, id]);",
+    "const created = await directory.users.create([id], { name: 'Jane', email: 'jane@example.com', given_name: null });",
+    'const etag: string = created.etag; const at: string = user.created_at; const middle: string | null = user.middle_name;',
+    "await directory.passwordProfileInfos.create([id, id], { username: 'j', password: 'p', password_profile_id: id });",
+    "await directory.passwordProfileInfos.update([id, id, id], { password: 'p' }, { ifMatch: etag });",
+    "await directory.oidcProfileInfos.find(id, { issuer: 'https://a.example', subject: 's' });",
+    "await directory.passwordProfileInfos.find(id, { username: 'j', password_profile_id: id });",
+    "for await (const { email } of directory.users.list([id], { filter: eq('email', at), sort: '-created_at' })) email.trim();",
+    'const policy: string = (await directory.realms.get([id])).duplicate_email_policy;',
+    'const key: readonly [string, string, string] = (await directory.oidcProfileInfos.get([id, id, id])).key;',
+    'const status: string = (await directory.users.modify(user.key, ({ name }) => ({ name }))).creation_status;',
+    'const words = new AuthrealmError(policy + status + middle).errors.map(({ detail }) => detail);',
+    'export { key, words };',
+  ];
+
+  /** Each of these is wrong. */
+  const wrong = [
+    '(await directory.users.get([id, id])).nmae;',
+    "await directory.users.create([id], { name: 'Jane' });",
+    "await directory.users.create([id], { name: 'Jane', email: 'j@example.com', nick: 'J' });",
+    "await directory.users.update([id, id], { creation_status: 'COMPLETE' });",
+    'await directory.users.get([id]);',
+    'await directory.users.list([]);',
+    '(await directory.oidcProfiles.get([id, id])).client_secret;',
+    "await directory.oidcProfiles.create([id], { name: 'a', discovery_url: 'b', client_id: 'c' });",
+    '(await directory.passwordProfileInfos.get([id, id, id])).password;',
+    '(await directory.passwordProfileInfos.get([id, id, id])).password_hash;',
+    '(await directory.realms.get([id])).preset;',
+    'await directory.oidcProfileInfos.update([id, id, id], { oidc_profile_id: id });',
+    "await directory.oidcProfileInfos.find(id, { subject: 's' });",
+    'await directory.users.find(id, {});',
+    "directory.users.list([id], { filter: eq('nickname', 'J') });",
+    "directory.realms.list([], { filter: eq('name', 'J') });",
+    "directory.users.list([id], { sort: 'name' });",
+    "connect({ url: 'http://127.0.0.1:1', clientId: 'a' });",
+  ];
+
+  test.each(['nodenext', 'bundler'])(
+    'a program that is right passes, and every wrong line is found (%s)',
+    async (module) => {
+      expect(await wrongLines(right, module)).toEqual([]);
+      expect(await wrongLines(wrong, module)).toEqual(wrong);
+    },
+    300_000,
+  );
+});

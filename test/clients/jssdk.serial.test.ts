@@ -1,0 +1,303 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { gateway, MemoryStorageFactory } from '@elasticpath/js-sdk';
+import { type Body, FULL_SCOPE, OFFLINE, PASSWORD, word } from '../support/resource_cases.ts';
+import {
+  ISSUER,
+  oidcPath,
+  type Planted,
+  passwordPath,
+  plant,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+/** The client that storefronts use, as it comes from npm (contract 7.1). */
+
+let service: Service;
+let planted: Planted;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  planted = await plant(service.vault);
+});
+afterAll(() => service.stop());
+
+async function shop(scope = 'profile-infos:read') {
+  const { clientId, secret } = await service.client(scope);
+  const requests: string[] = [];
+  const queries: string[] = [];
+  const options = {
+    client_id: clientId,
+    client_secret: secret,
+    host: new URL(service.url).host,
+    protocol: 'http',
+    storage: new MemoryStorageFactory(),
+    disableCart: true,
+    retryDelay: 20,
+    retryJitter: 5,
+    custom_fetch: (url: string, init: RequestInit) => {
+      requests.push(`${init.method} ${url.slice(service.url.length).replace(/\?.*/, '')}`);
+      queries.push(url.split('?')[1] ?? '');
+      return fetch(url, init);
+    },
+  };
+  return { sdk: gateway(options), requests, queries };
+}
+
+const meta = { created_at: expect.any(String), updated_at: expect.any(String) };
+
+test('it gets a token by itself, keeps it, and reads both records', async () => {
+  const { sdk, requests } = await shop();
+  const { realm, user, passwordLink } = planted;
+  const password: object = await sdk.UserAuthenticationPasswordProfile.Get(realm, user, passwordLink);
+  expect(password).toEqual({
+    data: {
+      id: passwordLink,
+      type: 'user_authentication_password_profile_info',
+      username: planted.username,
+      password_profile_id: planted.passwordProfile,
+      meta,
+    },
+    links: { self: service.url + passwordPath(planted).slice('/v2'.length) },
+  });
+  const oidc: object = await sdk.request.send(oidcPath(planted).slice('/v2/'.length), 'GET');
+  expect(oidc).toEqual({
+    data: {
+      id: planted.oidcLink,
+      type: 'user_authentication_oidc_profile_info',
+      subject: planted.subject,
+      issuer: ISSUER,
+      oidc_profile_id: planted.oidcProfile,
+      meta,
+    },
+    links: { self: service.url + oidcPath(planted) },
+  });
+  expect(requests).toEqual([
+    'POST /oauth/access_token',
+    `GET ${passwordPath(planted)}`,
+    `GET ${oidcPath(planted)}`,
+  ]);
+});
+
+test('its reference storefronts double a slash, and read the record all the same', async () => {
+  const { sdk, requests } = await shop();
+  const { data } = await sdk.request.send(oidcPath(planted).slice('/v2'.length), 'GET');
+  expect(data.subject).toBe(planted.subject);
+  expect(requests.at(-1)).toStartWith('GET /v2//authentication-realms/');
+});
+
+test('it passes our errors through', async () => {
+  const { sdk } = await shop();
+  const { realm, user } = planted;
+  const absent = sdk.UserAuthenticationPasswordProfile.Get(realm, user, planted.oidcLink);
+  const error: unknown = await absent.then(
+    () => undefined,
+    (reason) => reason,
+  );
+  expect(error).toEqual({ errors: [{ status: '404', title: 'Not Found', detail: 'Resource not found' }] });
+});
+
+test('it tells a wrong secret at once', async () => {
+  const { clientId } = await service.client('profile-infos:read');
+  const options = {
+    client_id: clientId,
+    client_secret: 'wrong',
+    host: new URL(service.url).host,
+    protocol: 'http',
+    storage: new MemoryStorageFactory(),
+    disableCart: true,
+    retryDelay: 20,
+    retryJitter: 5,
+  };
+  const reading = gateway(options).request.send(oidcPath(planted).slice('/v2/'.length), 'GET');
+  const error: unknown = await reading.then(
+    () => undefined,
+    (reason) => reason,
+  );
+  expect(JSON.stringify(error)).toContain('invalid_client');
+});
+
+/** A list as the client passes it on. */
+interface List {
+  readonly data: readonly (Body['data'] & { readonly links: Readonly<Record<string, string>> })[];
+  readonly meta: {
+    readonly page: Readonly<Record<string, number>>;
+    readonly results: { readonly total: number };
+  };
+  readonly links: Readonly<Record<string, string | null>>;
+}
+
+/** Its types know less than the service answers. */
+const body = (answer: unknown) => answer as Body;
+const list = (answer: unknown) => answer as List;
+const idsOf = ({ data }: List) => data.map(({ id }) => id);
+/** It passes an answer without a body on as this text. */
+const NO_BODY = '{}' as unknown;
+
+async function refused(call: Promise<unknown>): Promise<string | undefined> {
+  const error = (await call.then(
+    () => undefined,
+    (reason) => reason,
+  )) as { errors: { status: string }[] } | undefined;
+  return error?.errors[0]?.status;
+}
+
+test('AuthenticationRealm: Create, Get, All, Update, Delete', async () => {
+  const { sdk, queries } = await shop(FULL_SCOPE);
+  const name = word('Realm');
+  const origin = { data: { id: 'store-of-mine', type: 'merchant-realm-mappings' } };
+  const realm = {
+    type: 'authentication-realm' as const,
+    name,
+    redirect_uris: [],
+    duplicate_email_policy: 'allowed',
+  };
+  const made = body(await sdk.AuthenticationRealm.Create({ data: { ...realm, relationships: { origin } } }));
+  const { id } = made.data;
+  expect(made.data).toMatchObject({ ...realm, relationships: { origin } });
+  expect(body(await sdk.AuthenticationRealm.Get({ realmId: id }))).toEqual(made);
+  const all = list(await sdk.AuthenticationRealm.Limit(100).Offset(0).All());
+  expect(idsOf(all)).toContain(id);
+  expect(all.meta.results.total).toBe(all.data.length);
+  expect(idsOf(list(await sdk.AuthenticationRealm.Limit(1).All()))).toEqual([id]);
+  expect(queries.at(-1)).toContain('page[limit]=1');
+  // It forwards these to lists that have none of them: they are ignored (contract 8, row 29).
+  const odd = 'authentication-realms?include=origin&sort=nonsense&filter=nonsense';
+  expect(idsOf(list(await sdk.request.send(odd, 'GET')))).toContain(id);
+  const renamed = body(await sdk.AuthenticationRealm.Update(id, { name: `${name} 2` }));
+  expect(renamed.data).toMatchObject({ id, name: `${name} 2`, relationships: { origin } });
+  expect((await sdk.AuthenticationRealm.Delete(id)) as unknown).toBe(NO_BODY);
+  expect(await refused(sdk.AuthenticationRealm.Get({ realmId: id }))).toBe('404');
+});
+
+test('OidcProfile: Create, Get, All, Update, Delete', async () => {
+  const { sdk } = await shop(FULL_SCOPE);
+  const { realm } = planted;
+  const login = {
+    type: 'oidc-profile',
+    name: word('Login'),
+    discovery_url: 'https://id.example/tenant/.well-known/openid-configuration',
+    client_id: 'shop',
+    client_secret: 'of-the-provider',
+  } as const;
+  const made = body(await sdk.OidcProfile.Create(realm, { data: login }));
+  const { id: profileId } = made.data;
+  const { client_secret: _, ...visible } = login;
+  expect(made.data).toMatchObject({ ...visible, meta: { issuer: 'https://id.example/tenant' } });
+  expect(body(await sdk.OidcProfile.Get({ realmId: realm, profileId }))).toEqual(made);
+  const all = list(await sdk.OidcProfile.All(realm));
+  expect(all.data.find(({ id }) => id === profileId)).toEqual({ ...made.data, links: made.links });
+  const said = { data: { type: 'oidc-profile', name: 'Company' } } as Parameters<
+    typeof sdk.OidcProfile.Update
+  >[2];
+  expect(body(await sdk.OidcProfile.Update(realm, profileId, said)).data.name).toBe('Company');
+  expect((await sdk.OidcProfile.Delete(realm, profileId)) as unknown).toBe(NO_BODY);
+  expect(await refused(sdk.OidcProfile.Get({ realmId: realm, profileId }))).toBe('404');
+});
+
+test('PasswordProfile: Create, Get, All, Update, Delete', async () => {
+  const { sdk } = await shop(FULL_SCOPE);
+  const { realm } = planted;
+  const profile = { type: 'password_profile', name: word('Passwords'), username_format: 'email' };
+  const made = body(await sdk.PasswordProfile.Create(realm, { data: profile }));
+  const { id: profileId } = made.data;
+  expect(made.data).toMatchObject({ ...profile, enable_one_time_password_token: false });
+  expect(body(await sdk.PasswordProfile.Get({ realmId: realm, profileId }))).toEqual(made);
+  expect(idsOf(list(await sdk.PasswordProfile.All(realm)))).toContain(profileId);
+  const changed = await sdk.PasswordProfile.Update(realm, profileId, {
+    data: { ...profile, username_format: 'any' },
+  });
+  expect(body(changed).data.username_format).toBe('any');
+  expect((await sdk.PasswordProfile.Delete(realm, profileId)) as unknown).toBe(NO_BODY);
+  expect(await refused(sdk.PasswordProfile.Get({ realmId: realm, profileId }))).toBe('404');
+});
+
+test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limit, Offset and Sort', async () => {
+  const { sdk, queries } = await shop(FULL_SCOPE);
+  const { realm } = planted;
+  const users = sdk.UserAuthenticationInfo;
+  const surname = word('Banks');
+  const made: string[] = [];
+  for (const first of ['Ann', 'Ben', 'Cleo']) {
+    service.ambient.advance(5);
+    const data = {
+      type: 'user_authentication_info',
+      name: `${first} ${surname}`,
+      email: `${first}@${surname}.com`.toLowerCase(),
+    };
+    made.push(body(await users.Create(realm, { data })).data.id);
+  }
+  const [ann = '', ben = '', cleo = ''] = made;
+  const found = async (asked: { All(realm: string): Promise<unknown> }) => list(await asked.All(realm));
+  const exact = users.Filter({ eq: { name: `ben ${surname}`.toUpperCase() } });
+  expect(idsOf(await found(exact))).toEqual([ben]);
+  expect(queries.at(-1)).toContain('filter=eq(name,BEN ');
+  const both = { eq: { name: `Cleo ${surname}` }, like: { email: `*@${surname.toLowerCase()}.com` } };
+  expect(idsOf(await found(users.Filter(both).Limit(2)))).toEqual([cleo]);
+  expect(queries.at(-1)).toStartWith('page[limit]=2&filter=eq(name,');
+  const ours = { like: { email: `*@${surname.toLowerCase()}.com` } };
+  const page = await found(users.Filter(ours).Limit(2).Offset(0));
+  expect(idsOf(page)).toEqual([cleo, ben]);
+  expect([page.meta.results.total, page.meta.page.total, page.links.prev]).toEqual([3, 2, null]);
+  const rest = await found(users.Filter(ours).Limit(2).Offset(2));
+  expect([idsOf(rest), rest.links.next]).toEqual([[ann], null]);
+  // It keeps Sort to itself; the service is asked for its own order.
+  expect(idsOf(await found(users.Filter(ours).Sort('created_at' as never)))).toEqual([cleo, ben, ann]);
+  const sorted = await sdk.request.send(
+    `authentication-realms/${realm}/user-authentication-info?sort=created_at&filter=like(name,*${surname})`,
+    'GET',
+  );
+  expect(idsOf(list(sorted))).toEqual([ann, ben, cleo]);
+
+  const data = { type: 'user_authentication_info', name: 'Ann Jones', email: 'ann@jones.com' };
+  expect(body(await users.Update(realm, ann, { data })).data).toMatchObject(data);
+  expect(body(await users.Get(realm, ann)).data).toMatchObject({ ...data, id: ann });
+  expect((await users.Delete(realm, ann)) as unknown).toBe(NO_BODY);
+  expect(await refused(users.Get(realm, ann))).toBe('404');
+});
+
+test('UserAuthenticationPasswordProfile: Create, Get, All, Update with a token header, Delete', async () => {
+  const { sdk, requests } = await shop(FULL_SCOPE);
+  const { realm, user, passwordProfile } = planted;
+  const infos = sdk.UserAuthenticationPasswordProfile;
+  const type = 'user_authentication_password_profile_info';
+  const said = { type, password_profile_id: passwordProfile, username: word('ann'), password: PASSWORD };
+  const made = body(await infos.Create(realm, user, { data: said }));
+  const { id } = made.data;
+  expect(made.data).toMatchObject({ type, username: said.username, password_profile_id: passwordProfile });
+  expect(body(await infos.Get(realm, user, id))).toEqual(made);
+  const all = list(await infos.All(realm, user));
+  const item = all.data.find((each) => each.id === id);
+  // A single record's own link lacks the version segment, one in a list has it (contract 3.2).
+  expect(item?.links.self).toBe(`${service.url}${requests.at(-1)?.slice('GET '.length)}/${id}`);
+  const username = word('ann');
+  const data = { type, username, password: `${PASSWORD} 2` };
+  for (const token of [undefined, 'a-token-of-an-account']) {
+    expect(body(await infos.Update(realm, user, id, { data }, null, token)).data.username).toBe(username);
+  }
+  expect((await infos.Delete(realm, user, id)) as unknown).toBe(NO_BODY);
+  expect(await refused(infos.Get(realm, user, id))).toBe('404');
+});
+
+test('request.send: every verb of the OIDC profile infos, for which it has no class', async () => {
+  const { sdk } = await shop(FULL_SCOPE);
+  const collection = oidcPath(planted)
+    .slice('/v2/'.length)
+    .replace(/\/[^/]+$/, '');
+  const type = 'user_authentication_oidc_profile_info';
+  const said = { type, subject: word('auth0|ann'), issuer: ISSUER, oidc_profile_id: planted.oidcProfile };
+  const made = body(await sdk.request.send(collection, 'POST', said));
+  expect(made.data).toMatchObject(said);
+  const item = `${collection}/${made.data.id}`;
+  expect(body(await sdk.request.send(item, 'GET'))).toEqual(made);
+  expect(idsOf(list(await sdk.request.send(collection, 'GET')))).toContain(made.data.id);
+  const subject = word('auth0|ann');
+  // The service that clients know wants the user's ID there; ours takes both (contract 8, row 9).
+  for (const id of [undefined, made.data.id, planted.user]) {
+    const changed = body(await sdk.request.send(item, 'PUT', { type, subject, ...(id ? { id } : {}) }));
+    expect(changed.data).toMatchObject({ ...said, id: made.data.id, subject });
+  }
+  expect(await refused(sdk.request.send(collection, 'POST', { ...said, subject }))).toBe('422');
+  expect((await sdk.request.send(item, 'DELETE')) as unknown).toBe(NO_BODY);
+  expect(await refused(sdk.request.send(item, 'GET'))).toBe('404');
+});

@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { client, updatePasswordProfileInfo } from '@epcc-sdk/sdks-shopper';
+import { PASSWORD, word } from '../support/resource_cases.ts';
+import { type Planted, passwordPath, plant, type Service, startService } from '../support/service.ts';
+
+/** The generated client of the newer storefronts, as it comes from npm (contract 7.2). */
+
+let service: Service;
+let planted: Planted;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  const token = await service.token('password-profile-infos:write password-profile-infos:read');
+  client.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
+});
+afterAll(() => service.stop());
+
+function update(data: object, id: string = planted.passwordLink) {
+  return updatePasswordProfileInfo({
+    path: {
+      realmId: planted.realm,
+      userAuthenticationInfoId: planted.user,
+      userAuthenticationPasswordProfileInfoId: id,
+    },
+    body: { data } as NonNullable<Parameters<typeof updatePasswordProfileInfo>[0]>['body'],
+  });
+}
+
+const TYPE = 'user_authentication_password_profile_info';
+
+test('updatePasswordProfileInfo changes username and password', async () => {
+  const said = { id: planted.passwordLink, type: TYPE, username: word('ann'), password: PASSWORD };
+  const { data, error, response } = await update(said);
+  expect([response.status, error]).toEqual([200, undefined]);
+  expect(data as unknown).toEqual({
+    data: {
+      id: planted.passwordLink,
+      type: TYPE,
+      username: said.username,
+      password_profile_id: planted.passwordProfile,
+      meta: { created_at: expect.any(String), updated_at: expect.any(String) },
+    },
+    links: { self: service.url + passwordPath(planted).slice('/v2'.length) },
+  });
+});
+
+test('updatePasswordProfileInfo passes our refusals on', async () => {
+  const short = await update({
+    id: planted.passwordLink,
+    type: TYPE,
+    username: word('ann'),
+    password: 'short',
+  });
+  expect([short.data, short.response.status]).toEqual([undefined, 400]);
+  expect(short.error as unknown).toEqual({
+    errors: [
+      {
+        status: '400',
+        title: 'Bad Request',
+        detail: 'data.password: must have at least 8 characters after NFKC',
+        source: { pointer: '/data/password' },
+      },
+    ],
+  });
+  const other = await update({ id: planted.user, type: TYPE, username: word('ann'), password: PASSWORD });
+  expect(other.response.status).toBe(422);
+  const absent = await update({ type: TYPE }, planted.user);
+  expect(absent.response.status).toBe(404);
+});

@@ -1,0 +1,31 @@
+import { afterAll, beforeAll } from 'bun:test';
+import { parseDatabase } from '../../src/store/open.ts';
+import { holdContracts, openStore } from '../store/contract/contracts.ts';
+import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
+import { sharedServer } from '../support/postgres_server.ts';
+
+/** The contracts of a store on the PostgreSQL that Debian ships, and through its pooler. */
+
+let bouncer: PgBouncer;
+beforeAll(async () => {
+  // Fewer connections than callers: each transaction gets whichever is free.
+  bouncer = await startPgBouncer(await sharedServer(), { default_pool_size: '5' });
+});
+afterAll(() => bouncer.stop());
+
+async function freshUrl(): Promise<string> {
+  return (await sharedServer()).freshDatabase();
+}
+
+function open(url: string) {
+  const address = parseDatabase(url);
+  if (!address) throw new Error(`${url} is no database`);
+  return openStore(address);
+}
+
+holdContracts('PostgreSQL of Debian', async () => open(await freshUrl()));
+
+holdContracts('PgBouncer of Debian, a connection a transaction', async () => {
+  const { pathname } = new URL(await freshUrl());
+  return open(`${bouncer.url(pathname.slice(1))}?prepare=off`);
+});

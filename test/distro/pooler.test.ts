@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../../src/ambient.ts';
+import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
+import { freshMasterKey } from '../support/fault_injection.ts';
+import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
+import { type PostgresServer, sharedServer } from '../support/postgres_server.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+
+/** What a start does about Debian's PgBouncer, which keeps no prepared statements of its clients apart. */
+
+setDefaultTimeout(300_000);
+
+const PROGRAM = { version: 'test', ambient: systemAmbient };
+const MIXED = /^the pooler does not keep prepared statements of its clients apart.*prepare=off.* --database$/;
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await sharedServer();
+});
+
+const freshName = async () => new URL(await server.freshDatabase()).pathname.slice(1);
+const addressOf = (url: string) => parsePostgres(url) as PostgresAddress;
+
+/** What opening a database says; undefined where it opens. */
+async function refusal(url: string, ownerUrl?: string): Promise<string | undefined> {
+  const owner = ownerUrl === undefined ? undefined : addressOf(ownerUrl);
+  try {
+    await (await openEngine(addressOf(url), 'auto', PROGRAM, owner)).close();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+async function tablesOf(name: string): Promise<number> {
+  const sql = new SQL(server.url(name), { max: 1 });
+  const [row] = await sql
+    .unsafe(`select count(*)::integer as n from pg_tables where schemaname = 'public'`)
+    .finally(() => sql.close());
+  return row.n;
+}
+
+describe.each([
+  ['as it comes', {}],
+  ['in turn', { server_round_robin: '1' }],
+  ['of one connection', { default_pool_size: '1' }],
+] as const)('a transaction pool %s', (_which, settings) => {
+  let bouncer: PgBouncer;
+  beforeAll(async () => {
+    bouncer = await startPgBouncer(server, settings);
+  });
+  afterAll(() => bouncer.stop());
+
+  test('is refused with prepared statements, before anything is made; without them it serves', async () => {
+    const name = await freshName();
+    expect(await refusal(bouncer.url(name))).toMatch(MIXED);
+    expect(await tablesOf(name)).toBe(0);
+    expect(await refusal(`${bouncer.url(name)}?prepare=off`)).toBeUndefined();
+    expect(await refusal(bouncer.url(name))).toMatch(MIXED);
+  });
+
+  test('is refused to whoever migrates, too', async () => {
+    const name = await freshName();
+    expect(await refusal(server.url(name), bouncer.url(name))).toMatch(/prepare=off.* --migrate-database$/);
+    expect(await tablesOf(name)).toBe(0);
+  });
+
+  test('is found while others use it', async () => {
+    const name = await freshName();
+    const others = Array.from({ length: 6 }, () => new SQL(bouncer.url(name), { max: 1, prepare: false }));
+    let isOver = false;
+    const using = others.map(async (other) => {
+      while (!isOver) await other.unsafe('select 1');
+    });
+    for (const _round of Array(5)) expect(await refusal(bouncer.url(name))).toMatch(MIXED);
+    isOver = true;
+    await Promise.all(using);
+    await Promise.all(others.map((other) => other.close()));
+  });
+});
+
+test('a pool that leaves a client its connection serves with prepared statements', async () => {
+  const bouncer = await startPgBouncer(server, { pool_mode: 'session' });
+  expect(await refusal(bouncer.url(await freshName()))).toBeUndefined();
+  await bouncer.stop();
+});
+
+test('serve ends with 1 and says so', async () => {
+  const bouncer = await startPgBouncer(server);
+  const words = ['--database', bouncer.url(await freshName()), '--master-key-file', freshMasterKey()];
+  const { code, stdout, stderr } = await runCommand([AUTHREALM, 'serve', '--port', '0', ...words]);
+  expect([code, stdout, stderr]).toEqual([
+    1,
+    '',
+    expect.stringMatching(/^authrealm: the pooler .*prepare=off/),
+  ]);
+  await bouncer.stop();
+});

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import type { Revision } from '../../src/domain/id.ts';
+import { cursorAt } from '../../src/feed/cursor.ts';
+import { type Planted, plant, type Service, startService } from '../support/service.ts';
+
+/** The feed of one user, read back. */
+
+let service: Service;
+let token: string;
+let jane: Planted;
+
+beforeAll(async () => {
+  service = await startService();
+  jane = await plant(service.vault);
+  // Others are written to before, between and after.
+  const other = await plant(service.vault, { realm: jane.realm });
+  const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
+  const writer = await service.token('users:write');
+  for (const [index, user] of [jane.user, other.user, jane.user, other.user].entries()) {
+    const data = { type: 'user_authentication_info', middle_name: `M${index}` };
+    await service.put(path(user), writer, { data });
+  }
+  token = await service.token('changes:read');
+});
+afterAll(() => service.stop());
+
+interface Told {
+  readonly data: readonly {
+    readonly type: string;
+    readonly sequence: string;
+    readonly data: { user_id: string };
+  }[];
+  readonly meta: { readonly cursor: string; readonly has_more: boolean };
+  readonly links: { readonly next: string | null };
+}
+
+const feed = (query: string) => `/v2/authentication-realms/${jane.realm}/changes?${query}`;
+const read = async (path: string) => (await (await service.get(path, token)).json()) as Told;
+const placesIn = ({ data }: Told) => data.map(({ sequence }) => Number(sequence));
+
+test('tells the changes of the user and their links, and of nobody else, page by page', async () => {
+  const whole = await read(feed(`before=&user_id=${jane.user}`));
+  expect(new Set(whole.data.map(({ data }) => data.user_id))).toEqual(new Set([jane.user]));
+  const about = whole.data.map(({ type }) => type.slice(type.lastIndexOf('-') + 1));
+  expect(about).toEqual(['info.created', 'info.created', 'info.created', 'info.updated', 'info.updated']);
+  const places = placesIn(whole);
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+  const pages = [await read(feed(`before=&limit=2&user_id=${jane.user}`))];
+  for (let last = pages[0]; last?.links.next; last = pages.at(-1)) pages.push(await read(last.links.next));
+  expect(pages.map(placesIn)).toEqual([places.slice(3), places.slice(1, 3), places.slice(0, 1)]);
+  expect(pages.map(({ meta }) => meta.has_more)).toEqual([true, true, false]);
+});
+
+test('goes on before any place of the realm', async () => {
+  const { meta } = await read(feed('before=&limit=1'));
+  const { data } = await read(feed(`before=${meta.cursor}&user_id=${jane.user}`));
+  expect(data).toHaveLength(5);
+});
+
+test('of a user whose changes are not kept none is told, the same as of nobody', async () => {
+  const nobody = await read(feed('before=&user_id=01900000-0000-7000-8000-000000000000'));
+  const newest = await read(feed('before=&limit=1'));
+  expect(nobody).toEqual({
+    data: [],
+    meta: { cursor: newest.meta.cursor, has_more: false },
+    links: { next: null },
+  });
+  const path = feed(`before=&user_id=${jane.user}`).replace(
+    jane.realm,
+    '01900000-0000-7000-8000-000000000000',
+  );
+  expect((await service.get(path, token)).status).toBe(404);
+});
+
+test('a cursor of a change that is not there is 410', async () => {
+  const gone = cursorAt('behind', { realm: jane.realm, seq: 2, revision: 'ffffffffffffffff' as Revision });
+  expect((await service.get(feed(`before=${gone}&user_id=${jane.user}`), token)).status).toBe(410);
+});
+
+test.each(['user_id=x&before=', 'user_id=', 'user_id={user}', 'user_id={user}&before=&user_id={user}'])(
+  'with %s it is 400',
+  async (query) => {
+    expect((await service.get(feed(query.replaceAll('{user}', jane.user)), token)).status).toBe(400);
+  },
+);

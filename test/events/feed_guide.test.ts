@@ -1,0 +1,59 @@
+import { afterAll, expect, test } from 'bun:test';
+import { createHmac, randomBytes } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
+import { signaturesOf } from '../../src/webhooks/signature.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** What docs/feed.md tells receivers to do, done. */
+
+const page = readFileSync(new URL('../../docs/feed.md', import.meta.url), 'utf8');
+const code = /```js\n(.*?)```/s.exec(page)?.[1] ?? '';
+const path = join(freshFolder(), 'verify.mjs');
+writeFileSync(path, code);
+const { isGenuine } = (await import(path)) as {
+  isGenuine(secret: string, headers: Record<string, string>, body: Uint8Array): boolean;
+};
+
+afterAll(() => undefined);
+
+const key = randomBytes(32);
+const secret = `whsec_${key.toString('base64')}`;
+const body = Buffer.from('{"ü":1}');
+
+function headersAt(timestamp: number, keys: readonly Uint8Array[] = [key]) {
+  return {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': signaturesOf(keys, { id: 'msg_1', timestamp, body }),
+  };
+}
+
+const now = () => Math.floor(Date.now() / 1000);
+
+test('the lines of the guide take what we sign, also beside another signature, and what the library signs', () => {
+  expect(isGenuine(secret, headersAt(now()), body)).toBe(true);
+  expect(isGenuine(secret, headersAt(now(), [randomBytes(32), key]), body)).toBe(true);
+  const at = new Date();
+  const signature = new Webhook(secret).sign('msg_1', at, body.toString());
+  const headers = { ...headersAt(Math.floor(at.getTime() / 1000)), 'webhook-signature': signature };
+  expect(isGenuine(secret, headers, body)).toBe(true);
+});
+
+test('they take nothing else', () => {
+  const good = headersAt(now());
+  const other = createHmac('sha256', randomBytes(32)).update('x').digest('base64');
+  const wrong: readonly [Record<string, string>, Uint8Array][] = [
+    [headersAt(now() - 301), body],
+    [headersAt(now() + 301), body],
+    [good, Buffer.from('{"ü":2}')],
+    [{ ...good, 'webhook-id': 'msg_2' }, body],
+    [{ ...good, 'webhook-timestamp': String(now() - 1) }, body],
+    [{ ...good, 'webhook-signature': `v1,${other}` }, body],
+    [{ ...good, 'webhook-signature': good['webhook-signature'].replace('v1,', 'v1a,') }, body],
+    [{ ...good, 'webhook-signature': '' }, body],
+    [headersAt(now(), [randomBytes(32)]), body],
+  ];
+  for (const [headers, bytes] of wrong) expect(isGenuine(secret, headers, bytes)).toBe(false);
+});

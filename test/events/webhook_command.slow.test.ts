@@ -1,0 +1,84 @@
+import { expect, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+
+/** `authrealm webhook`, as an operator has it. */
+
+const database = await freshDatabase();
+await runCommand([AUTHREALM, 'init', ...database.words]);
+
+const run = (...words: readonly string[]) =>
+  runCommand([AUTHREALM, 'webhook', ...words, ...(words.includes('--help') ? [] : database.words)]);
+
+async function json<T>(...words: readonly string[]): Promise<T> {
+  const { stdout, stderr, code } = await run(...words, '--json');
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout) as T;
+}
+
+type Shown = Readonly<Record<string, unknown>> & { readonly webhook_id: string };
+
+const URL_OF_TARGET = 'https://hooks.example.com/in';
+const REALM = '01900000-0000-7000-8000-000000000001';
+
+test('a target is made, shown, changed, disabled, enabled, rotated and deleted', async () => {
+  const { secret, ...made } = await json<Shown>('create', '--name', 'search', '--url', URL_OF_TARGET);
+  expect(String(secret)).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+  const id = made.webhook_id;
+  expect(made).toMatchObject({ name: 'search', url: URL_OF_TARGET, events: '*', realms: '*', events_max: 1 });
+  expect(made).toMatchObject({ with_data: false, skipped_client: null, state: 'enabled' });
+  expect(await json<Shown>('show', id)).toEqual(made);
+  expect(await json<Shown[]>('list')).toEqual([made]);
+
+  const events = 'user-authentication-info.created user-authentication-info.deleted';
+  const words = ['--event', events, '--realm', REALM, '--events-max', '50', '--with-data', 'true'];
+  const changed = await json<Shown>('update', id, ...words, '--skip-client', 'me', '--name', 'found');
+  expect(changed).toMatchObject({
+    events: events.split(' '),
+    realms: [REALM],
+    events_max: 50,
+    with_data: true,
+  });
+  expect(changed).toMatchObject({ skipped_client: 'me', name: 'found', url: URL_OF_TARGET });
+  const lifted = await json<Shown>('update', id, '--all-events', '--all-realms', '--skip-client', '');
+  expect(lifted).toMatchObject({ events: '*', realms: '*', skipped_client: null, with_data: true });
+
+  expect(await json<Shown>('disable', id)).toMatchObject({ state: 'disabled' });
+  expect(await json<Shown>('enable', id)).toMatchObject({ state: 'enabled' });
+  const rotated = await json<Shown>('rotate', id, '--overlap', '2');
+  expect(rotated.secret).not.toBe(secret);
+  expect(await json<unknown[]>('deliveries', id)).toEqual([]);
+  expect(await json<unknown[]>('deliveries', id, '--dead')).toEqual([]);
+  expect((await run('redeliver', id, '--all')).stdout).toStartWith('0 sent again');
+  expect((await run('delete', id)).code).toBe(0);
+  expect(await json<Shown[]>('list')).toEqual([]);
+  const acts = await database.ask<{ action: string }>(
+    'select action from act where object = ? order by seq',
+    id,
+  );
+  expect(acts.map(({ action }) => action.split('.')[1])).toEqual([
+    ...['created', 'changed', 'changed', 'changed', 'changed', 'rotated', 'deleted'],
+  ]);
+}, 300_000);
+
+test.each([
+  [['show', 'none'], /there is no webhook target none/],
+  [['delete', 'none'], /there is no webhook target none/],
+  [['rotate', 'none'], /there is no webhook target none/],
+  [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: url: must be an https URL/m],
+  [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: url: must be/m],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--event', 'x'], /events: must be names of events/],
+  [
+    ['create', '--name', 'a', '--url', URL_OF_TARGET, '--events-max', String(LIMITS.webhookEventsMax + 1)],
+    /events_max: must be a whole number/,
+  ],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /A realm ID has the form/],
+  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],
+  [['update', 'none'], /nothing to change/],
+  [['update', 'none', '--event', 'x', '--all-events'], /exclude each other/],
+  [['redeliver', 'none'], /say which/],
+])('%j is refused with what to do', async (words, reason) => {
+  const { code, stderr } = await run(...words);
+  expect([code === 1 || code === 2, reason.test(stderr), stderr]).toEqual([true, true, stderr]);
+});

@@ -1,0 +1,175 @@
+import { afterAll, afterEach, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openLeases } from '../../src/leases.ts';
+import { openVault } from '../../src/vault.ts';
+import { changeWebhook } from '../../src/webhooks/targets.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, endAll, start } from '../support/processes.ts';
+import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
+import { movableAmbient, plant, startService } from '../support/service.ts';
+
+/** One process at a time tells a target, whichever of them lives. */
+
+const receivers: Receiver[] = [];
+
+afterEach(() => {
+  for (const receiver of receivers.splice(0)) receiver.stop();
+});
+
+afterAll(endAll);
+
+function receiver(): Receiver {
+  const opened = openReceiver();
+  receivers.push(opened);
+  return opened;
+}
+
+const TERM_MS = 10_000;
+
+describe('a lease', () => {
+  const two = async () => {
+    const database = await freshDatabase();
+    const engine = await database.open();
+    const [mine, yours] = [movableAmbient(), movableAmbient()];
+    // Clocks of two machines that are a day apart.
+    yours.advance(86_400_000);
+    const [one, other] = [mine, yours].map((ambient) => openLeases(engine.leases, TERM_MS, ambient));
+    if (!one || !other) throw new Error('no leases');
+    return { engine, mine, yours, one, other };
+  };
+
+  test("is one process's until it is given back", async () => {
+    const { engine, one, other } = await two();
+    await Promise.all([one.keep(['a', 'b']), other.keep(['a', 'b'])]);
+    for (const name of ['a', 'b'])
+      expect([one.holds(name), other.holds(name)].filter(Boolean)).toHaveLength(1);
+    await Promise.all([one.release(), other.release()]);
+    await other.keep(['a']);
+    expect([one.holds('a'), other.holds('a')]).toEqual([false, true]);
+    await other.keep([]);
+    await one.keep(['a']);
+    expect([one.holds('a'), other.holds('a')]).toEqual([true, false]);
+    await engine.close();
+  });
+
+  test('is over when nobody has seen it move for a term, whatever the clocks say, and then its holder knows', async () => {
+    const { engine, mine, yours, one, other } = await two();
+    await one.keep(['a']);
+    await other.keep(['a']);
+    yours.advance(TERM_MS - 500);
+    await other.keep(['a']);
+    expect(other.holds('a')).toBe(false);
+    mine.advance(3_000);
+    await one.keep(['a']);
+    yours.advance(600);
+    await other.keep(['a']);
+    expect([one.holds('a'), other.holds('a')]).toEqual([true, false]);
+    mine.advance(TERM_MS + 1);
+    expect(one.holds('a')).toBe(false);
+    yours.advance(TERM_MS);
+    await other.keep(['a']);
+    expect(other.holds('a')).toBe(true);
+    // The first one is back, and learns it.
+    await one.keep(['a']);
+    expect(one.holds('a')).toBe(false);
+    await engine.close();
+  });
+});
+
+test('two services over one database tell each event once, in order; where one ends the other goes on', async () => {
+  const hook = receiver();
+  const one = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const other = await startService({ offline: 'true', allowLoopbackWebhooks: 'true', ...one.database.flags });
+  const { realm } = await plant(one.vault);
+  await target(one, hook.url, { realms: new Set([realm]), from: 'oldest' });
+  await hook.until(() => hook.places(realm).length === 6);
+  for (let count = 0; count < 10; count += 1) await plant((count % 2 ? one : other).vault, { realm });
+  await hook.until(() => hook.places(realm).length === 56);
+  expect(hook.places(realm)).toEqual(upTo(56));
+  await one.server.stop();
+  await plant(other.vault, { realm });
+  await hook.until(() => hook.places(realm).length >= 61);
+  expect(hook.places(realm)).toEqual(upTo(61));
+  await other.stop();
+  await one.vault.engine.close();
+}, 300_000);
+
+test('targets that never answer and are disabled together hold up no other one', async () => {
+  const hook = receiver();
+  const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
+  const { engine } = service.vault;
+  const { realm } = await plant(service.vault);
+  const realms = new Set([realm]);
+  const silent = Array.from({ length: 4 }, receiver);
+  for (const each of silent) each.answer(() => Bun.sleep(60_000).then(() => new Response()));
+  const ids: string[] = [];
+  for (const { url } of silent) {
+    ids.push((await target(service, url, { realms, from: 'oldest' })).webhook.webhookId);
+  }
+  const { webhook } = await target(service, hook.url, { realms, from: 'oldest' });
+  await hook.until(
+    () => silent.every(({ received }) => received.length > 0) && hook.places(realm).length === 6,
+  );
+  const disabled = { disabledAt: systemAmbient.now() };
+  for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemAmbient);
+  // The next round finds them disabled.
+  await Bun.sleep(2 * LIMITS.webhookPollMs);
+  await plant(service.vault, { realm });
+  await hook.until(() => hook.places(realm).length === 11, 3_000);
+  const kept = async () => (await engine.leases.held()).filter(({ name }) => name.startsWith('webhook '));
+  for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
+  expect((await kept()).map(({ name }) => name)).toEqual([`webhook ${webhook.webhookId}`]);
+  await service.stop();
+}, 300_000);
+
+test('a service that is killed while it tells loses nothing, and the order is kept', async () => {
+  const database = await freshDatabase();
+  const hook = receiver();
+  // Each message takes a while, so that one is always under way.
+  hook.answer(async () => {
+    await Bun.sleep(2);
+    return new Response();
+  });
+  const vault = await openVault(database.settings(), systemAmbient);
+  const { realm } = await plant(vault);
+  const settings = { ...database.settings(), allowLoopbackWebhooks: true };
+  await target({ vault, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
+  const command = [
+    AUTHREALM,
+    'serve',
+    '--port',
+    '0',
+    '--offline',
+    '--allow-loopback-webhooks',
+    ...database.words,
+  ];
+  const serve = async () => {
+    const running = start(command);
+    await running.line(/^listening on /);
+    return running;
+  };
+  let written = 6;
+  const write = async (times: number) => {
+    for (let count = 0; count < times; count += 1) await plant(vault, { realm });
+    written += 5 * times;
+  };
+  for (let round = 0; round < 3; round += 1) {
+    const running = await serve();
+    const before = hook.places(realm).length;
+    const writing = write(20);
+    await hook.until(() => hook.places(realm).length > before + 20, LIMITS.webhookLeaseMs + 15_000);
+    running.process.kill('SIGKILL');
+    await running.process.exited;
+    await writing;
+  }
+  const last = await serve();
+  await hook.until(() => hook.places(realm).includes(written), LIMITS.webhookLeaseMs + 20_000);
+  const told = hook.places(realm);
+  // What came again is what was under way or not written down; the first time each came they were in order.
+  const firsts = told.filter((place, at) => told.indexOf(place) === at);
+  expect(firsts).toEqual([...upTo(written)]);
+  expect(told.length - firsts.length).toBeLessThan(3 * 400);
+  expect(await last.stop()).toBe(0);
+  await vault.engine.close();
+}, 300_000);

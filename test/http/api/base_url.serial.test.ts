@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { decodeJwt } from 'jose';
+import {
+  freePort,
+  LOOKUPS,
+  type Planted,
+  plant,
+  type Service,
+  seen,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+let planted: Planted;
+let token: string;
+let baseUrl: string;
+
+beforeAll(async () => {
+  const port = await freePort();
+  baseUrl = `http://127.0.0.1:${port}/sso/auth`;
+  service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
+  planted = await plant(service.vault);
+  token = await service.token('profile-infos:read');
+});
+afterAll(() => service.stop());
+
+describe.each(LOOKUPS)('$name', ({ path }) => {
+  test('answers under the prefix and without it, the same bytes', async () => {
+    const plain = await seen(await service.get(path(planted), token));
+    expect(plain).toStartWith('[200,');
+    for (const address of [
+      `/sso/auth${path(planted)}`,
+      `/sso/auth${path(planted)}/`,
+      `/sso//auth/${path(planted)}`,
+    ]) {
+      expect(await seen(await service.get(address, token))).toBe(plain);
+    }
+    expect((await service.get(`/auth${path(planted)}`, token)).status).toBe(404);
+  });
+
+  test('its self link carries the prefix, and leads to the same bytes', async () => {
+    const first = await (await service.get(path(planted), token)).text();
+    const { self } = JSON.parse(first).links;
+    expect(self).toStartWith(`${baseUrl}/`);
+    expect(await (await service.get(self, token)).text()).toBe(first);
+  });
+});
+
+test.each(['/sso/auth/oauth/access_token', '/sso/auth/oauth/token', '/oauth/token'])(
+  '%s mints tokens whose issuer and audience are the base URL',
+  async (path) => {
+    const { clientId, secret } = await service.client('profile-infos:read');
+    const body = new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: secret,
+    });
+    const answer = await fetch(service.url + path, { method: 'POST', body });
+    const { access_token } = (await answer.json()) as { access_token: string };
+    expect(decodeJwt(access_token)).toMatchObject({ iss: baseUrl, aud: baseUrl });
+  },
+);
+
+test('metadata stands under every spelling of RFC 8414, and its addresses answer', async () => {
+  const spellings = [
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/oauth-authorization-server/sso/auth',
+    '/sso/auth/.well-known/oauth-authorization-server',
+  ];
+  const documents = await Promise.all(spellings.map(async (path) => (await service.get(path)).json()));
+  const [document, ...same] = documents as { issuer: string; jwks_uri: string; token_endpoint: string }[];
+  expect(same).toEqual([document, document] as typeof same);
+  expect(document).toMatchObject({
+    issuer: baseUrl,
+    token_endpoint: `${baseUrl}/oauth/access_token`,
+    jwks_uri: `${baseUrl}/.well-known/jwks.json`,
+    response_types_supported: [],
+    grant_types_supported: ['client_credentials'],
+    token_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+  });
+  expect((await service.get(document?.jwks_uri ?? '')).status).toBe(200);
+  expect((await service.get(document?.token_endpoint ?? '')).status).toBe(405);
+});
+
+test.each(['/healthz', '/readyz', '/openapi.json'])('%s answers under the prefix as well', async (path) => {
+  expect((await service.get(path)).status).toBe(200);
+  expect((await service.get(`/sso/auth${path}`)).status).toBe(200);
+});
+
+test('the OpenAPI document names the base URL', async () => {
+  const document = (await (await service.get('/openapi.json')).json()) as { servers: unknown };
+  expect(document.servers).toEqual([{ url: baseUrl }]);
+});

@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  type Body,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  make,
+  OFFLINE,
+  rowsOf,
+  settle,
+} from '../../support/resource_cases.ts';
+import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+
+/** What a body is around its members: JSON, of one type, of a bounded size, with `data` in it. */
+
+let service: Service;
+let token: string;
+let home: Home;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token);
+});
+afterAll(() => service.stop());
+
+const JSON_TYPE = { 'Content-Type': 'application/json' };
+const bytes = (...parts: (string | number)[]) =>
+  Buffer.concat(parts.map((part) => Buffer.from(typeof part === 'string' ? part : [part])));
+
+/**
+ * Bodies that are refused whatever is written, and where the error points: the empty pointer is the whole body. `text`
+ * is one that would be taken.
+ */
+const REFUSED: [what: string, body: (text: string) => string | Buffer, pointer: string][] = [
+  ['nothing', () => '', ''],
+  ['a space', () => ' ', ''],
+  ['no JSON', () => '{data:{}}', ''],
+  ['half of it', (text) => text.slice(0, -1), ''],
+  ['something behind it', (text) => `${text}]`, ''],
+  ['two of them', (text) => text + text, ''],
+  ['a byte order mark', (text) => bytes(0xef, 0xbb, 0xbf, text), ''],
+  ['a comment', (text) => `/* */${text}`, ''],
+  ['a trailing comma', (text) => text.replace(/}}$/, '},}'), ''],
+  ['single quotes', (text) => text.replaceAll('"', "'"), ''],
+  ['NaN', (text) => text.replace('{"data":{', '{"data":{"x":NaN,'), ''],
+  ['a raw line feed in a text', (text) => text.replace('{"data":{', '{"data":{"x":"a\nb",'), ''],
+  ['a raw NUL', (text) => text.replace('{"data":{', '{"data":{"x":"\0",'), ''],
+  ['a NUL behind it', (text) => `${text}\0`, ''],
+  ['a form', () => 'data=name&type=realm', ''],
+  ['null', () => 'null', ''],
+  ['an array', (text) => `[${text}]`, ''],
+  ['a text', (text) => JSON.stringify(text), ''],
+  ['a number', () => '7', ''],
+  ['a boolean', () => 'true', ''],
+  ['no data', () => '{}', '/data'],
+  ['its members without data', (text) => JSON.stringify(JSON.parse(text).data), '/data'],
+  ['data in another case', (text) => text.replace('"data"', '"Data"'), '/data'],
+  ['data null', () => '{"data":null}', '/data'],
+  ['data in an array', (text) => text.replace('"data":', '"data":[').replace(/}$/, ']}'), '/data'],
+  ['data a text', () => '{"data":"long-enough"}', '/data'],
+  ['data a number', () => '{"data":7}', '/data'],
+  ['65 levels', (text) => text.replace('{"data":{', `{"data":{"x":${nested(63)},`), ''],
+  ['65 levels of arrays', (text) => text.replace('{"data":{', `{"data":{"x":${arrays(63)},`), ''],
+  ['30,000 levels', () => '['.repeat(30_000), ''],
+  ['30,000 levels, closed', () => '{"a":'.repeat(10_000) + '}'.repeat(10_000), ''],
+  ['no UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xff, '"}}'), ''],
+  ['Latin-1', (text) => bytes(text.slice(0, -2), ',"x":"', 0xfc, '"}}'), ''],
+  ['overlong UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xc0, 0xaf, '"}}'), ''],
+  ['a surrogate in UTF-8', (text) => bytes(text.slice(0, -2), ',"x":"', 0xed, 0xa0, 0x80, '"}}'), ''],
+  ['half a character', (text) => bytes(text.slice(0, -2), ',"x":"', 0xe2, 0x82), ''],
+  ['UTF-16', (text) => Buffer.from(text, 'utf16le'), ''],
+];
+
+/** Values so many levels deep. */
+const nested = (levels: number) => '{"a":'.repeat(levels) + 1 + '}'.repeat(levels);
+const arrays = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+
+/** Bodies that are taken, though they look odd. */
+const TAKEN: [what: string, body: (text: string) => string][] = [
+  ['64 levels', (text) => text.replace('{"data":{', `{"data":{"x":${nested(62)},`)],
+  ['brackets in a text', (text) => text.replace('{"data":{', `{"data":{"x":"\\"${'['.repeat(99)}\\\\",`)],
+  ['white space around everything', (text) => `\r\n\t ${text.replaceAll(':{', ' :\n{')} \r\n`],
+  ['escaped names', (text) => text.replace('"data"', '"\\u0064ata"').replace('"type"', '"t\\u0079pe"')],
+  ['more beside data', (text) => text.replace('{"data"', '{"links":{},"meta":[],"data"')],
+  ['data twice', (text) => text.replace('{"data"', '{"data":{"type":7},"data"')],
+  ['a member twice', (text) => text.replace('"type":', '"type":"long-enough","type":')],
+];
+
+const TYPES_TAKEN = [
+  ...['application/json', 'APPLICATION/JSON', 'application/json;charset=utf-8', 'application/json ; v=1'],
+  'application/json; charset="x"; q=0.1',
+];
+const TYPES_REFUSED = [
+  ...['text/plain', 'text/json', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'],
+  ...['application/jsonp', 'application/vnd.api+json', 'application/ld+json', 'json', '*/*', 'application/*'],
+  ...['application/json, text/plain', 'application/xml;application/json'],
+];
+
+describe.each([...KINDS])('$name', (kind) => {
+  const { type } = kind.resource;
+  let path: string;
+  beforeAll(async () => {
+    ({ path } = await make(service, token, { kind, home }));
+  });
+
+  /** Sends such a body on both verbs; the answers. */
+  async function both(spell: (text: string) => string | Buffer, headers: Record<string, string> = JSON_TYPE) {
+    const made = spell(JSON.stringify({ data: kind.fresh(home) }));
+    const put = spell(JSON.stringify({ data: { type } }));
+    const send = (body: string | Buffer) => new Uint8Array(Buffer.from(body));
+    return [
+      await service.post(kind.collection(home), token, send(made), headers),
+      await service.put(path, token, send(put), headers),
+    ];
+  }
+
+  test('400 for everything that is no body, and nothing is written', async () => {
+    const before = await rowsOf(service);
+    const record = await seen(await service.get(path, token));
+    for (const [what, spell, pointer] of REFUSED) {
+      for (const answer of await both(spell)) {
+        const [error] = await errorsOf(answer);
+        expect([what, answer.status, error?.source?.pointer]).toEqual([what, 400, pointer]);
+      }
+    }
+    expect(await rowsOf(service)).toEqual(before);
+    expect(await seen(await service.get(path, token))).toBe(record);
+  });
+
+  test('what is odd and right is taken; of members that stand twice the last one counts', async () => {
+    for (const [what, spell] of TAKEN) {
+      expect([what, ...(await both(spell)).map(({ status }) => status)]).toEqual([what, 201, 200]);
+    }
+  });
+
+  test('415 for another type; JSON with any parameters, and no type at all, are taken', async () => {
+    for (const media of TYPES_TAKEN) {
+      const answers = await both((text) => text, { 'Content-Type': media });
+      expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 201, 200]);
+    }
+    const untyped = await both((text) => text, {});
+    expect(untyped.map(({ status }) => status)).toEqual([201, 200]);
+    const before = await rowsOf(service);
+    for (const media of TYPES_REFUSED) {
+      const answers = await both((text) => text, { 'Content-Type': media });
+      expect([media, ...answers.map(({ status }) => status)]).toEqual([media, 415, 415]);
+    }
+    expect(await rowsOf(service)).toEqual(before);
+  });
+
+  test('65,536 bytes are taken, one more is 413, announced or not', async () => {
+    const sized = (size: number) => (text: string) =>
+      text.replace('{"data":{', `{"pad":"${'x'.repeat(size - text.length - '"pad":"",'.length)}","data":{`);
+    const fits = await both(sized(LIMITS.bodyBytesMax));
+    expect(fits.map(({ status }) => status)).toEqual([201, 200]);
+    const before = await rowsOf(service);
+    for (const size of [LIMITS.bodyBytesMax + 1, 2 ** 20]) {
+      expect((await both(sized(size))).map(({ status }) => status)).toEqual([413, 413]);
+      const stream = (text: string) => new Blob([sized(size)(text)]).stream();
+      const post = await service.post(kind.collection(home), token, stream('{"data":{}}'), JSON_TYPE);
+      const put = await service.put(path, token, stream('{"data":{}}'), JSON_TYPE);
+      expect([post.status, put.status]).toEqual([413, 413]);
+    }
+    expect(await rowsOf(service)).toEqual(before);
+  });
+
+  test('DELETE with a body, of whatever type and content, and with the JSON type and none', async () => {
+    const bodies: [string | undefined, Record<string, string>][] = [
+      [undefined, JSON_TYPE],
+      [JSON.stringify({ data: { type } }), JSON_TYPE],
+      ['no JSON {', JSON_TYPE],
+      ['text', { 'Content-Type': 'text/plain' }],
+      ['x'.repeat(2 ** 20), JSON_TYPE],
+    ];
+    for (const [body, headers] of bodies) {
+      const made = await make(service, token, { kind, home });
+      const answer = await service.del(made.path, token, headers, body);
+      expect([answer.status, await answer.text()]).toEqual([204, '']);
+      expect((await service.get(made.path, token)).status).toBe(404);
+    }
+  });
+
+  test('GET with a body, or with a type and none, is answered as one without', async () => {
+    const plain = await seen(await service.get(path, token));
+    expect(await seen(await service.get(path, token, JSON_TYPE))).toBe(plain);
+    const { port } = new URL(service.url);
+    const head = `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`;
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let said = '';
+    await Bun.connect({
+      hostname: '127.0.0.1',
+      port: Number(port),
+      socket: {
+        open: (socket) => {
+          socket.write(`${head}Content-Type: text/plain\r\nContent-Length: 7\r\n\r\n{"data"`);
+        },
+        data: (_, part) => {
+          said += part.toString();
+        },
+        close: () => resolve(said),
+      },
+    });
+    const body = (await (await service.get(path, token)).json()) as Body;
+    expect(await promise).toStartWith('HTTP/1.1 200');
+    expect(said.slice(said.indexOf('\r\n\r\n') + 4)).toBe(JSON.stringify(body));
+  });
+});
+
+test('who may not write is told so before a body is read', async () => {
+  const reader = await service.token('profile-infos:read users:read profiles:read realms:read');
+  for (const kind of KINDS) {
+    const { path } = await make(service, token, { kind, home });
+    const big = { 'Content-Type': 'text/plain' };
+    for (const [bearer, status] of [
+      ['nobody', 401],
+      [reader, 403],
+    ] as const) {
+      const answers = [
+        await service.post(kind.collection(home), bearer, 'x'.repeat(2 ** 17), big),
+        await service.put(path, bearer, 'x'.repeat(2 ** 17), big),
+        await service.del(path, bearer, big, 'x'.repeat(2 ** 17)),
+      ];
+      expect(answers.map((answer) => answer.status)).toEqual([status, status, status]);
+      const challenge = answers[0]?.headers.get('www-authenticate') ?? '';
+      if (status === 403) expect(challenge).toContain(`scope="${kind.resource.scope}:write"`);
+    }
+  }
+});

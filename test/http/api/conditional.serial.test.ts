@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import { changeOf } from '../../../src/domain/change.ts';
+import type { Key, Resource } from '../../../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
+import { etags } from '../../../src/http/present.ts';
+import {
+  LOOKUPS,
+  PASSWORD_HASH,
+  type Planted,
+  plant,
+  type Service,
+  seen,
+  startService,
+} from '../../support/service.ts';
+
+let service: Service;
+let planted: Planted;
+let token: string;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  token = await service.token('profile-infos:read');
+});
+afterAll(() => service.stop());
+
+const STRONG = /^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/;
+
+describe.each(LOOKUPS)('$name', ({ path, id }) => {
+  async function etagOf(): Promise<string> {
+    return (await service.get(path(planted), token)).headers.get('etag') ?? '';
+  }
+
+  test('a record is private and revalidated, its ETag strong and the same every time', async () => {
+    const answer = await service.get(path(planted), token);
+    expect(answer.headers.get('cache-control')).toBe('private, no-cache');
+    expect(answer.headers.get('etag')).toMatch(STRONG);
+    for (const spelling of [path(planted), `${path(planted)}/`, `/${path(planted)}`]) {
+      expect(await seen(await service.get(spelling, token))).toBe(
+        await seen(await service.get(path(planted), token)),
+      );
+    }
+  });
+
+  test('HEAD has the headers of GET, and no body', async () => {
+    for (const address of [path(planted), `${path(planted)}/`]) {
+      const get = await service.get(address, token);
+      const head = await fetch(service.url + address, {
+        method: 'HEAD',
+        headers: { Authorization: `Bearer ${token}` },
+      });
+      expect(await head.text()).toBe('');
+      const visible = ({ headers }: Response) =>
+        [...headers].filter(([name]) => !['date', 'x-request-id'].includes(name)).sort();
+      expect(visible(head)).toEqual(visible(get));
+      expect(Number(head.headers.get('content-length'))).toBe((await get.arrayBuffer()).byteLength);
+    }
+  });
+
+  test('HEAD of what is not there, or not allowed, has the status of GET', async () => {
+    const absent = path({ ...planted, [id]: systemAmbient.mintId() });
+    for (const [address, bearer] of [
+      [absent, token],
+      [path(planted), 'nobody'],
+    ] as const) {
+      const get = await service.get(address, bearer);
+      const head = await fetch(service.url + address, {
+        method: 'HEAD',
+        headers: { Authorization: `Bearer ${bearer}` },
+      });
+      expect([head.status, await head.text()]).toEqual([get.status, '']);
+      expect(head.headers.get('content-length')).toBe(get.headers.get('content-length'));
+    }
+  });
+
+  const NAMED: [string, (etag: string) => string][] = [
+    ['exactly', (etag) => etag],
+    ['weakly', (etag) => `W/${etag}`],
+    ['in a list', (etag) => `"one", ${etag}, "two"`],
+    ['in a list without spaces', (etag) => `"one",W/${etag}`],
+    ['behind a foreign one with a comma', (etag) => `"a,b", ${etag}`],
+    ['behind empty list elements', (etag) => `, ,${etag},`],
+    ['by a star', () => '*'],
+  ];
+  test.each(NAMED)('304 named %s', async (_name, spell) => {
+    const etag = await etagOf();
+    const answer = await service.get(path(planted), token, { 'If-None-Match': spell(etag) });
+    expect(answer.status).toBe(304);
+    expect(await answer.text()).toBe('');
+    expect(answer.headers.get('etag')).toBe(etag);
+    expect(answer.headers.get('cache-control')).toBe('private, no-cache');
+    expect(answer.headers.get('content-type')).toBeNull();
+  });
+
+  const OTHERS: [string, (etag: string) => string][] = [
+    ['another one', () => '"0000000000000000-AAAAAAAA"'],
+    ['a list of others', () => '"one", "two"'],
+    ['its revision alone', (etag) => `${etag.slice(0, 17)}"`],
+    ['unquoted', (etag) => etag.slice(1, -1)],
+    ['half-quoted', (etag) => etag.slice(0, -1)],
+    ['within other text', (etag) => `x${etag}y`],
+    ['within another one', (etag) => `"x${etag.slice(1)}`],
+    ['a weak star', () => 'W/*'],
+    ['a star in quotes', () => '"*"'],
+    ['lower-case weakness', (etag) => `w/${etag}`],
+    ['garbage', () => ',,;"";W/'],
+  ];
+  test.each(OTHERS)('200 with %s', async (_name, spell) => {
+    const answer = await service.get(path(planted), token, { 'If-None-Match': spell(await etagOf()) });
+    expect(answer.status).toBe(200);
+    expect((await answer.text()).length).toBeGreaterThan(0);
+  });
+
+  test('a HEAD that names it is 304 as well', async () => {
+    const headers = { Authorization: `Bearer ${token}`, 'If-None-Match': await etagOf() };
+    expect((await fetch(service.url + path(planted), { method: 'HEAD', headers })).status).toBe(304);
+  });
+
+  test('an ETag opens nothing: 401, 403 and 404 come before 304', async () => {
+    const named = { 'If-None-Match': '*' };
+    const other = await service.token('users:read');
+    const absent = path({ ...planted, [id]: systemAmbient.mintId() });
+    expect((await service.get(path(planted), undefined, named)).status).toBe(401);
+    expect((await service.get(path(planted), other, named)).status).toBe(403);
+    expect((await service.get(absent, token, named)).status).toBe(404);
+  });
+});
+
+/** Writes the same members again: only revision and `updated_at` move. */
+async function rewrite(resource: Resource, key: Key): Promise<void> {
+  const { records } = service.vault.engine;
+  const found = await records.get(resource, key);
+  if (!found) throw new Error('not planted');
+  const secret = resource === passwordProfileInfo ? { password_hash: PASSWORD_HASH } : {};
+  const record = { ...found, ...secret, revision: systemAmbient.mintRevision() };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
+  const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
+  const verdict = await records.commit([{ op: 'replace', resource, key, record }], [change]);
+  expect(verdict).toEqual({ kind: 'landed' });
+}
+
+test.each([
+  ['OIDC', oidcProfileInfo, LOOKUPS[0]],
+  ['password', passwordProfileInfo, LOOKUPS[1]],
+] as const)(
+  '%s: a write moves the ETag, even where it leaves every byte as it was',
+  async (_name, resource, lookup) => {
+    const address = lookup.path(planted);
+    const before = await service.get(address, token);
+    const old = before.headers.get('etag') as string;
+    expect((await service.get(address, token, { 'If-None-Match': old })).status).toBe(304);
+    await rewrite(resource, [planted.realm, planted.user, planted[lookup.id]]);
+    const after = await service.get(address, token, { 'If-None-Match': old });
+    expect(after.status).toBe(200);
+    expect(after.headers.get('etag')).not.toBe(old);
+    expect(await after.text()).toBe(await before.text());
+  },
+);
+
+test('the ETag moves with the base URL, which stands in the links', async () => {
+  const elsewhere = await startService({ baseUrl: 'https://id.example' });
+  try {
+    const there = await plant(elsewhere.vault);
+    const answer = await elsewhere.get(LOOKUPS[0].path(there), await elsewhere.token('profile-infos:read'));
+    const here = await service.get(LOOKUPS[0].path(planted), token);
+    const tail = (of: Response) => of.headers.get('etag')?.slice(17);
+    expect(tail(answer)).toMatch(/^-/);
+    expect(tail(answer)).not.toBe(tail(here));
+  } finally {
+    await elsewhere.stop();
+  }
+});
+
+test('an ETag is made of revision and base URL alone: no value of the record takes part', () => {
+  const id = systemAmbient.mintId();
+  const revision = systemAmbient.mintRevision();
+  const stamps = { created_at: 0, updated_at: 0, revision };
+  const etagOf = etags('https://id.example');
+  expect(etagOf({ id, ...stamps, subject: 'one', username: 'one' })).toBe(
+    etagOf({ id: systemAmbient.mintId(), ...stamps, updated_at: 1, subject: 'two', username: 'two' }),
+  );
+  expect(etagOf({ id, ...stamps })).not.toBe(etags('https://id.example/auth')({ id, ...stamps }));
+  expect(etagOf({ id, ...stamps })).not.toBe(
+    etagOf({ id, ...stamps, revision: systemAmbient.mintRevision() }),
+  );
+});

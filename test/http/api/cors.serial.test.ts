@@ -1,0 +1,131 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
+
+const SHOP = 'https://shop.example';
+const ADMIN = 'https://admin.example:8443';
+
+let off: Service;
+let on: Service;
+let planted: Planted;
+let token: string;
+
+beforeAll(async () => {
+  [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
+  planted = await plant(on.vault);
+  token = await on.token('profile-infos:read');
+});
+afterAll(() => Promise.all([off.stop(), on.stop()]));
+
+function corsOf({ headers }: Response): string[] {
+  return [...headers.keys()].filter((name) => name.startsWith('access-control-') || name === 'vary');
+}
+
+function preflight(service: Service, path: string, headers: Record<string, string>): Promise<Response> {
+  return fetch(service.url + path, { method: 'OPTIONS', headers });
+}
+
+const ASKED = { 'Access-Control-Request-Method': 'GET', 'Access-Control-Request-Headers': 'authorization' };
+
+describe('while no origin is listed', () => {
+  test.each(['/healthz', LOOKUPS[0].path({} as Planted)])('%s carries no CORS header', async (path) => {
+    const answer = await off.get(path, undefined, { Origin: SHOP });
+    expect(corsOf(answer)).toEqual([]);
+  });
+
+  test('a preflight is a method like any other: 405', async () => {
+    const answer = await preflight(off, '/healthz', { Origin: SHOP, ...ASKED });
+    expect([answer.status, answer.headers.get('allow'), ...corsOf(answer)]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+describe('where origins are listed', () => {
+  const kinds = (): [number, string, string | undefined][] => [
+    [200, LOOKUPS[0].path(planted), token],
+    [200, `${LOOKUPS[0].path(planted)}/`, token],
+    [401, LOOKUPS[0].path(planted), undefined],
+    [404, '/nowhere', token],
+    [405, '/oauth/token', token],
+  ];
+
+  test.each([SHOP, ADMIN])('%s gets itself back on every kind of answer, never a star', async (origin) => {
+    for (const [status, path, bearer] of kinds()) {
+      const answer = await on.get(path, bearer, { Origin: origin });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get('access-control-allow-origin')).toBe(origin);
+      expect(answer.headers.get('vary')).toBe('Origin');
+      expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+      const exposed = answer.headers.get('access-control-expose-headers')?.split(', ');
+      expect(exposed).toEqual([
+        'ETag',
+        'Location',
+        'RateLimit',
+        'RateLimit-Policy',
+        'Retry-After',
+        'WWW-Authenticate',
+        'X-Request-Id',
+      ]);
+    }
+  });
+
+  const STRANGERS = [
+    'https://evil.example',
+    'null',
+    '*',
+    'http://shop.example',
+    'https://shop.example:444',
+    'https://shop.example.evil.example',
+    'https://SHOP.example',
+    `${SHOP}/`,
+    `${SHOP}, ${ADMIN}`,
+  ];
+  test.each(STRANGERS)('%s gets only Vary', async (origin) => {
+    for (const [status, path, bearer] of kinds()) {
+      const answer = await on.get(path, bearer, { Origin: origin });
+      expect([answer.status, ...corsOf(answer)]).toEqual([status, 'vary']);
+    }
+    const refused = await preflight(on, LOOKUPS[0].path(planted), { Origin: origin, ...ASKED });
+    expect([refused.status, ...corsOf(refused)]).toEqual([405, 'vary']);
+  });
+
+  test('a 304 carries the headers too', async () => {
+    const answer = await on.get(LOOKUPS[0].path(planted), token, { Origin: SHOP, 'If-None-Match': '*' });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([304, SHOP]);
+  });
+
+  test('a preflight is answered without a token and without a body', async () => {
+    for (const [path, methods] of [
+      [LOOKUPS[0].path(planted), 'GET, PUT, DELETE'],
+      [`${LOOKUPS[1].path(planted)}/`, 'GET, PUT, DELETE'],
+      [LOOKUPS[0].path(planted).replace(/\/[^/]*$/, ''), 'GET, POST'],
+      ['/oauth/access_token', 'POST'],
+    ] as const) {
+      const answer = await preflight(on, path, { Origin: SHOP, ...ASKED });
+      expect([answer.status, await answer.text()]).toEqual([204, '']);
+      expect(answer.headers.get('access-control-allow-origin')).toBe(SHOP);
+      expect(answer.headers.get('access-control-allow-methods')).toBe(methods);
+      expect(answer.headers.get('access-control-max-age')).toBe('600');
+      expect(answer.headers.get('vary')).toBe('Origin');
+    }
+  });
+
+  /** Contract 3.6: what clients of the family send. */
+  const SENT = [
+    ...['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'Idempotency-Key', 'X-Request-Id'],
+    ...['X-MOLTIN-SDK-LANGUAGE', 'X-MOLTIN-SDK-VERSION', 'X-MOLTIN-APPLICATION', 'X-MOLTIN-AUTH-STORE'],
+    ...['X-MOLTIN-CURRENCY', 'X-MOLTIN-LANGUAGE', 'X-Moltin-Customer-Token'],
+    ...['EP-Account-Management-Authentication-Token', 'EP-Beta-Features', 'EP-Org-ID', 'EP-Store-ID'],
+  ];
+  test.each(SENT)('a preflight allows %s', async (header) => {
+    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP, ...ASKED });
+    expect(answer.headers.get('access-control-allow-headers')?.split(', ')).toContain(header);
+  });
+
+  test('OPTIONS that is no preflight is 405', async () => {
+    const answer = await preflight(on, LOOKUPS[0].path(planted), { Origin: SHOP });
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
+  });
+
+  test('a preflight of what is not ours is 404', async () => {
+    expect((await preflight(on, '/nowhere', { Origin: SHOP, ...ASKED })).status).toBe(404);
+  });
+});

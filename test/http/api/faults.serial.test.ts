@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'bun:test';
+import { FAULTS, Fault, type FaultCode } from '../../../src/domain/fault.ts';
+import type { Route } from '../../../src/http/router.ts';
+import { type Server, type ServerSettings, startServer } from '../../../src/http/server.ts';
+import type { LogRecord } from '../../../src/observe/log.ts';
+
+const SETTINGS: ServerSettings = {
+  host: '127.0.0.1',
+  port: 0,
+  tls: undefined,
+  isShared: false,
+  trustedProxies: [],
+  forwardedHeader: 'x-forwarded-for' as const,
+  corsOrigins: [],
+  requestLogging: 'off',
+};
+const SECRET = 'what-no-caller-and-no-log-may-see';
+
+/** A server whose every path fails in one way. */
+async function failing(log: LogRecord[]): Promise<Server> {
+  const at = (path: string, error: () => unknown): Route[] => [
+    { pattern: `/now/${path}`, answers: { GET: () => fail(error()) } },
+    { pattern: `/later/${path}`, answers: { GET: () => Promise.reject(error()) } },
+  ];
+  const codes = Object.keys(FAULTS) as FaultCode[];
+  const routes = [
+    ...codes.flatMap((code) =>
+      at(code, () => new Fault(code, [{ field: 'subject', rule: 'unique' }], new Error(SECRET))),
+    ),
+    ...at('bug', () => Object.assign(new TypeError(SECRET), { path: SECRET })),
+    ...at('text', () => SECRET),
+    ...at('nothing', () => undefined),
+  ];
+  return startServer(SETTINGS, { write: (record) => log.push(record) }, async () => routes);
+}
+
+function fail(error: unknown): never {
+  throw error;
+}
+
+/** Faults that say what they are about: a member of the body, or a parameter. */
+const TOLD: Partial<Record<FaultCode, object>> = {
+  malformed: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  invalid: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  conflict: { detail: 'subject: unique', source: { pointer: '/subject' } },
+  query_invalid: { detail: 'subject: unique', source: { parameter: 'subject' } },
+  filter_malformed: {
+    detail: 'Could not parse the supplied filter: unique',
+    source: { parameter: 'subject' },
+  },
+};
+
+/** What one says beside its errors. */
+const BESIDE: Partial<Record<FaultCode, object>> = { not_ready: { dependencies: { subject: 'unique' } } };
+
+describe('every fault', () => {
+  const rows = [
+    ...(Object.keys(FAULTS) as FaultCode[]).map((code) => [code, code] as const),
+    ...['bug', 'text', 'nothing'].map((path) => [path, 'internal'] as const),
+  ];
+  test.each(rows)('%s is answered by the words of its row and no others', async (path, code) => {
+    const log: LogRecord[] = [];
+    const server = await failing(log);
+    const { status, title, detail } = FAULTS[code];
+    for (const when of ['now', 'later']) {
+      const answer = await fetch(`${server.url}/${when}/${path}`);
+      expect(answer.status).toBe(status);
+      expect(await answer.json()).toEqual({
+        errors: [{ status: String(status), title, detail, ...TOLD[code] }],
+        ...BESIDE[code],
+      });
+      expect(answer.headers.get('content-type')).toBe('application/json');
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(answer.headers.get('retry-after')).toBe(status === 503 || code === 'key_in_flight' ? '1' : null);
+      expect(JSON.stringify([...answer.headers])).not.toContain(SECRET);
+    }
+    expect(JSON.stringify(log)).not.toContain(SECRET);
+    expect(log.map((record) => record.event === 'fault' && record.code)).toEqual(
+      status >= 500 ? [code, code] : [],
+    );
+    await server.stop();
+  });
+});
+
+test('a table of faults says nothing that could be a value: each sentence is short and fixed', () => {
+  for (const { status, title, detail } of Object.values(FAULTS)) {
+    expect(status).toBeWithin(400, 600);
+    expect(title).toMatch(/^[A-Z][A-Za-z ]+$/);
+    expect(detail).toMatch(/^[\w ;,/.-]{1,80}$/);
+  }
+});

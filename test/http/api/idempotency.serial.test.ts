@@ -1,0 +1,307 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { changeClient } from '../../../src/access/clients.ts';
+import { systemAmbient } from '../../../src/ambient.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { parseScopes } from '../../../src/domain/principal.ts';
+import {
+  type Body,
+  type Data,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  make,
+  OFFLINE,
+  rowsOf,
+  settle,
+  userPath,
+  word,
+} from '../../support/resource_cases.ts';
+import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+
+/** One request, one record, however often it is sent (issue 4, point 3). */
+
+let service: Service;
+let token: string;
+let home: Home;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token);
+});
+afterAll(() => service.stop());
+
+const [realms, , , users, identities, usernames] = KINDS as readonly Kind[] as [
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+];
+
+interface Asking {
+  readonly kind: Kind;
+  readonly data: Data;
+  readonly key: string;
+  readonly where?: Home;
+  readonly bearer?: string;
+}
+
+function post({ kind, data, key, where = home, bearer = token }: Asking): Promise<Response> {
+  return service.post(kind.collection(where), bearer, { data }, { 'Idempotency-Key': key });
+}
+
+describe.each([...KINDS])('$name', (kind) => {
+  test('the same request again: the same bytes and headers, and one record', async () => {
+    const asking = { kind, data: kind.fresh(home), key: word('key') };
+    const first = await post(asking);
+    expect(first.status).toBe(201);
+    const { data } = (await first.clone().json()) as Body;
+    const answer = await seen(first);
+    expect(answer).toContain('"location"');
+    expect(answer).toContain('"etag"');
+    const before = await rowsOf(service);
+    // Not even a record that has moved since, or gone, changes what was answered.
+    const path = `${kind.collection(home)}/${data.id}`;
+    const steps = [
+      async () => undefined,
+      async () => service.put(path, token, { data: { type: kind.resource.type, ...kind.changes() } }),
+      async () => (kind === users || kind === realms ? undefined : service.del(path, token)),
+    ];
+    for (const step of steps) {
+      await step();
+      expect(await seen(await post(asking))).toBe(answer);
+    }
+    expect((await rowsOf(service))[kind.resource.table]).toBeLessThanOrEqual(
+      before[kind.resource.table] ?? 0,
+    );
+    expect((await rowsOf(service)).idempotency).toBe(before.idempotency ?? 0);
+  });
+
+  test('the same key with another body: 422, and nothing is written', async () => {
+    const asking = { kind, data: kind.fresh(home), key: word('key') };
+    const answer = await seen(await post(asking));
+    const before = await rowsOf(service);
+    for (const data of [kind.fresh(home), {}, { ...asking.data, more: 1 }]) {
+      const other = await post({ ...asking, data });
+      expect([other.status, (await errorsOf(other))[0]?.detail]).toEqual([
+        422,
+        'This Idempotency-Key was used with another body',
+      ]);
+    }
+    expect(await rowsOf(service)).toEqual(before);
+    expect(await seen(await post(asking))).toBe(answer);
+  });
+
+  test('a refusal is an answer like any other', async () => {
+    const missing = { ...kind.fresh(home), [kind.asked[0] ?? '']: undefined };
+    const asking = { kind, data: missing, key: word('key') };
+    const refused = await seen(await post(asking));
+    expect(refused).toStartWith('[400,');
+    const before = await rowsOf(service);
+    expect(await seen(await post(asking))).toBe(refused);
+    expect((await post({ ...asking, data: kind.fresh(home) })).status).toBe(422);
+    expect(await rowsOf(service)).toEqual(before);
+    expect(before.idempotency).toBeGreaterThan(0);
+  });
+});
+
+test('400 for no JSON, 404 for a parent and 422 for a conflict are replayed, whatever has changed since', async () => {
+  const headers = () => ({ 'Idempotency-Key': word('key') });
+  const collection = users.collection(home);
+  const broken = headers();
+  const malformed = await seen(await service.post(collection, token, '{', broken));
+  expect(malformed).toStartWith('[400,');
+  expect(await seen(await service.post(collection, token, '{', broken))).toBe(malformed);
+
+  const lost = { kind: identities, data: identities.fresh(home), key: word('key') };
+  const nowhere = { ...home, user: systemAmbient.mintId() };
+  const absent = await seen(await post({ ...lost, where: nowhere }));
+  expect(absent).toStartWith('[404,');
+  expect(await seen(await post({ ...lost, where: nowhere }))).toBe(absent);
+  const noRealm = { ...home, realm: systemAmbient.mintId() };
+  for (let round = 0; round < 2; round += 1)
+    expect(await seen(await post({ ...lost, where: noRealm }))).toBe(absent);
+
+  const { path, body } = await make(service, token, { kind: identities, home });
+  const taken = {
+    kind: identities,
+    data: { ...identities.fresh(home), subject: body.data.subject },
+    key: word('key'),
+  };
+  const conflict = await seen(await post(taken));
+  expect(conflict).toStartWith('[422,');
+  await service.del(path, token);
+  expect(await seen(await post(taken))).toBe(conflict);
+  expect((await post({ ...taken, key: word('key') })).status).toBe(201);
+});
+
+test('a key belongs to its client, its realm and its path', async () => {
+  const key = word('key');
+  const neighbour = await settle(service, token);
+  const user = (await make(service, token, { kind: users, home })).id;
+  const data = users.fresh(home);
+  const answers = [
+    await post({ kind: users, data, key }),
+    await post({ kind: users, data, key, bearer: await service.token(FULL_SCOPE) }),
+    await post({ kind: users, data, key, where: neighbour }),
+    await post({ kind: identities, data: identities.fresh(home), key }),
+    await post({ kind: identities, data: identities.fresh(home), key, where: { ...home, user } }),
+    await post({ kind: usernames, data: usernames.fresh(home), key }),
+    await post({ kind: realms, data: realms.fresh(home), key }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
+  const ids = await Promise.all(answers.map(async (answer) => ((await answer.json()) as Body).data.id));
+  expect(new Set(ids).size).toBe(answers.length);
+  // Another spelling of the path is the same path.
+  const again = await service.post(
+    `/${users.collection(home)}/`,
+    token,
+    { data },
+    { 'Idempotency-Key': key },
+  );
+  expect(((await again.json()) as Body).data.id).toBe(ids[0] as string);
+  const upper = users.collection({ ...home, realm: home.realm.toUpperCase() });
+  const cased = await service.post(upper, token, { data }, { 'Idempotency-Key': key });
+  expect(((await cased.json()) as Body).data.id).toBe(ids[0] as string);
+});
+
+test('a key is 1 to 255 visible ASCII characters', async () => {
+  const before = await rowsOf(service);
+  // A header value comes without the spaces around it: ' ' is none at all.
+  for (const key of ['', ' ', 'two words', 'a\tb', 'k'.repeat(256), 'schlüssel', '\x80']) {
+    const answer = await post({ kind: users, data: users.fresh(home), key });
+    expect([key, answer.status]).toEqual([key, 400]);
+    expect(await errorsOf(answer)).toEqual([
+      {
+        status: '400',
+        title: 'Bad Request',
+        detail: 'Idempotency-Key: must be 1 to 255 visible ASCII characters',
+        source: { parameter: 'Idempotency-Key' },
+      },
+    ]);
+  }
+  expect(await rowsOf(service)).toEqual(before);
+  for (const key of [
+    '!',
+    '~',
+    'k'.repeat(255),
+    '"a,b;c=d"',
+    '%00',
+    "'; drop table idempotency --".replaceAll(' ', '_'),
+  ]) {
+    expect((await post({ kind: users, data: users.fresh(home), key })).status).toBe(201);
+  }
+});
+
+test('on other verbs the header says nothing', async () => {
+  const headers = { 'Idempotency-Key': 'two words' };
+  const { path } = await make(service, token, { kind: users, home });
+  const put = { data: { type: users.resource.type } };
+  expect((await service.put(path, token, put, headers)).status).toBe(200);
+  expect((await service.put(path, token, { data: { ...put.data, name: 'Other' } }, headers)).status).toBe(
+    200,
+  );
+  expect((await service.get(path, token, headers)).status).toBe(200);
+  expect((await service.del(path, token, headers)).status).toBe(204);
+});
+
+test('a replay passes token, scope and realm again; 401 and 403 are not kept', async () => {
+  const { clientId, secret } = await service.client('users:write users:read');
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const login = async () =>
+    ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  const bearer = await login();
+  const { access } = service.vault.engine;
+  const change = async (patch: Parameters<typeof changeClient>[2]) => {
+    await changeClient(access, clientId, patch, service.ambient);
+    service.ambient.advance(LIMITS.accessAgeMsMax + 100);
+  };
+  const asking = { kind: users, data: users.fresh(home), key: word('key'), bearer };
+  expect((await post({ ...asking, bearer: 'nobody' })).status).toBe(401);
+  await change({ scopes: parseScopes('users:read') as Set<string> });
+  expect((await post(asking)).status).toBe(403);
+  await change({ scopes: parseScopes('users:read users:write') as Set<string> });
+  const first = await post(asking);
+  expect(first.status).toBe(201);
+  const answer = await seen(first);
+
+  await change({ scopes: parseScopes('users:read') as Set<string> });
+  expect((await post(asking)).status).toBe(403);
+  await change({
+    scopes: parseScopes('users:write') as Set<string>,
+    realms: new Set([systemAmbient.mintId()]),
+  });
+  expect((await post(asking)).status).toBe(404);
+  await change({ realms: new Set([home.realm as Uuid]) });
+  expect(await seen(await post(asking))).toBe(answer);
+  await change({ disabledAt: service.ambient.now() });
+  expect((await post(asking)).status).toBe(401);
+  await change({ disabledAt: undefined });
+  // Another token of the same client is the same client.
+  expect(await seen(await post({ ...asking, bearer: await login() }))).toBe(answer);
+});
+
+describe('what the database keeps of it', () => {
+  test('neither key, nor body, nor answer in the clear', async () => {
+    const [key, note] = [word('a-key-to-look-for'), word('a-note-to-look-for')];
+    const data = { ...users.fresh(home), email: `${word('stored')}@example.com`, note };
+    expect((await post({ kind: users, data, key })).status).toBe(201);
+    const refused = { ...users.fresh(home), email: word('an-email-to-look-for') };
+    expect((await post({ kind: users, data: refused, key: `${key}-2` })).status).toBe(400);
+    const secrets = [key, note, refused.email, service.url, '"links":', 'must be an e-mail', 'Location'];
+    expect(await service.database.stored([...secrets, data.email])).toEqual([data.email]);
+  });
+
+  test('it goes with the user, and with the realm', async () => {
+    const count = async (user: string) => {
+      const sql =
+        'select count(*) as n from idempotency where user_id = ?1 or record_id = ?1 or realm_id = ?1';
+      const [row] = await service.database.ask<{ n: number }>(sql, user);
+      return row?.n;
+    };
+    const where = await settle(service, token);
+    const asked = { kind: users, data: users.fresh(where), key: word('key'), where };
+    const { id } = ((await (await post(asked)).json()) as Body).data;
+    const child = {
+      kind: identities,
+      data: identities.fresh(where),
+      key: word('key'),
+      where: { ...where, user: id },
+    };
+    expect((await post(child)).status).toBe(201);
+    // What was refused below the user tells about it too.
+    const refused = { ...child, key: word('key') };
+    expect((await post(refused)).status).toBe(422);
+    expect(await count(id)).toBe(3);
+    await service.del(userPath({ ...where, user: id }), token);
+    expect(await count(id)).toBe(0);
+    // Nobody knows the request any more: it is a new one.
+    const again = ((await (await post(asked)).json()) as Body).data;
+    expect(again.id).not.toBe(id);
+    expect((await post(child)).status).toBe(404);
+    expect(await count(where.realm)).toBe(2);
+    expect((await service.del(`/v2/authentication-realms/${where.realm}`, token)).status).toBe(204);
+    expect(await count(where.realm)).toBe(0);
+  });
+});
+
+test('after a day it is forgotten, not before', async () => {
+  const { clientId, secret } = await service.client(FULL_SCOPE);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const login = async () =>
+    ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  const asking = { kind: users, data: users.fresh(home), key: word('key') };
+  const answer = await seen(await post({ ...asking, bearer: await login() }));
+  service.ambient.advance(LIMITS.idempotencyMsMax - 60_000);
+  const bearer = await login();
+  expect(await seen(await post({ ...asking, bearer }))).toBe(answer);
+  service.ambient.advance(60_000);
+  const later = await post({ ...asking, bearer });
+  expect(later.status).toBe(201);
+  expect(await seen(later)).not.toBe(answer);
+  expect(await seen(await post({ ...asking, bearer }))).not.toBe(answer);
+});

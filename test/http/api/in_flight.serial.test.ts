@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import {
+  type Body,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  rowsOf,
+  settle,
+  word,
+} from '../../support/resource_cases.ts';
+import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+
+/** What happens to a request while the same one is being answered. */
+
+const kind = KINDS[1] as Kind;
+
+let service: Service;
+let token: string;
+let home: Home;
+let provider: Bun.Server<undefined>;
+/** Requests for a discovery document that are held back, each with what lets it go. */
+let held: (() => void)[] = [];
+let isHolding = false;
+
+beforeAll(async () => {
+  provider = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch({ url }) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      if (isHolding) {
+        held.push(resolve);
+        await promise;
+      }
+      return Response.json({ issuer: url.replace('/.well-known/openid-configuration', '') });
+    },
+  });
+  service = await startService({ allowLoopbackDiscovery: 'true' });
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token, { discovery_url: discoveryUrl() });
+});
+afterAll(async () => {
+  for (const release of held) release();
+  await provider.stop(true);
+  await service.stop();
+});
+
+function discoveryUrl(): string {
+  return `http://127.0.0.1:${provider.port}/${word('tenant')}/.well-known/openid-configuration`;
+}
+
+function post(data: object, key: string, bearer = token): Promise<Response> {
+  return service.once.post(kind.collection(home), bearer, { data }, { 'Idempotency-Key': key });
+}
+
+/** Waits until so many requests are held. */
+async function holding(count: number): Promise<void> {
+  while (held.length < count) await Bun.sleep(1);
+}
+
+function letGo(): void {
+  isHolding = false;
+  for (const release of held) release();
+  held = [];
+}
+
+test('the same key in flight: 409 with Retry-After; afterwards the answer', async () => {
+  const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
+  const key = word('key');
+  isHolding = true;
+  const first = post(data, key);
+  await holding(1);
+  // Whatever its body says: it is not known yet what the first one will have been answered.
+  for (const body of [data, kind.fresh(home)]) {
+    const again = await post(body, key);
+    expect([again.status, again.headers.get('retry-after')]).toEqual([409, '1']);
+    expect(await errorsOf(again)).toEqual([
+      {
+        status: '409',
+        title: 'Conflict',
+        detail: 'A request with this Idempotency-Key is being answered; try again',
+      },
+    ]);
+  }
+  // Another client's key is another key; nobody waits for anybody.
+  const other = await service.token(FULL_SCOPE);
+  const theirs = post(data, key, other);
+  await holding(2);
+  letGo();
+  const answers = [await seen(await first), await seen(await theirs)];
+  expect(answers[0]).toStartWith('[201,');
+  expect(answers[1]).toStartWith('[201,');
+  expect(answers[0]).not.toBe(answers[1] as string);
+  expect(await seen(await post(data, key))).toBe(answers[0] as string);
+});
+
+test('many at once with one key make one record', async () => {
+  const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
+  const key = word('key');
+  const before = await rowsOf(service);
+  const answers = await Promise.all(Array.from({ length: 50 }, () => post(data, key)));
+  const statuses = answers.map(({ status }) => status);
+  expect(statuses.filter((status) => status !== 409 && status !== 201)).toEqual([]);
+  expect(statuses).toContain(201);
+  const made = answers.filter(({ status }) => status === 201);
+  const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
+  expect(new Set(ids).size).toBe(1);
+  expect((await rowsOf(service)).oidc_profile).toBe((before.oidc_profile ?? 0) + 1);
+});
+
+test('503 is not kept: the same request succeeds once there is room again', async () => {
+  isHolding = true;
+  const busy = Array.from({ length: LIMITS.discoveriesPerRealmMax }, () =>
+    post({ ...kind.fresh(home), discovery_url: discoveryUrl() }, word('key')),
+  );
+  await holding(LIMITS.discoveriesPerRealmMax);
+  const data = { ...kind.fresh(home), discovery_url: discoveryUrl() };
+  const key = word('key');
+  const before = await rowsOf(service);
+  const refused = await post(data, key);
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+  expect(await rowsOf(service)).toEqual(before);
+  letGo();
+  for (const answer of await Promise.all(busy)) expect(answer.status).toBe(201);
+  expect((await post(data, key)).status).toBe(201);
+});
+
+test('a provider that says another issuer is a refusal, and kept as one', async () => {
+  const url = `${discoveryUrl()}?tenant=one`;
+  const data = { ...kind.fresh(home), discovery_url: url };
+  const key = word('key');
+  const refused = await post(data, key);
+  expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
+    422,
+    'data.discovery_url: issuer differs',
+  ]);
+  expect(await seen(await post(data, key))).toBe(await seen(refused));
+});

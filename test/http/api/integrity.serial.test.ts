@@ -1,0 +1,380 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import {
+  type Body,
+  type Data,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  make,
+  OFFLINE,
+  rowsOf,
+  settle,
+  userPath,
+  word,
+} from '../../support/resource_cases.ts';
+import { errorsOf, ISSUER, type Service, seen, startService } from '../../support/service.ts';
+
+/** What must hold between records; the database decides it (contract 8, rows 10, 14 to 16). */
+
+let service: Service;
+let token: string;
+let home: Home;
+let neighbour: Home;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token);
+  neighbour = await settle(service, token);
+});
+afterAll(() => service.stop());
+
+const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS as readonly Kind[] as [
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+];
+
+const mint = systemAmbient.mintId;
+
+/** The status of a refused creation, and what it says about which members. */
+async function refusedPost(kind: Kind, where: Home, data: Data) {
+  const before = await rowsOf(service);
+  const said = { data: { ...kind.fresh(where), ...data } };
+  const answer = await service.post(kind.collection(where), token, said);
+  expect(await rowsOf(service)).toEqual(before);
+  return [answer.status, ...(await errorsOf(answer)).map(({ source, detail }) => [source?.pointer, detail])];
+}
+
+const UNIQUE = 'must be unique in the realm';
+const TAKEN_IDENTITY = [
+  422,
+  ['/data/issuer', `data.issuer: ${UNIQUE}, together with subject`],
+  ['/data/subject', `data.subject: ${UNIQUE}, together with issuer`],
+];
+const TAKEN_USERNAME = [
+  422,
+  ['/data/password_profile_id', `data.password_profile_id: ${UNIQUE}, together with username`],
+  ['/data/username', `data.username: ${UNIQUE}, together with password_profile_id`],
+];
+
+async function another(kind: Kind, where: Home): Promise<string> {
+  return (await make(service, token, { kind, home: where })).id;
+}
+
+describe('an identity belongs to one user of the realm', () => {
+  test('whoever asks for it again is told which members, and nothing of the other record', async () => {
+    const first = await make(service, token, { kind: identities, home });
+    const { subject } = first.body.data;
+    const elsewhere = {
+      ...home,
+      user: await another(users, home),
+      oidcProfile: await another(oidcProfiles, home),
+    };
+    for (const where of [home, elsewhere]) {
+      expect(await refusedPost(identities, where, { subject })).toEqual(TAKEN_IDENTITY);
+    }
+    const other = await make(service, token, { kind: identities, home });
+    const put = { data: { type: identities.resource.type, subject } };
+    const answer = await service.put(other.path, token, put);
+    expect([answer.status, (await errorsOf(answer)).length]).toEqual([422, 2]);
+    expect(await answer.text()).not.toContain(first.id);
+  });
+
+  test('in another realm, at another issuer, and once it is free, it can be had', async () => {
+    const { path, body } = await make(service, token, { kind: identities, home });
+    const { subject } = body.data;
+    await make(service, token, { kind: identities, home: neighbour, data: { subject } });
+    for (const issuer of [ISSUER.slice(0, -1), ISSUER.replace('login', 'LOGIN'), `${ISSUER}x`]) {
+      await make(service, token, { kind: identities, home, data: { subject, issuer } });
+    }
+    await service.del(path, token);
+    await make(service, token, { kind: identities, home, data: { subject } });
+  });
+
+  test('a record may be written over with what it says already', async () => {
+    const { path, body } = await make(service, token, { kind: identities, home });
+    expect((await service.put(path, token, { data: body.data })).status).toBe(200);
+  });
+
+  test('subjects that differ in anything are different ones', async () => {
+    const stem = word('subject');
+    const alike = [
+      ...[
+        stem,
+        stem.toUpperCase(),
+        ` ${stem}`,
+        `${stem} `,
+        `${stem}\u200b`,
+        `${stem}\u00ad`,
+        `${stem}\ufe0f`,
+      ],
+      ...[`${stem}é`, `${stem}e\u0301`, `${stem}É`, `${stem}ａ`, `${stem}a`, `${stem}А`, `${stem}A`],
+      ...[`${stem}ß`, `${stem}ss`, `${stem}SS`, `${stem}ﬁ`, `${stem}fi`, `${stem}i`, `${stem}ı`, `${stem}İ`],
+    ];
+    for (const subject of alike) await make(service, token, { kind: identities, home, data: { subject } });
+    for (const subject of alike)
+      expect(await refusedPost(identities, home, { subject })).toEqual(TAKEN_IDENTITY);
+  });
+});
+
+describe('a username belongs to one record of its profile', () => {
+  /** Spellings of one name, by what they differ in. */
+  const SPELLINGS: [what: string, spell: (stem: string) => string][] = [
+    ['nothing', (stem) => stem],
+    ['case', (stem) => stem.toUpperCase()],
+    ['composition', (stem) => stem.replace('é', 'e\u0301')],
+    ['width', (stem) => stem.replace('a', 'ａ')],
+    ['width and case', (stem) => stem.replace('a', 'Ａ')],
+    ['a zero-width space', (stem) => `${stem}\u200b`],
+    ['a soft hyphen', (stem) => stem.replace('-', '\u00ad-')],
+    ['a variation selector', (stem) => `${stem}\ufe0f`],
+    ['a word joiner before it', (stem) => `\u2060${stem}`],
+    ['a ligature', (stem) => stem.replace('fi', 'ﬁ')],
+    ['a sharp s', (stem) => stem.replace('ss', 'ß')],
+  ];
+  test('names that differ in case, composition, width or invisible characters are one', async () => {
+    const stem = word('jané-fi-ss-a');
+    const { path } = await make(service, token, { kind: usernames, home, data: { username: stem } });
+    const other = await make(service, token, { kind: usernames, home });
+    const elsewhere = { ...home, user: await another(users, home) };
+    for (const [what, spell] of SPELLINGS) {
+      const username = spell(stem);
+      expect([what, await refusedPost(usernames, elsewhere, { username })]).toEqual([what, TAKEN_USERNAME]);
+      const put = { data: { type: usernames.resource.type, username } };
+      expect([what, (await service.put(other.path, token, put)).status]).toEqual([what, 422]);
+      // Its own record may be spelled anew.
+      const answer = await service.put(path, token, put);
+      expect([what, answer.status, ((await answer.json()) as Body).data.username]).toEqual([
+        what,
+        200,
+        username,
+      ]);
+    }
+  });
+
+  test('look-alikes of other scripts, other profiles and other realms are apart', async () => {
+    const stem = word('paypal');
+    await make(service, token, { kind: usernames, home, data: { username: stem } });
+    const apart: [Home, string][] = [
+      [home, stem.replace('a', 'а')],
+      [home, ` ${stem}`],
+      [{ ...home, passwordProfile: await another(passwordProfiles, home) }, stem],
+      [neighbour, stem],
+    ];
+    for (const [where, username] of apart) {
+      await make(service, token, { kind: usernames, home: where, data: { username } });
+    }
+  });
+});
+
+describe('a record that is named must be there', () => {
+  const NAMES = [
+    [identities, 'oidc_profile_id', 'oidcProfile', 'passwordProfile'],
+    [usernames, 'password_profile_id', 'passwordProfile', 'oidcProfile'],
+  ] as const;
+  test.each(NAMES)('$name: an unknown profile is 422', async (kind, member, own, other) => {
+    const dangling = [422, [`/data/${member}`, `data.${member}: must name a record of the realm`]];
+    const gone = await make(service, token, {
+      kind: own === 'oidcProfile' ? oidcProfiles : passwordProfiles,
+      home,
+    });
+    await service.del(gone.path, token);
+    for (const id of [mint(), gone.id, neighbour[own], home[other], home.user, home.realm]) {
+      expect(await refusedPost(kind, home, { [member]: id })).toEqual(dangling);
+    }
+    // In upper case it is the same record, and answered in lower case.
+    const data = { [member]: home[own].toUpperCase() };
+    expect((await make(service, token, { kind, home, data })).body.data[member]).toBe(home[own]);
+  });
+
+  test.each(NAMES)('$name: a PUT does not move it to another profile', async (kind, member, own, other) => {
+    const { path, body } = await make(service, token, { kind, home });
+    for (const value of [home[other], neighbour[own], mint(), null, 7, 'no ID at all']) {
+      const answer = await service.put(path, token, { data: { type: kind.resource.type, [member]: value } });
+      expect([answer.status, ((await answer.json()) as Body).data[member]]).toEqual([200, body.data[member]]);
+    }
+  });
+
+  test('below an unknown realm or user: 404, the bytes of any absence', async () => {
+    const absence = await seen(await service.get(`/v2/authentication-realms/${mint()}`, token));
+    const places: [Kind, Partial<Home>][] = [
+      ...[oidcProfiles, passwordProfiles, users].map((kind): [Kind, Partial<Home>] => [
+        kind,
+        { realm: mint() },
+      ]),
+      ...[identities, usernames].flatMap((kind): [Kind, Partial<Home>][] => [
+        [kind, { realm: mint() }],
+        [kind, { realm: neighbour.realm }],
+        [kind, { user: mint() }],
+        [kind, { user: neighbour.user }],
+        [kind, { user: home.realm }],
+        [kind, { user: 'no-identifier' }],
+        [kind, { realm: 'no-identifier' }],
+      ]),
+    ];
+    const before = await rowsOf(service);
+    for (const [kind, change] of places) {
+      const data = kind.fresh(home);
+      const answer = await service.post(kind.collection({ ...home, ...change }), token, { data });
+      expect([kind.name, change, await seen(answer)]).toEqual([kind.name, change, absence]);
+    }
+    expect(await rowsOf(service)).toEqual(before);
+  });
+});
+
+describe('body id (contract 8, row 9)', () => {
+  const put = ({ resource }: Kind, path: string, id: unknown) =>
+    service.put(path, token, { data: { type: resource.type, id } });
+
+  test.each([...KINDS])('$name: that of the path, in any letter case', async (kind) => {
+    const { path, id } = await make(service, token, { kind, home, data: { id: mint() } });
+    for (const own of [id, id.toUpperCase()]) expect((await put(kind, path, own)).status).toBe(200);
+    // The service that clients know compares it with the user's there.
+    if (kind === identities) expect((await put(kind, path, home.user)).status).toBe(200);
+  });
+
+  test.each(KINDS.filter((kind) => kind !== users))(
+    '$name: another one is 422, no text is 400',
+    async (kind) => {
+      const { path, id } = await make(service, token, { kind, home });
+      for (const other of [null, 7, true, [id], { id }]) {
+        expect([other, (await put(kind, path, other)).status]).toEqual([other, 400]);
+      }
+      const user = kind === identities ? mint() : home.user;
+      for (const other of [mint(), '', 'no-identifier', neighbour.realm, user]) {
+        const answer = await put(kind, path, other);
+        const [error] = await errorsOf(answer);
+        expect([other, answer.status, error?.source?.pointer, error?.detail]).toEqual([
+          other,
+          422,
+          '/data/id',
+          'data.id: must be the identifier in the path',
+        ]);
+      }
+    },
+  );
+
+  test('user: whatever it is, it is ignored', async () => {
+    const { path, id } = await make(service, token, { kind: users, home });
+    for (const other of [mint(), '', 'no-identifier', null, 7, [id]]) {
+      const answer = await put(users, path, other);
+      expect([other, answer.status, ((await answer.json()) as Body).data.id]).toEqual([other, 200, id]);
+    }
+  });
+});
+
+describe('redirect URIs (contract 8, row 35)', () => {
+  const GOOD = [
+    ...[
+      'https://shop.example',
+      'https://shop.example:8443/a?b=c',
+      'http://localhost',
+      'http://localhost:1/x',
+    ],
+    ...['http://127.0.0.1:8080/callback', 'https://SHOP.EXAMPLE/Callback'],
+  ];
+  const BAD = [
+    ...['http://shop.example/', 'http://localhost.evil.example/', 'http://127.0.0.1.evil.example/'],
+    ...[
+      'http://127.0.0.2/',
+      'https://shop.example/#top',
+      'https://shop.example/#',
+      'http://localhost@evil.example/',
+    ],
+    ...['/callback', 'shop.example', 'javascript:alert(1)', `https://shop.example/${'x'.repeat(2048)}`],
+  ];
+  test('good ones are kept as they are, bad ones are 422 and named by their place', async () => {
+    const { path } = await make(service, token, { kind: realms, home, data: { redirect_uris: GOOD } });
+    const { data } = (await (await service.get(path, token)).json()) as Body;
+    expect(data.redirect_uris).toEqual(GOOD);
+    for (const uri of BAD) {
+      const redirect_uris = [GOOD[0], uri];
+      const put = { data: { type: realms.resource.type, redirect_uris } };
+      for (const answer of [
+        await service.put(path, token, put),
+        await service.post(realms.collection(home), token, {
+          data: { ...realms.fresh(home), redirect_uris },
+        }),
+      ]) {
+        const [error] = await errorsOf(answer);
+        expect([uri, answer.status, error?.source?.pointer]).toEqual([uri, 422, '/data/redirect_uris/1']);
+      }
+    }
+    const reset = { data: { type: realms.resource.type, redirect_uris: [] } };
+    expect(((await (await service.put(path, token, reset)).json()) as Body).data.redirect_uris).toEqual([]);
+  });
+});
+
+describe('username_format', () => {
+  const format = (username_format: string) => ({
+    data: { type: passwordProfiles.resource.type, username_format },
+  });
+  test('email: enforced on POST and PUT, and only for what is written from then on', async () => {
+    const profile = await make(service, token, { kind: passwordProfiles, home });
+    const where = { ...home, passwordProfile: profile.id };
+    const early = await make(service, token, { kind: usernames, home: where });
+    expect((await service.put(profile.path, token, format('email'))).status).toBe(200);
+    const rule = 'data.username: must be an e-mail address where username_format is email';
+    expect(await refusedPost(usernames, where, {})).toEqual([422, ['/data/username', rule]]);
+    const rename = (username: string) =>
+      service.put(early.path, token, { data: { type: usernames.resource.type, username } });
+    expect((await rename(word('jane'))).status).toBe(422);
+    expect((await service.get(early.path, token)).status).toBe(200);
+    // What is not said is not judged.
+    const touch = { data: { type: usernames.resource.type } };
+    expect((await service.put(early.path, token, touch)).status).toBe(200);
+    expect((await rename(`${word('jane')}@example.com`)).status).toBe(200);
+    expect((await service.put(profile.path, token, format('any'))).status).toBe(200);
+    expect((await rename(word('jane'))).status).toBe(200);
+  });
+});
+
+test('e-mail addresses of users may be the same', async () => {
+  const data = { email: 'same@example.com' };
+  await make(service, token, { kind: users, home, data });
+  await make(service, token, { kind: users, home, data });
+});
+
+describe('a user moves with the records below', () => {
+  test.each([identities, usernames])('$name', async (kind) => {
+    const where = { ...home, user: await another(users, home) };
+    const { realm } = home;
+    const look = async () => {
+      const answer = await service.get(userPath(where), token);
+      const { meta } = ((await answer.json()) as Body).data;
+      return {
+        etag: answer.headers.get('etag') ?? '',
+        created: meta.created_at,
+        updated: meta.updated_at ?? '',
+      };
+    };
+    const states = [await look()];
+    const steps: ((path: string) => Promise<unknown>)[] = [
+      async () => make(service, token, { kind, home: where }),
+      async (path) => service.put(path, token, { data: { type: kind.resource.type, ...kind.changes() } }),
+      async (path) => service.del(path, token),
+    ];
+    let path = '';
+    for (const step of steps) {
+      service.ambient.advance(5);
+      const made = await step(path);
+      if (path === '') ({ path } = made as { path: string });
+      states.push(await look());
+    }
+    expect(new Set(states.map(({ etag }) => etag)).size).toBe(4);
+    expect(new Set(states.map(({ created }) => created)).size).toBe(1);
+    const instants = states.map(({ updated }) => updated);
+    expect(new Set(instants).size).toBe(4);
+    expect(instants).toEqual([...instants].sort());
+    // Neither a refused child nor a record of the realm itself moves anybody.
+    await refusedPost(kind, where, { [kind === identities ? 'subject' : 'username']: '' });
+    await service.put(`/v2/authentication-realms/${realm}`, token, { data: { type: realms.resource.type } });
+    expect(await look()).toEqual(states[3] as never);
+  });
+});

@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { type Served, startServed } from '../../support/client_service.ts';
+import { freshDatabase } from '../../support/database.ts';
+
+/** A body of 100 MiB, sent to a real process whose memory is measured: it is refused and never held (413). */
+
+const MIB = 2 ** 20;
+const SIZE = 100 * MIB;
+/** A body that was buffered whole would cost at least its size. */
+const GROWTH_MAX = 40 * MIB;
+
+let service: Served;
+let token: string;
+
+beforeAll(async () => {
+  service = await startServed({ database: await freshDatabase(), scope: 'realms:write' });
+  token = await service.token();
+}, 300_000);
+afterAll(async () => {
+  await service.running.stop();
+});
+
+/** Bytes of memory that the process holds, now and at most so far. */
+function memoryOf(pid: number): { now: number; most: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
+  return { now: read('VmRSS'), most: read('VmHWM') };
+}
+
+/** Sends all of the body, whatever is answered meanwhile; the status of the answer. */
+function pour(head: string, isChunked: boolean): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  const part = Buffer.alloc(64 * 1024, 'x');
+  const frame = isChunked
+    ? Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
+    : part;
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(service.url).port) });
+  let answer = '';
+  let sent = 0;
+  const finish = () => {
+    socket.destroy();
+    resolve(Number(answer.split(' ')[1] ?? 0));
+  };
+  const pump = () => {
+    while (sent < SIZE && !socket.destroyed) {
+      sent += part.length;
+      if (!socket.write(frame)) return;
+    }
+  };
+  socket.on('connect', () => {
+    socket.write(head);
+    pump();
+  });
+  socket.on('drain', pump);
+  socket.on('data', (bytes) => {
+    answer += bytes.toString('latin1');
+  });
+  // It goes on sending after the answer, as a client does that does not listen.
+  socket.on('close', finish).on('error', finish);
+  const done = setInterval(() => {
+    if (sent < SIZE || answer === '') return;
+    clearInterval(done);
+    setTimeout(finish, 200);
+  }, 20);
+  setTimeout(finish, 8_000).unref();
+  return promise;
+}
+
+const RIGHTS = () => `Authorization: Bearer ${token}\r\n`;
+const CASES: [what: string, verb: string, headers: () => string, status: number][] = [
+  ['an announced body', 'POST', () => `${RIGHTS()}Content-Length: ${SIZE}\r\n`, 413],
+  ['a chunked body', 'POST', () => `${RIGHTS()}Transfer-Encoding: chunked\r\n`, 413],
+  ['a body without a token', 'POST', () => `Content-Length: ${SIZE}\r\n`, 401],
+  ['a chunked body without a token', 'POST', () => 'Transfer-Encoding: chunked\r\n', 401],
+  [
+    'a body of another type',
+    'POST',
+    () => `${RIGHTS()}Content-Type: text/plain\r\nContent-Length: ${SIZE}\r\n`,
+    415,
+  ],
+  ['a body where none belongs', 'GET', () => `Content-Length: ${SIZE}\r\n`, 401],
+];
+
+test.each(CASES)(
+  '%s of 100 MiB is refused, and the memory does not grow by it',
+  async (_what, verb, headers, status) => {
+    const { pid } = service.running.process;
+    const before = memoryOf(pid);
+    const type = headers().includes('Content-Type') ? '' : 'Content-Type: application/json\r\n';
+    const head = `${verb} /v2/authentication-realms HTTP/1.1\r\nHost: a\r\n${type}${headers()}\r\n`;
+    expect(await pour(head, headers().includes('chunked'))).toBe(status);
+    const after = memoryOf(pid);
+    expect(after.most - Math.max(before.most, before.now)).toBeLessThan(GROWTH_MAX);
+    expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
+  },
+  300_000,
+);

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import { judged, LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
+
+let service: Service;
+let planted: Planted;
+let asked = 0;
+const tokens: Record<string, string> = {};
+
+beforeAll(async () => {
+  service = await startService({}, (engine) => ({
+    ...engine,
+    records: {
+      ...engine.records,
+      get: (resource, key) => {
+        asked += 1;
+        return engine.records.get(resource, key);
+      },
+    },
+  }));
+  planted = await plant(service.vault);
+  tokens.full = await service.token('profile-infos:read');
+  tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
+  tokens.oidc = await service.token('oidc-profile-infos:read');
+  tokens.password = await service.token('password-profile-infos:read');
+  tokens.elsewhere = await service.token('profile-infos:write', new Set([systemAmbient.mintId()]));
+});
+afterAll(() => service.stop());
+
+const CHALLENGE = 'Bearer realm="authrealm"';
+
+/** [what is wrong, the token sent, the change to the address, the answer]: the first thing wrong in the list wins. */
+const ROWS: [string, string | undefined, Partial<Record<keyof Planted, string>>, number][] = [
+  ['no token for a record that is there', undefined, {}, 401],
+  ['no token for a malformed address', undefined, { user: 'x' }, 401],
+  ['a bad token for a record that is not there', 'bad', { user: systemAmbient.mintId() }, 401],
+  ['no scope for a record that is there', 'writer', {}, 403],
+  ['no scope for a record that is not there', 'writer', { user: systemAmbient.mintId() }, 403],
+  ['no scope for a malformed address', 'writer', { user: 'x' }, 403],
+  ['no scope, and a realm outside the list', 'elsewhere', {}, 403],
+  ['the scope for a record that is not there', 'full', { user: systemAmbient.mintId() }, 404],
+  ['the scope for a malformed address', 'full', { user: 'x' }, 404],
+];
+
+describe.each(LOOKUPS)('$name', ({ path, scope }) => {
+  test.each(ROWS)('%s', async (_name, bearer, change, status) => {
+    asked = 0;
+    const address = path({ ...planted, ...change } as Planted);
+    const answer = await service.get(address, bearer && (tokens[bearer] ?? bearer));
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get('www-authenticate')).toBe(
+      { 401: bearer ? `${CHALLENGE}, error="invalid_token"` : CHALLENGE, 403: refusal(scope), 404: null }[
+        status
+      ] as string,
+    );
+    if (status < 404) expect(asked).toBe(0);
+  });
+
+  test('the scope of the other kind is none', async () => {
+    const [own, other] = scope.startsWith('oidc') ? ['oidc', 'password'] : ['password', 'oidc'];
+    expect((await service.get(path(planted), tokens[own as string])).status).toBe(200);
+    expect((await service.get(path(planted), tokens[other as string])).status).toBe(403);
+  });
+
+  test.each(['POST', 'PATCH', 'OPTIONS', 'PROPFIND'])('405 %s comes before 401', async (method) => {
+    for (const address of [path(planted), `${path(planted)}/`, path({ ...planted, user: 'x' } as never)]) {
+      const answer = await fetch(service.url + address, { method });
+      expect(answer.status).toBe(405);
+      expect(answer.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
+      expect(answer.headers.get('www-authenticate')).toBeNull();
+      await judged(answer, [planted.realm, planted.user]);
+    }
+  });
+});
+
+function refusal(scope: string): string {
+  return `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
+}
+
+test('a token endpoint lists its own method', async () => {
+  for (const path of ['/oauth/access_token', '/oauth/token', '/oauth//token/']) {
+    const answer = await service.get(path);
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
+  }
+});
+
+const UNKNOWN = [
+  '/',
+  '/v2',
+  '/v3/healthz',
+  '/authentication-realms',
+  '/V2/AUTHENTICATION-REALMS',
+  '/v2/authentication%2Drealms/a/user-authentication-info/b/user-authentication-oidc-profile-info/c',
+  '/authentication-realms/a/user-authentication-info/b/user-authentication-oidc-profile-info/c',
+  '/authentication-realms/a/user-authentication-info/b/user-authentication-password-profile-info',
+  '/v2/authentication-realms/a/user-authentication-info/b/user-authentication-oidc-profile-info/c/d',
+  '/v2/authentication-realms/a/user-authentication-info//user-authentication-oidc-profile-info/c',
+  '/v2/v2/authentication-realms/a/user-authentication-info/b/user-authentication-oidc-profile-info/c',
+  '/v2/authentication-realms/a/user-authentication-openid-connect-profile-info/c',
+  '/%2Fhealthz',
+  '/health%7A',
+  '/constructor',
+];
+
+test.each(UNKNOWN)(
+  '404 %s is no path of ours, with a token or without, whatever the method',
+  async (path) => {
+    for (const bearer of [undefined, tokens.full]) {
+      const answer = await service.get(path, bearer);
+      expect(answer.status).toBe(404);
+      expect(await answer.text()).toContain('No such path');
+    }
+    expect((await fetch(service.url + path, { method: 'DELETE' })).status).toBe(404);
+  },
+);

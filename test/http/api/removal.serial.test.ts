@@ -1,0 +1,318 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import { draftDescribed } from '../../../src/directory/draft.ts';
+import { makePresetRealms } from '../../../src/directory/presets.ts';
+import type { SequencedChange } from '../../../src/domain/change.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { user } from '../../../src/domain/resources.ts';
+import {
+  type Body,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  type Made,
+  make,
+  OFFLINE,
+  settle,
+  userPath,
+} from '../../support/resource_cases.ts';
+import { errorsOf, type Service, seen, startService } from '../../support/service.ts';
+
+/** What a DELETE takes along, what it does not take, and what it leaves (contract 8, rows 31 and 33). */
+
+let service: Service;
+let token: string;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(FULL_SCOPE);
+});
+afterAll(() => service.stop());
+
+const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = KINDS as readonly Kind[] as [
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+  Kind,
+];
+const mint = systemAmbient.mintId;
+
+/** Two users with an identity and a username each, in one realm. */
+interface Family {
+  readonly home: Home;
+  readonly jane: string;
+  readonly john: string;
+  /** Paths by what they lead to. */
+  readonly paths: Readonly<Record<string, string>>;
+}
+
+async function family(): Promise<Family> {
+  const home = await settle(service, token);
+  const john = (await make(service, token, { kind: users, home })).id;
+  const at = { jane: home, john: { ...home, user: john } };
+  const paths: Record<string, string> = {
+    realm: `/v2/authentication-realms/${home.realm}`,
+    oidcProfile: `${oidcProfiles.collection(home)}/${home.oidcProfile}`,
+    passwordProfile: `${passwordProfiles.collection(home)}/${home.passwordProfile}`,
+    jane: userPath(at.jane),
+    john: userPath(at.john),
+  };
+  for (const name of ['jane', 'john'] as const) {
+    paths[`${name}'s identity`] = (await make(service, token, { kind: identities, home: at[name] })).path;
+    paths[`${name}'s username`] = (await make(service, token, { kind: usernames, home: at[name] })).path;
+  }
+  return { home, jane: home.user, john, paths };
+}
+
+async function changesOf({ realm }: Home): Promise<readonly SequencedChange[]> {
+  return service.vault.engine.records.changes(realm as Uuid, 0, 1_000);
+}
+
+const NAMES = {
+  identity: identities.resource.name,
+  username: usernames.resource.name,
+  user: users.resource.name,
+} as const;
+
+/** What each removal takes along, in words of the family, and whom it moves. */
+const CASCADES: [what: string, gone: readonly string[], touched: readonly string[]][] = [
+  ["jane's identity", ["jane's identity"], ['jane']],
+  ["jane's username", ["jane's username"], ['jane']],
+  ['jane', ["jane's identity", "jane's username", 'jane'], []],
+  ['oidcProfile', ["jane's identity", "john's identity", 'oidcProfile'], ['jane', 'john']],
+  ['passwordProfile', ["jane's username", "john's username", 'passwordProfile'], ['jane', 'john']],
+  [
+    'realm',
+    [
+      ...["jane's identity", "jane's username", "john's identity", "john's username"],
+      ...['jane', 'john', 'oidcProfile', 'passwordProfile', 'realm'],
+    ],
+    [],
+  ],
+];
+
+describe('a removal takes along what hangs on the record, each with its change', () => {
+  test.each(CASCADES)('%s', async (what, gone, touched) => {
+    const { home, paths } = await family();
+    const before = new Map<string, { etag: string | null; id: string }>();
+    for (const [name, path] of Object.entries(paths)) {
+      const answer = await service.get(path, token);
+      const { data } = (await answer.json()) as Body;
+      before.set(name, { etag: answer.headers.get('etag'), id: data.id });
+    }
+    const seq = (await changesOf(home)).length;
+    service.ambient.advance(5);
+    const removal = await service.del(paths[what] ?? '', token);
+    expect(removal.status).toBe(204);
+    for (const [name, path] of Object.entries(paths)) {
+      const answer = await service.get(path, token);
+      expect([name, answer.status]).toEqual([name, gone.includes(name) ? 404 : 200]);
+      if (answer.status === 404) continue;
+      const isMoved = answer.headers.get('etag') !== before.get(name)?.etag;
+      expect([name, isMoved]).toEqual([name, touched.includes(name)]);
+    }
+    const left = (await changesOf(home)).slice(seq);
+    const idOf = (name: string) => before.get(name)?.id ?? '';
+    const told = left.map(({ event, id }) => [event.split('.')[1], id]);
+    expect(told.slice(0, gone.length).sort()).toEqual(gone.map((name) => ['deleted', idOf(name)]).sort());
+    expect(told.slice(gone.length).sort()).toEqual(touched.map((name) => ['updated', idOf(name)]).sort());
+    expect(left.map(({ seq: place }) => place)).toEqual(left.map((_, index) => seq + index + 1));
+    expect(new Set(left.map(({ requestId }) => requestId))).toEqual(
+      new Set([removal.headers.get('x-request-id') as string]),
+    );
+    // Whoever reads in order never meets a child of a record that is gone.
+    const place = (name: string) => told.findIndex(([, id]) => id === idOf(name));
+    for (const name of gone) expect(place(name)).toBeLessThanOrEqual(place(what));
+  });
+
+  test('the change of a removal has the revision that the record had, and no member', async () => {
+    const { home, paths } = await family();
+    const etag = (await service.get(paths.jane ?? '', token)).headers.get('etag') ?? '';
+    await service.del(paths.jane ?? '', token);
+    const last = (await changesOf(home)).at(-1);
+    expect([last?.event, last?.members, last?.revision]).toEqual([
+      `${NAMES.user}.deleted`,
+      [],
+      etag.slice(1, 17) as never,
+    ]);
+  });
+
+  test('what was taken can be made again', async () => {
+    const { home, paths } = await family();
+    const identity = ((await (await service.get(paths["jane's identity"] ?? '', token)).json()) as Body).data;
+    await service.del(paths.jane ?? '', token);
+    const where = { ...home, user: (await make(service, token, { kind: users, home })).id };
+    const { subject } = identity;
+    await make(service, token, { kind: identities, home: where, data: { subject } });
+  });
+});
+
+test('every write leaves its change: which record, who asked, and no value of anybody', async () => {
+  const { clientId, secret } = await service.client(FULL_SCOPE);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const bearer = ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  const home = await settle(service, bearer);
+  const identity = await make(service, bearer, { kind: identities, home });
+  await service.put(identity.path, bearer, {
+    data: { type: identities.resource.type, subject: 'another-subject' },
+  });
+  const changes = await changesOf(home);
+  expect(changes.map(({ event, members }) => [event, members])).toEqual([
+    ...[realms, oidcProfiles, passwordProfiles, users].map(({ resource }) => [
+      `${resource.name}.created`,
+      [],
+    ]),
+    [`${NAMES.identity}.created`, []],
+    [`${NAMES.user}.updated`, ['updated_at']],
+    [`${NAMES.identity}.updated`, ['subject']],
+    [`${NAMES.user}.updated`, ['updated_at']],
+  ] as never);
+  expect(new Set(changes.map(({ actor }) => actor))).toEqual(new Set([clientId]));
+  const told = JSON.stringify(changes);
+  expect(told).not.toContain('another-subject');
+  expect(told).not.toContain(identity.body.data.subject as string);
+});
+
+test('the pre-set realms cannot be deleted, and can be written', async () => {
+  const { engine } = service.vault;
+  const from = { ambient: systemAmbient, actor: 'test' };
+  const presets = await makePresetRealms(engine.records, await engine.access.storeId(), from);
+  expect(presets.map(({ name }) => name)).toEqual([
+    'Buyer Organization',
+    'Merchant Organization',
+    'Account Management Realm',
+  ]);
+  for (const { id } of presets) {
+    const path = `/v2/authentication-realms/${id}`;
+    const answer = await service.del(path, token);
+    expect(answer.status).toBe(422);
+    expect((await errorsOf(answer))[0]?.detail).toBe('data.id: this record is kept and cannot be deleted');
+    // As `epcc reset-store` and terraform's destroy do.
+    const reset = { redirect_uris: [], duplicate_email_policy: 'allowed', name: 'Renamed' };
+    const put = { data: { type: 'authentication-realm', preset: false, relationships: null, ...reset } };
+    expect((await service.put(path, token, put)).status).toBe(200);
+    expect((await service.del(path, token)).status).toBe(422);
+    expect((await service.get(path, token)).status).toBe(200);
+  }
+  const origins = await Promise.all(
+    presets.map(async ({ id }) => {
+      const answer = await service.get(`/v2/authentication-realms/${id}`, token);
+      const { relationships } = ((await answer.json()) as Body).data;
+      return (relationships as { origin: { data: { type: string } } }).origin.data.type;
+    }),
+  );
+  expect(origins).toEqual([
+    'customer-authentication-settings',
+    'merchant-realm-mappings',
+    'account_authentication_settings',
+  ]);
+});
+
+/** Adds users as an import would, many to a commit. */
+async function crowd({ realm }: Home, count: number): Promise<void> {
+  const by = { ambient: systemAmbient, actor: 'test' };
+  const drafts = Array.from({ length: count }, (_, index) => {
+    const members = { name: `User ${index}`, email: `user-${index}@example.com` };
+    return draftDescribed(user, [realm as Uuid, mint()], members, by);
+  });
+  const verdict = await service.vault.engine.records.commit(
+    drafts.map(({ write }) => write),
+    drafts.map(({ change }) => change),
+  );
+  expect(verdict.kind).toBe('landed');
+}
+
+test('more than 1,000 records below: 422 with their number, and nothing is touched; 1,000 go', async () => {
+  const home = await settle(service, token);
+  await crowd(home, LIMITS.cascadeRecordsMax - 2);
+  const path = `/v2/authentication-realms/${home.realm}`;
+  const state = await seen(await service.get(path, token));
+  const answer = await service.del(path, token);
+  expect(answer.status).toBe(422);
+  expect((await errorsOf(answer))[0]).toMatchObject({
+    detail: 'data.id: 1001 records would go with this one, more than 1000: authrealm purge removes them',
+    source: { pointer: '/data/id' },
+  });
+  expect(await seen(await service.get(path, token))).toBe(state);
+  expect((await service.get(userPath(home), token)).status).toBe(200);
+  await service.del(userPath(home), token);
+  expect((await service.del(path, token)).status).toBe(204);
+  expect((await service.get(path, token)).status).toBe(404);
+});
+
+describe('a client of some realms', () => {
+  let own: Home;
+  let other: Home;
+  let limited: string;
+  beforeAll(async () => {
+    own = await settle(service, token);
+    other = await settle(service, token);
+    limited = await service.token(FULL_SCOPE, new Set([own.realm as Uuid]));
+  });
+
+  test('makes and removes no realm: 403, whether it is there or not', async () => {
+    const answers = [
+      await service.post('/v2/authentication-realms', limited, { data: realms.fresh(own) }),
+      await service.del(`/v2/authentication-realms/${own.realm}`, limited),
+      await service.del(`/v2/authentication-realms/${other.realm}`, limited),
+      await service.del(`/v2/authentication-realms/${mint()}`, limited),
+      await service.del('/v2/authentication-realms/no-identifier', limited),
+    ];
+    const all = await Promise.all(answers.map(seen));
+    expect(all[0]).toStartWith('[403,');
+    expect(new Set(all).size).toBe(1);
+    expect((await service.get(`/v2/authentication-realms/${own.realm}`, limited)).status).toBe(200);
+  });
+
+  test.each([...KINDS])('does all else with a $name of its own', async (kind) => {
+    const record: Made | undefined =
+      kind === realms ? undefined : await make(service, limited, { kind, home: own });
+    const path = record?.path ?? `/v2/authentication-realms/${own.realm}`;
+    const put = { data: { type: kind.resource.type } };
+    expect((await service.put(path, limited, put)).status).toBe(200);
+    if (record) expect((await service.del(path, limited)).status).toBe(204);
+  });
+
+  test.each([...KINDS])('is answered about a $name of another realm as about none', async (kind) => {
+    const theirs =
+      kind === realms
+        ? `/v2/authentication-realms/${other.realm}`
+        : (await make(service, token, { kind, home: other })).path;
+    const nobodys = theirs.replace(other.realm, mint());
+    const state = await seen(await service.get(theirs, token));
+    const data = { type: kind.resource.type, ...kind.changes() };
+    const calls: ((path: string) => Promise<Response>)[] = [
+      (path) => service.get(path, limited),
+      (path) => service.put(path, limited, { data }),
+      (path) => service.put(path, limited, { data: { type: 'wrong' } }),
+      (path) => service.put(path, limited, '{', { 'Content-Type': 'text/plain' }),
+      (path) => service.put(path, limited, { data }, { 'If-Match': '"0000000000000000-AAAAAAAA"' }),
+    ];
+    if (kind !== realms) {
+      calls.push((path) => service.del(path, limited));
+      const collection = (path: string) => path.replace(/\/[^/]+$/, '');
+      calls.push((path) => service.post(collection(path), limited, { data: kind.fresh(other) }));
+      calls.push((path) =>
+        service.post(collection(path), limited, { data: kind.fresh(other) }, { 'Idempotency-Key': 'one' }),
+      );
+      calls.push((path) => service.get(collection(path), limited));
+    }
+    for (const call of calls) {
+      const answer = await seen(await call(theirs));
+      expect(answer).toStartWith('[404,');
+      expect(await seen(await call(nobodys))).toBe(answer);
+    }
+    expect(await seen(await service.get(theirs, token))).toBe(state);
+  });
+});
+
+test('the clock of a write is read once: all that one request moves carries one instant', async () => {
+  const home = await settle(service, token);
+  const identity = await make(service, token, { kind: identities, home });
+  const above = ((await (await service.get(userPath(home), token)).json()) as Body).data.meta;
+  expect(above.updated_at).toBe(identity.body.data.meta.created_at as string);
+});

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import { membersOf } from '../../../src/domain/resource.ts';
+import { RESOURCES } from '../../../src/domain/resources.ts';
+import {
+  type Body,
+  type Data,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  make,
+  OFFLINE,
+  settle,
+  word,
+} from '../../support/resource_cases.ts';
+import { type Service, seen, startService } from '../../support/service.ts';
+
+/** What each writing verb answers where it succeeds, for every resource. */
+
+let service: Service;
+let token: string;
+let home: Home;
+let installation: string;
+
+beforeAll(async () => {
+  service = await startService(OFFLINE);
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token);
+  installation = await service.vault.engine.access.storeId();
+});
+afterAll(() => service.stop());
+
+const INSTANT = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const ID = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+
+test('every resource has its row, and every member that callers may say', () => {
+  expect(KINDS.map(({ resource }) => resource)).toEqual([...RESOURCES]);
+  for (const { resource, forms, asked } of KINDS) {
+    const said = membersOf(resource)
+      .filter(({ placement }) => placement.saidBy !== 'nobody' && placement.within !== 'relationships')
+      .map(({ name }) => name);
+    expect(Object.keys(forms).sort()).toEqual([...said, ...Object.keys(resource.inputs ?? {})].sort());
+    expect(Object.keys(forms)).toEqual(expect.arrayContaining([...asked]));
+  }
+});
+
+/** The headers that a POST or PUT answers with beside those of every answer. */
+function headersOf(answer: Response): Record<string, string> {
+  const plain = ['content-length', 'date', 'x-request-id'];
+  return Object.fromEntries([...answer.headers].filter(([name]) => !plain.includes(name)));
+}
+
+function selfOf({ resource, collection }: Kind, id: string): string {
+  const path = `${collection(home)}/${id}`;
+  return service.url + (resource.selfPrefix === '' ? path.slice('/v2'.length) : path);
+}
+
+describe.each([...KINDS])('$name', (kind) => {
+  test('POST: 201, the members of the contract, and where they lead', async () => {
+    const data = kind.fresh(home);
+    const answer = await service.post(kind.collection(home), token, { data });
+    expect(answer.status).toBe(201);
+    const body = (await answer.json()) as Body;
+    const { id } = body.data;
+    const shown = kind.shown(data, installation);
+    const links = Object.entries(kind.links?.(home, id, installation) ?? {});
+    expect(body).toEqual({
+      data: {
+        id: ID,
+        type: kind.resource.type,
+        ...shown,
+        meta: { ...(shown.meta as Data), created_at: INSTANT, updated_at: INSTANT },
+      } as never,
+      links: {
+        self: selfOf(kind, id),
+        ...Object.fromEntries(links.map(([name, path]) => [name, service.url + path])),
+      },
+    });
+    expect(body.data.meta.updated_at).toBe(body.data.meta.created_at as string);
+    expect(headersOf(answer)).toEqual({
+      'cache-control': 'private, no-cache',
+      'content-type': 'application/json',
+      etag: expect.stringMatching(/^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/),
+      location: `${service.url}${kind.collection(home)}/${id}`,
+    });
+  });
+
+  test('Location, links.self and the path lead to the same bytes and the same ETag', async () => {
+    const answer = await service.post(kind.collection(home), token, { data: kind.fresh(home) });
+    const text = await answer.clone().text();
+    const { links, data } = (await answer.json()) as Body;
+    const location = answer.headers.get('location') ?? '';
+    for (const address of [location, links.self ?? '', `${kind.collection(home)}/${data.id}`]) {
+      const found = await service.get(address, token);
+      expect([found.status, await found.text()]).toEqual([200, text]);
+      expect(found.headers.get('etag')).toBe(answer.headers.get('etag') as string);
+    }
+  });
+
+  test('PUT: 200, what was said has changed and the rest has not', async () => {
+    const { path, etag, body } = await make(service, token, { kind, home });
+    service.ambient.advance(5);
+    const changes = kind.changes();
+    const answer = await service.put(path, token, { data: { type: kind.resource.type, ...changes } });
+    expect(answer.status).toBe(200);
+    const after = (await answer.clone().json()) as Body;
+    const visible = Object.entries(changes).filter(([name]) => name in body.data);
+    expect(after).toEqual({
+      data: {
+        ...body.data,
+        ...Object.fromEntries(visible),
+        meta: { ...body.data.meta, updated_at: after.data.meta.updated_at as string },
+      },
+      links: body.links,
+    });
+    expect((after.data.meta.updated_at ?? '') > (body.data.meta.updated_at ?? '')).toBe(true);
+    expect(headersOf(answer)).toEqual({
+      'cache-control': 'private, no-cache',
+      'content-type': 'application/json',
+      etag: expect.stringMatching(/^"[0-9a-f]{16}-[A-Za-z0-9_-]{8}"$/),
+    });
+    expect(answer.headers.get('etag')).not.toBe(etag);
+    expect(await seen(await service.get(path, token))).toBe(await seen(answer));
+  });
+
+  test('PUT: each member by itself; with none the record is only touched', async () => {
+    const { path, body } = await make(service, token, { kind, home });
+    let last = body;
+    for (const [name, value] of [...Object.entries(kind.changes()), ['type', kind.resource.type] as const]) {
+      service.ambient.advance(5);
+      const answer = await service.put(path, token, { data: { type: kind.resource.type, [name]: value } });
+      expect([name, answer.status]).toEqual([name, 200]);
+      const after = (await answer.json()) as Body;
+      const isVisible = name in body.data && name !== 'type';
+      const meta = { ...last.data.meta, updated_at: after.data.meta.updated_at as string };
+      expect(after.data).toEqual({ ...last.data, ...(isVisible ? { [name]: value } : {}), meta });
+      expect((after.data.meta.updated_at ?? '') > (last.data.meta.updated_at ?? '')).toBe(true);
+      last = after;
+    }
+  });
+
+  test('DELETE: 204 without a body; afterwards it is absent for every verb', async () => {
+    const { path, id } = await make(service, token, { kind, home });
+    const answer = await service.del(path, token);
+    expect([answer.status, await answer.text()]).toEqual([204, '']);
+    expect(headersOf(answer)).toEqual({});
+    const absent = `${kind.collection(home)}/${systemAmbient.mintId()}`;
+    const nothing = await seen(await service.get(absent, token));
+    expect(nothing).toStartWith('[404,');
+    const put = { data: { type: kind.resource.type, id } };
+    expect(await seen(await service.get(path, token))).toBe(nothing);
+    expect(await seen(await service.put(path, token, put))).toBe(nothing);
+    expect(await seen(await service.del(path, token))).toBe(nothing);
+  });
+
+  test('other methods of these paths are 405, and the path of the record takes no POST', async () => {
+    const collection = kind.collection(home);
+    expect((await service.put(collection, token, {})).headers.get('allow')).toBe('GET, HEAD, POST');
+    expect((await service.del(collection, token)).status).toBe(405);
+    const item = await service.post(`${collection}/${systemAmbient.mintId()}`, token, {});
+    expect([item.status, item.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
+  });
+
+  test('a slash at the end and doubled ones are answered directly, on every verb', async () => {
+    const spellings = (path: string) => [`${path}/`, path.replace('/v2/', '/v2//'), `/${path}//`];
+    for (const [index, collection] of spellings(kind.collection(home)).entries()) {
+      const made = await service.post(collection, token, { data: kind.fresh(home) });
+      expect(made.status).toBe(201);
+      const { id } = ((await made.json()) as Body).data;
+      const item = spellings(`${kind.collection(home)}/${id}`)[index] ?? '';
+      expect((await service.put(item, token, { data: { type: kind.resource.type } })).status).toBe(200);
+      expect((await service.del(item, token)).status).toBe(204);
+    }
+  });
+
+  test('IDs of the path are read in any letter case', async () => {
+    const { id } = await make(service, token, { kind, home });
+    const upper = Object.fromEntries(Object.entries(home).map(([name, each]) => [name, each.toUpperCase()]));
+    const path = `${kind.collection(upper as unknown as Home)}/${id.toUpperCase()}`;
+    expect((await service.put(path, token, { data: { type: kind.resource.type } })).status).toBe(200);
+    expect((await service.del(path, token)).status).toBe(204);
+  });
+});
+
+test('the un-versioned path of a password profile info takes PUT and DELETE as well', async () => {
+  const kind = KINDS[5] as Kind;
+  const { path } = await make(service, token, { kind, home });
+  const bare = path.slice('/v2'.length);
+  const answer = await service.put(bare, token, {
+    data: { type: kind.resource.type, username: word('bare') },
+  });
+  expect(answer.status).toBe(200);
+  expect(await seen(await service.get(path, token))).toBe(await seen(answer));
+  expect((await service.del(bare, token)).status).toBe(204);
+});

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { parseNetwork } from '../../src/domain/ip_address.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openCallerAddress } from '../../src/http/caller_address.ts';
+import type { Engine } from '../../src/store/open.ts';
+import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+
+const PROXY = '10.0.0.1';
+const networks = ['10.0.0.0/8', '2001:db8:aaaa::/48'].map((raw) => {
+  const network = parseNetwork(raw);
+  if (!network) throw new Error(`no network ${raw}`);
+  return network;
+});
+const listing = openCallerAddress(networks, 'x-forwarded-for');
+const naming = openCallerAddress(networks, 'forwarded');
+
+function headersOf(lines: readonly (readonly [string, string])[]): Headers {
+  const headers = new Headers();
+  for (const [name, value] of lines) headers.append(name, value);
+  return headers;
+}
+
+describe('X-Forwarded-For', () => {
+  const rows: readonly (readonly [string, string])[] = [
+    ['192.0.2.7', '192.0.2.7'],
+    ['192.0.2.7:4711', '192.0.2.7'],
+    ['2001:db8::7', '2001:db8::7'],
+    ['[2001:db8::7]:4711', '2001:db8::7'],
+    ['::ffff:192.0.2.7', '192.0.2.7'],
+    // What stands left of the first untrusted hop may be anything.
+    ['198.51.100.1, 192.0.2.7', '192.0.2.7'],
+    ['forged, \t192.0.2.7', '192.0.2.7'],
+    ['192.0.2.7, 10.0.0.2', '192.0.2.7'],
+    ['198.51.100.1, 192.0.2.7, 2001:db8:aaaa::2, 10.0.0.2', '192.0.2.7'],
+    // Nobody but proxies: the first of them.
+    ['10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['192.0.2.7, nonsense', PROXY],
+    ['192.0.2.7, nonsense, 10.0.0.2', PROXY],
+    ['192.0.2.7,', PROXY],
+    ['', PROXY],
+    [',', PROXY],
+    ['192.0.2.7/32', PROXY],
+    ['[192.0.2.7', PROXY],
+    ['192.0.2.7:port', PROXY],
+    ['shop.example', PROXY],
+  ];
+  test.each(rows)('%j comes from %s', (value, address) => {
+    const headers = headersOf([['X-Forwarded-For', value]]);
+    expect(listing(headers, PROXY)).toBe(address as never);
+    expect(listing(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
+    expect(openCallerAddress([], 'x-forwarded-for')(headers, PROXY)).toBe(PROXY as never);
+  });
+});
+
+describe('Forwarded', () => {
+  const rows: readonly (readonly [string, string])[] = [
+    ['for=192.0.2.7', '192.0.2.7'],
+    ['For="192.0.2.7:4711"', '192.0.2.7'],
+    ['for="[2001:db8::7]:4711";proto=https;by=10.0.0.1', '2001:db8::7'],
+    ['proto=https; for=192.0.2.7', '192.0.2.7'],
+    ['for=198.51.100.1, for=192.0.2.7;host="a,b;for=1.1.1.1"', '192.0.2.7'],
+    ['for=198.51.100.1, for=192.0.2.7, for=10.0.0.2', '192.0.2.7'],
+    ['for="192.0.2\\.7"', '192.0.2.7'],
+    ['for=192.0.2.7;', '192.0.2.7'],
+    ['for=unknown', PROXY],
+    ['for=_hidden', PROXY],
+    ['for=192.0.2.7, by=10.0.0.1', PROXY],
+    ['for=192.0.2.7;for=198.51.100.1', PROXY],
+    ['for=192.0.2.7 198.51.100.1', PROXY],
+    ['for=[2001:db8::7]', PROXY],
+    ['192.0.2.7', PROXY],
+    ['for', PROXY],
+    ['for=', PROXY],
+    ['', PROXY],
+    // A quote left open by a caller swallows what the proxy adds; then nobody is believed.
+    ['for=6.6.6.6;host=", for=192.0.2.7', PROXY],
+    ['for="6.6.6.6, for="[2001:db8::7]"', PROXY],
+  ];
+  test.each(rows)('%j comes from %s', (value, address) => {
+    const headers = headersOf([['Forwarded', value]]);
+    expect(naming(headers, PROXY)).toBe(address as never);
+    expect(naming(headers, '203.0.113.9')).toBe('203.0.113.9' as never);
+  });
+});
+
+test('what the caller says in the header that its proxy does not write moves nothing', () => {
+  for (const invented of ['for=198.51.100.1', '198.51.100.1', 'for=192.0.2.7', 'nonsense', '']) {
+    const listed = { 'X-Forwarded-For': '192.0.2.7', Forwarded: invented };
+    expect(listing(new Headers(listed), PROXY)).toBe('192.0.2.7' as never);
+    const named = { Forwarded: 'for=192.0.2.7', 'X-Forwarded-For': invented };
+    expect(naming(new Headers(named), PROXY)).toBe('192.0.2.7' as never);
+  }
+  expect(listing(new Headers({ Forwarded: 'for=198.51.100.1' }), PROXY)).toBe(PROXY as never);
+  expect(naming(new Headers({ 'X-Forwarded-For': '198.51.100.1' }), PROXY)).toBe(PROXY as never);
+});
+
+test('several lines of one header are one list', () => {
+  const headers = headersOf([
+    ['X-Forwarded-For', '198.51.100.1'],
+    ['X-Forwarded-For', '192.0.2.7'],
+  ]);
+  expect(listing(headers, PROXY)).toBe('192.0.2.7' as never);
+});
+
+test('forwardedHopsMax: a caller behind more proxies is not looked for', () => {
+  const behind = (hops: number) =>
+    listing(
+      headersOf([['X-Forwarded-For', ['192.0.2.7', ...new Array(hops).fill('10.0.0.2')].join()]]),
+      PROXY,
+    );
+  expect(behind(LIMITS.forwardedHopsMax - 1)).toBe('192.0.2.7' as never);
+  expect(behind(LIMITS.forwardedHopsMax)).toBe(PROXY as never);
+});
+
+test('the address of the connection', () => {
+  const none = new Headers();
+  expect(listing(none, '::ffff:192.0.2.7')).toBe('192.0.2.7' as never);
+  expect(listing(none, 'fe80::7%eth0')).toBe('fe80::7' as never);
+  expect(listing(none, PROXY)).toBe(PROXY as never);
+  expect(listing(none, undefined)).toBeUndefined();
+});
+
+describe('a write tells where it came from', () => {
+  let service: Service;
+  let planted: Planted;
+  let token: string;
+  const told: (string | undefined)[] = [];
+
+  function listening(engine: Engine): Engine {
+    const { remove } = engine.records;
+    const noted: typeof remove = (removal) => {
+      told.push(removal.origin.address);
+      return remove(removal);
+    };
+    return { ...engine, records: { ...engine.records, remove: noted } };
+  }
+
+  beforeAll(async () => {
+    service = await startService({ trustedProxies: '127.0.0.0/8' }, listening);
+    planted = await plant(service.vault);
+    token = await service.token('oidc-profile-infos:write');
+  });
+  afterAll(() => service.stop());
+
+  test('through a proxy that writes the other header', async () => {
+    const other = await startService({
+      ...service.database.flags,
+      trustedProxies: '127.0.0.0/8',
+      forwardedHeader: 'forwarded',
+      addressRate: '1/60',
+    });
+    const ask = async (from: string) =>
+      (await other.get('/nowhere', undefined, { Forwarded: `for=${from}` })).status;
+    expect([await ask('192.0.2.7'), await ask('192.0.2.7'), await ask('192.0.2.8')]).toEqual([404, 429, 404]);
+    await other.stop();
+  });
+
+  test('through a trusted proxy, and without one', async () => {
+    const path = oidcPath(planted);
+    const headers = { 'If-Match': '"nothing"' };
+    expect((await service.del(path, token, headers)).status).toBe(412);
+    expect((await service.del(path, token, { ...headers, 'X-Forwarded-For': '192.0.2.7' })).status).toBe(412);
+    expect((await service.del(path, token, { ...headers, Forwarded: 'for="[2001:db8::7]"' })).status).toBe(
+      412,
+    );
+    expect(told).toEqual(['127.0.0.1', '192.0.2.7', '127.0.0.1']);
+  });
+});

@@ -1,0 +1,55 @@
+import { expect, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { type Server, startServer } from '../../src/http/server.ts';
+import type { LogRecord } from '../../src/observe/log.ts';
+
+test('requestsAtOnceMax: one more is refused at once, and those that wait are answered', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const done = { status: 200, headers: {}, body: null } as const;
+  const waiting = async () => {
+    await promise;
+    return done;
+  };
+  const log: LogRecord[] = [];
+  const server: Server = await startServer(
+    {
+      host: '127.0.0.1',
+      port: 0,
+      tls: undefined,
+      isShared: false,
+      trustedProxies: [],
+      forwardedHeader: 'x-forwarded-for',
+      corsOrigins: [],
+      requestLogging: 'off',
+    },
+    { write: (record) => log.push(record) },
+    async () => [
+      { pattern: '/waiting', answers: { GET: waiting } },
+      { pattern: '/direct', answers: { GET: () => done } },
+      { pattern: '/watched', answers: { GET: () => done }, isUncounted: true },
+    ],
+  );
+  const agent = await import('node:http');
+  const pool = new agent.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+  const ask = (path: string) =>
+    new Promise<number>((settle, reject) => {
+      agent
+        .get(`${server.url}${path}`, { agent: pool }, (answer) => {
+          answer.resume();
+          settle(answer.statusCode ?? 0);
+        })
+        .on('error', reject);
+    });
+  const asked = Array.from({ length: LIMITS.requestsAtOnceMax }, () => ask('/waiting'));
+  let refused = 200;
+  while (refused === 200) refused = await ask('/direct');
+  expect(refused).toBe(503);
+  expect(await ask('/waiting')).toBe(503);
+  expect(await ask('/watched')).toBe(200);
+  resolve();
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+  expect(await ask('/direct')).toBe(200);
+  pool.destroy();
+  await server.stop();
+  expect(log).toContainEqual(expect.objectContaining({ event: 'overloaded', cause: 'PLACES_TAKEN' }));
+}, 300_000);

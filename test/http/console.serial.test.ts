@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { plantShop, type Shop } from '../browser/console_service.ts';
+import { placesOf } from '../browser/places.ts';
+import { expectSound, signedIn } from '../browser/signed_in.ts';
+import { BROWSER_TEST_MS, DESKTOP, PHONE, visit } from '../browser/visits.ts';
+import { type Service, startService } from '../support/service.ts';
+
+/** A first look at the console. What walks all of it, and writes, is in test/console/. */
+
+setDefaultTimeout(BROWSER_TEST_MS);
+
+let service: Service;
+let shop: Shop;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  shop = await plantShop(service);
+});
+afterAll(() => service.stop());
+
+describe.each([
+  { viewport: DESKTOP, scheme: 'light' },
+  { viewport: PHONE, scheme: 'dark' },
+] as const)('$viewport.width wide, $scheme', (view) => {
+  test('who is nobody yet is told how to sign in', async () => {
+    const window = await visit(service.url, view);
+    await window.goto('');
+    await window.page.getByText('authrealm console link').waitFor();
+    await expectSound(window);
+    await window.close();
+  });
+
+  test('a user is shown with all that leads to them', async () => {
+    const window = await signedIn(service, placesOf(shop).user, { view });
+    const { page } = window;
+    await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
+    const picture = page.getByRole('figure', { name: 'How this user signs in' });
+    await picture.getByText('Company login').waitFor();
+    expect(await picture.getByRole('article').count()).toBe(4);
+    await expectSound(window);
+    await window.close();
+  });
+});

@@ -1,0 +1,255 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { consoleRoutes, takesGzip } from '../../src/http/console.ts';
+import { type Server, type ServerSettings, startServer } from '../../src/http/server.ts';
+import { freshFolder, startService } from '../support/service.ts';
+
+/** How the console and the rendered document are served: what they are made of is made here. */
+
+const INDEX = '<!doctype html><title>Console</title><script src="console/app-1.js"></script>';
+const SCRIPT = 'document.title = "ä";'.repeat(100);
+const SHOP = 'https://shop.example';
+const CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; " +
+  "form-action 'self'; frame-ancestors 'none'";
+
+const LISTENING: ServerSettings = {
+  ...{ host: '127.0.0.1', port: 0, tls: undefined, isShared: false, trustedProxies: [] },
+  forwardedHeader: 'x-forwarded-for',
+  requestLogging: 'off',
+  corsOrigins: [SHOP],
+};
+
+let folder: string;
+let server: Server;
+
+function put(name: string, text: string): void {
+  writeFileSync(join(folder, name), text);
+  writeFileSync(join(folder, `${name}.gz`), Bun.gzipSync(Buffer.from(text)));
+}
+
+beforeAll(async () => {
+  folder = join(freshFolder(), 'console');
+  mkdirSync(folder);
+  put('index.html', INDEX);
+  put('docs.html', '<!doctype html><title>API</title>');
+  put('app-1.js', SCRIPT);
+  writeFileSync(join(folder, 'logo-2.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
+  writeFileSync(join(folder, '..', 'secret.txt'), 'not to be served');
+  const quiet = { write: () => undefined };
+  server = await startServer(LISTENING, quiet, async (url) => consoleRoutes(folder, `${url}/sso/auth`));
+});
+afterAll(() => server.stop());
+
+function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Response> {
+  return fetch(server.url + path, {
+    ...{ method, redirect: 'manual', decompress: false },
+    headers: { 'Accept-Encoding': 'identity', ...headers },
+  });
+}
+
+describe.each(['', '/sso/auth'])('under %p', (prefix) => {
+  test.each(['/console', '/docs', '/console/app-1.js', '/console/logo-2.svg'])(
+    '%s carries every header of a page',
+    async (path) => {
+      const answer = await ask(prefix + path);
+      expect(answer.status).toBe(200);
+      const told = Object.fromEntries(answer.headers);
+      expect(told).toMatchObject({
+        'content-security-policy': CSP,
+        'referrer-policy': 'no-referrer',
+        'x-content-type-options': 'nosniff',
+        'cross-origin-opener-policy': 'same-origin',
+        vary: 'Accept-Encoding',
+      });
+    },
+  );
+
+  test('the page is asked for again, and not sent again', async () => {
+    const answer = await ask(`${prefix}/console`);
+    expect(await answer.text()).toBe(INDEX);
+    const { headers } = answer;
+    expect([headers.get('cache-control'), headers.get('content-type')]).toEqual([
+      'no-cache',
+      'text/html; charset=utf-8',
+    ]);
+    const again = await ask(`${prefix}/console`, { 'If-None-Match': headers.get('etag') ?? '' });
+    expect([again.status, await again.text(), again.headers.get('etag')]).toEqual([
+      304,
+      '',
+      headers.get('etag'),
+    ]);
+    expect((await ask(`${prefix}/console`, { 'If-None-Match': '"another"' })).status).toBe(200);
+  });
+
+  test('an asset is kept for good', async () => {
+    const { headers } = await ask(`${prefix}/console/app-1.js`);
+    expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
+    expect(headers.get('content-type')).toBe('text/javascript; charset=utf-8');
+  });
+
+  test.each([
+    ['/console/', '/console'],
+    ['/console//', '/console'],
+    ['/docs/', '/docs'],
+    ['//console/', '//console'],
+  ])('%s leads to %s, beside which assets are named', async (path, other) => {
+    const answer = await ask(prefix + path);
+    expect(answer.status).toBe(308);
+    const led = new URL(answer.headers.get('location') ?? '', server.url + prefix + path);
+    expect(led.pathname).toBe(prefix + other);
+    expect((await fetch(led)).status).toBe(200);
+  });
+});
+
+test.each([
+  [null, false],
+  ['', false],
+  ['gzip', true],
+  ['GZIP', true],
+  ['br, gzip;q=0.5', true],
+  ['gzip;q=0', false],
+  ['gzip; q=0.0, *', false],
+  ['*', true],
+  ['*;q=0', false],
+  ['identity', false],
+  ['gzip;q=none', false],
+  ['x-gzip-more', false],
+])('Accept-Encoding: %p takes gzip: %p', (accepted, isTaken) => {
+  expect(takesGzip(accepted)).toBe(isTaken);
+});
+
+test('who takes gzip gets it, with an ETag of its own, and the same bytes in the end', async () => {
+  const plain = await ask('/console/app-1.js');
+  const packed = await ask('/console/app-1.js', { 'Accept-Encoding': 'gzip' });
+  const bytes = new Uint8Array(await packed.arrayBuffer());
+  expect(packed.headers.get('content-encoding')).toBe('gzip');
+  expect(plain.headers.get('content-encoding')).toBeNull();
+  expect(Buffer.from(Bun.gunzipSync(bytes)).toString()).toBe(SCRIPT);
+  expect(await plain.text()).toBe(SCRIPT);
+  const pages = await Promise.all(
+    ['identity', 'gzip'].map((encoding) => ask('/console', { 'Accept-Encoding': encoding })),
+  );
+  const [one, other] = pages.map(({ headers }) => headers.get('etag'));
+  expect(one).not.toBe(other);
+  expect((await ask('/console', { 'Accept-Encoding': 'gzip', 'If-None-Match': one ?? '' })).status).toBe(200);
+});
+
+test('what was not packed is sent as it is to whoever asks', async () => {
+  const answer = await ask('/console/logo-2.svg', { 'Accept-Encoding': 'gzip' });
+  expect([answer.headers.get('content-encoding'), answer.headers.get('content-type')]).toEqual([
+    null,
+    'image/svg+xml',
+  ]);
+});
+
+test('HEAD says what GET says', async () => {
+  for (const path of ['/console', '/docs', '/console/app-1.js']) {
+    const [got, headed] = [await ask(path), await ask(path, {}, 'HEAD')];
+    const plain = ({ status, headers }: Response) => [
+      status,
+      [...headers].filter(([name]) => name !== 'date' && name !== 'x-request-id').sort(),
+    ];
+    expect(plain(headed)).toEqual(plain(got));
+    expect(await headed.text()).toBe('');
+  }
+});
+
+test.each([
+  '/console/index.html',
+  '/console/docs.html',
+  '/console/app-1.js.gz',
+  '/console/app-2.js',
+  '/console/..%2fsecret.txt',
+  '/console/%2e%2e%2fsecret.txt',
+  '/console/..',
+  '/console/a/b',
+  '/consoles',
+])('%s is nothing', async (path) => {
+  const answer = await fetch(server.url + path);
+  expect(answer.status).toBe(404);
+  expect(await answer.text()).not.toContain('not to be served');
+});
+
+test('another method is 405', async () => {
+  const answer = await ask('/console', {}, 'POST');
+  expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+});
+
+test('an origin that is listed for CORS reads none of it', async () => {
+  for (const path of ['/console', '/docs', '/console/app-1.js']) {
+    const { headers } = await ask(path, { Origin: SHOP });
+    expect([headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([
+      null,
+      'Accept-Encoding',
+    ]);
+    const preflight = await ask(path, { Origin: SHOP, 'Access-Control-Request-Method': 'GET' }, 'OPTIONS');
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')]).toEqual([405, null]);
+  }
+});
+
+test('where nothing was built it says what to run', async () => {
+  const bare = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(join(freshFolder(), 'console'), url),
+  );
+  try {
+    for (const path of ['/console', '/docs']) {
+      const answer = await fetch(bare.url + path);
+      const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
+      expect([answer.status, errors[0]?.detail]).toEqual([
+        404,
+        'The console is not built; npm run prepare builds it',
+      ]);
+    }
+  } finally {
+    await bare.stop();
+  }
+});
+
+test('what was built is read once', async () => {
+  const built = join(freshFolder(), 'console');
+  mkdirSync(built);
+  writeFileSync(join(built, 'index.html'), INDEX);
+  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(built, url),
+  );
+  try {
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+    rmSync(built, { recursive: true });
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+  } finally {
+    await one.stop();
+  }
+});
+
+test('what could not be read is read when it is there again', async () => {
+  const built = join(freshFolder(), 'console');
+  mkdirSync(built);
+  writeFileSync(join(built, 'index.html'), INDEX);
+  const one = await startServer(LISTENING, { write: () => undefined }, async (url) =>
+    consoleRoutes(built, url),
+  );
+  try {
+    rmSync(join(built, 'index.html'));
+    expect((await fetch(`${one.url}/console`)).status).toBe(500);
+    writeFileSync(join(built, 'index.html'), INDEX);
+    expect(await (await fetch(`${one.url}/console`)).text()).toBe(INDEX);
+  } finally {
+    await one.stop();
+  }
+});
+
+test('with --no-console there is no such path', async () => {
+  const [on, off] = await Promise.all([startService(), startService({ noConsole: 'true' })]);
+  try {
+    for (const path of ['/console', '/docs', '/console/app-1.js']) {
+      const { errors } = (await (await off.get(path)).json()) as { errors: readonly { detail: string }[] };
+      expect(errors[0]?.detail).toBe('No such path; /openapi.json lists them all');
+    }
+    const answer = await on.get('/console');
+    expect(answer.status === 200 || (await answer.text()).includes('npm run prepare')).toBe(true);
+  } finally {
+    await Promise.all([on.stop(), off.stop()]);
+  }
+});

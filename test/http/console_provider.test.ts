@@ -1,0 +1,293 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { decodeJwt } from 'jose';
+import { Provider } from 'oidc-provider';
+import { NIL_UUID } from '../../src/domain/id.ts';
+import { issuersFile } from '../support/issuers.ts';
+import {
+  freePort,
+  freshFolder,
+  oidcPath,
+  type Planted,
+  plant,
+  type Service,
+  startService,
+} from '../support/service.ts';
+import { exchange, ownPage, type Told } from '../support/signed_in.ts';
+
+/** Way (b) into the console by a real provider, oidc-provider from npm on loopback, and what its page would do. */
+
+setDefaultTimeout(300_000);
+
+const SECRET = 'a secret of the console: with +signs & colons';
+const PEOPLE: Readonly<Record<string, object>> = {
+  anna: { email: 'anna@example.com', email_verified: true, groups: ['support'] },
+  berta: { email: 'berta@example.com', email_verified: false, name: 'Berta', groups: ['support', 'admins'] },
+  carl: { groups: ['kitchen'] },
+};
+
+let server: Server;
+let issuer: string;
+let service: Service;
+let planted: Planted;
+let neighbour: Planted;
+
+beforeAll(async () => {
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const port = await freePort();
+  const baseUrl = `http://127.0.0.1:${port}/sso`;
+  const clients = { console: SECRET, other: 'the secret of another client' };
+  const provider = new Provider(issuer, {
+    clients: Object.entries(clients).map(([id, secret]) => ({
+      ...{ client_id: id, client_secret: secret, redirect_uris: [`${baseUrl}/console`] },
+    })),
+    claims: { openid: ['sub', 'groups'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    findAccount: (_: unknown, id: string) => ({
+      accountId: id,
+      claims: () => ({ sub: id, ...PEOPLE[id] }),
+    }),
+  });
+  server.on('request', provider.callback());
+  const secretFile = join(freshFolder(), 'secret');
+  writeFileSync(secretFile, `${SECRET}\n`);
+  service = await startService({ baseUrl, port: String(port) });
+  planted = await plant(service.vault);
+  neighbour = await plant(service.vault);
+  await service.stop();
+  const entry = {
+    ...{ name: 'staff', issuer, audience: 'https://directory.example' },
+    rights: [
+      { claim: 'groups', value: 'support', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },
+      { claim: 'groups', value: 'admins', scopes: 'admin', realms: '*' },
+    ],
+    console: { client_id: 'console', client_secret_file: secretFile },
+  };
+  service = await startService({
+    ...service.database.flags,
+    ...{ baseUrl, port: String(port), allowLoopbackDiscovery: 'true', badTokenRate: 'off' },
+    issuersFile: issuersFile(entry),
+  });
+});
+afterAll(async () => {
+  await service.stop();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Follows the pages of the provider as somebody with a browser does, until it sends them back. */
+async function visit(first: string, login: string): Promise<URL> {
+  const cookies = new Map<string, string>();
+  const isBack = (url: string) => url.startsWith(`${service.settings.baseUrl}/console?`);
+  let asked: { url: string; body?: URLSearchParams } = { url: first };
+  for (let step = 0; step < 12; step += 1) {
+    if (isBack(asked.url)) return new URL(asked.url);
+    const answer = await fetch(asked.url, {
+      redirect: 'manual',
+      headers: { Cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; ') },
+      ...(asked.body ? { method: 'POST', body: asked.body } : {}),
+    });
+    for (const cookie of answer.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(cookie) ?? [];
+      cookies.set(name, value);
+    }
+    const text = await answer.text();
+    const location = answer.headers.get('location');
+    if (location) {
+      asked = { url: new URL(location, asked.url).href };
+      continue;
+    }
+    const [, action = ''] = /action="([^"]+)"/.exec(text) ?? [];
+    const [, prompt = ''] = /name="prompt" value="([^"]+)"/.exec(text) ?? [];
+    if (prompt === '') throw new Error(`${answer.status} ${text.slice(0, 400)}`);
+    asked = {
+      url: new URL(action, asked.url).href,
+      body: new URLSearchParams({ prompt, login, password: 'any' }),
+    };
+  }
+  throw new Error('the provider leads nowhere');
+}
+
+interface Departed {
+  readonly codeVerifier: string;
+  readonly nonce: string;
+  readonly back: URL;
+}
+
+const random = () => Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');
+
+/** What the page does until the provider sends its user back. */
+async function depart(login: string): Promise<Departed> {
+  const answer = await fetch(`${service.url}/sso/console/provider`, {
+    method: 'POST',
+    headers: { ...ownPage(service), 'Content-Type': 'application/json' },
+    body: JSON.stringify({ data: { name: 'staff' } }),
+  });
+  const { data } = (await answer.json()) as { data: Record<string, string> };
+  const { authorization_endpoint: endpoint = '', issuer: _, ...said } = data;
+  const [state, nonce, codeVerifier] = [random(), random(), random()];
+  const challenge = createHash('sha256').update(codeVerifier).digest('base64url');
+  const url = new URL(endpoint);
+  const asked = { ...said, response_type: 'code', state, nonce, code_challenge: challenge };
+  for (const [name, value] of Object.entries({ ...asked, code_challenge_method: 'S256' }))
+    url.searchParams.set(name, value);
+  const back = await visit(url.href, login);
+  expect(back.searchParams.get('state')).toBe(state);
+  return { codeVerifier, nonce, back };
+}
+
+function bodyOf({ codeVerifier, nonce, back }: Departed, more: object = {}): object {
+  const [code, iss] = ['code', 'iss'].map((name) => back.searchParams.get(name));
+  return { grant: 'provider', name: 'staff', code, iss, code_verifier: codeVerifier, nonce, ...more };
+}
+
+async function arrive(departed: Departed, more: object = {}): Promise<Response> {
+  return exchange(service, bodyOf(departed, more));
+}
+
+test('the console is told which provider there is', async () => {
+  const answer = await service.get('/sso/console/ways');
+  expect(await answer.json()).toEqual({
+    data: { link: true, providers: [{ name: 'staff' }], client_credentials: false },
+  });
+});
+
+test('no page of another origin is told where one signs in', async () => {
+  const ask = async (headers: Record<string, string>) => {
+    const body = JSON.stringify({ data: { name: 'staff' } });
+    const answer = await fetch(`${service.url}/console/provider`, { method: 'POST', headers, body });
+    return answer.status;
+  };
+  expect(await ask({ Origin: 'https://evil.example' })).toBe(403);
+  expect(await ask(ownPage(service))).toBe(200);
+});
+
+test('whoever signs in has the rights of their claims, under a name that is nobody else’s', async () => {
+  const answer = await arrive(await depart('anna'));
+  expect(answer.status).toBe(200);
+  const { data } = (await answer.json()) as { data: Told };
+  expect(data).toMatchObject({
+    ...{
+      expires_in: 900,
+      scope: 'oidc-profile-infos:read',
+      realms: [planted.realm],
+      label: 'anna@example.com',
+    },
+  });
+  expect(data.actor).toMatch(/^staff:[\w-]{22}$/);
+  const { access_token: token } = data;
+  expect(decodeJwt(token)).toMatchObject({ sub: data.actor, client_id: data.actor });
+  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
+  expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
+  expect((await service.del('/console/token', token, ownPage(service))).status).toBe(204);
+  service.ambient.advance(1_000);
+  expect((await service.get(oidcPath(planted), token)).status).toBe(401);
+  const again = (await (await arrive(await depart('anna'))).json()) as { data: Told };
+  expect(again.data.actor).toBe(data.actor);
+});
+
+test('rights of different scopes hold where all of them do, and admin is lost with the realms', async () => {
+  const { data } = (await (await arrive(await depart('berta'))).json()) as { data: Told };
+  expect(data).toMatchObject({
+    ...{ scope: 'oidc-profile-infos:read', realms: [planted.realm] },
+    label: 'Berta',
+  });
+});
+
+test('whom nothing gives a right is let in nowhere', async () => {
+  const answer = await arrive(await depart('carl'));
+  expect([
+    answer.status,
+    ((await answer.json()) as { errors: { title: string }[] }).errors[0]?.title,
+  ]).toEqual([403, 'Forbidden']);
+});
+
+test('the person stands in the log for whoever may read it, and in clear nowhere', async () => {
+  const { data } = (await (await arrive(await depart('anna'))).json()) as { data: Told };
+  const jti = decodeJwt(data.access_token).jti;
+  const admin = await service.token('admin');
+  const told = (await (await service.get('/admin/v1/log?page[limit]=100', admin)).json()) as {
+    data: { what: string; object: string; actor: string; personal: object; detail: object }[];
+  };
+  const entry = told.data.find(({ object }) => object === jti);
+  expect(entry).toMatchObject({
+    ...{ what: 'session.begun', actor: data.actor },
+    personal: { after: { name: 'anna@example.com', subject: 'anna' } },
+  });
+  expect(Object.keys(entry?.detail ?? {}).sort()).toEqual(['expires_at', 'realms', 'scope']);
+  const rows = await service.vault.engine.log.entries(NIL_UUID, 0, 1_000);
+  const stored = JSON.stringify(rows.map(({ columns }) => columns));
+  expect(stored).toContain(String(jti));
+  expect(stored).not.toContain('anna@example.com');
+  expect(stored).not.toContain('"anna"');
+  expect(JSON.stringify(service.log)).not.toContain('anna');
+});
+
+describe('is refused, and told no reason:', () => {
+  const wrong: [string, (departed: Departed) => object][] = [
+    ['a nonce that is not the one of the request', () => ({ nonce: random() })],
+    ['a verifier that is not the one of the challenge', () => ({ code_verifier: random() })],
+    ['the issuer of somebody else', () => ({ iss: 'https://evil.example' })],
+    ['no issuer, where the provider says that it sends one', () => ({ iss: undefined })],
+    ['a code that nobody gave out', () => ({ code: 'nonsense' })],
+    ['a code of a link', () => ({ grant: 'link' })],
+    ['a provider that there is none of', () => ({ name: 'strangers' })],
+  ];
+  test.each(wrong)('%s', async (_name, more) => {
+    const departed = await depart('anna');
+    const answer = await arrive(departed, more(departed));
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      expect.stringContaining('The code is not valid'),
+    ]);
+  });
+
+  test('a code that was used', async () => {
+    const departed = await depart('anna');
+    expect([(await arrive(departed)).status, (await arrive(departed)).status]).toEqual([200, 400]);
+  });
+
+  test('one of two at once', async () => {
+    const departed = await depart('anna');
+    const statuses = (await Promise.all([arrive(departed), arrive(departed)])).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
+  });
+
+  test('a code that was given to another client', async () => {
+    const departed = await depart('anna');
+    const code = departed.back.searchParams.get('code') ?? '';
+    // What a page of that client would do with it, at the provider itself.
+    const taken = await fetch(`${issuer}/token`, {
+      method: 'POST',
+      headers: { Authorization: `Basic ${btoa('other:the%20secret%20of%20another%20client')}` },
+      body: new URLSearchParams({
+        grant_type: 'authorization_code',
+        code,
+        redirect_uri: 'https://evil.example',
+      }),
+    });
+    expect(taken.status).toBe(400);
+  });
+
+  test('another origin, before the code is sent anywhere', async () => {
+    const departed = await depart('anna');
+    const foreign = await exchange(service, bodyOf(departed), { Origin: 'https://evil.example' });
+    expect([foreign.status, (await arrive(departed)).status]).toEqual([403, 200]);
+  });
+});
+
+test('what is missing of a return is told', async () => {
+  const answer = await exchange(service, { grant: 'provider', code: 'x' });
+  const { errors } = (await answer.json()) as { errors: readonly { detail: string }[] };
+  expect([answer.status, errors.map(({ detail }) => detail)]).toEqual([
+    400,
+    ['data.name: is missing', 'data.code_verifier: is missing', 'data.nonce: is missing'],
+  ]);
+});

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { openCaller, operationsOf } from '../support/document_caller.ts';
+import { type JsonObject, judgeOf, type Schema } from '../support/json_schema.ts';
+import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+
+/** The client of test/http/document.serial.test.ts is worth what it notices: here every document is wrong in one place. */
+
+const GET = 'get-user-authentication-oidc-profile-info';
+const TYPE = 'user_authentication_oidc_profile_info';
+
+let service: Service;
+let planted: Planted;
+let token: string;
+let document: JsonObject;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  planted = await plant(service.vault);
+  token = await service.token('oidc-profile-infos:read');
+  document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+});
+afterAll(() => service.stop());
+
+/** Reads one record with the document as it is after a change. */
+async function read(change: (document: Changeable) => unknown) {
+  const changed = structuredClone(document) as unknown as Changeable;
+  change(changed);
+  const operation = operationsOf(changed as unknown as JsonObject).find(({ id }) => id === GET);
+  if (!operation) throw new Error(`no ${GET}`);
+  const { realm, user, oidcLink } = planted;
+  const sent = { path: { realm_id: realm, user_id: user, id: oidcLink }, token };
+  return openCaller(changed as unknown as JsonObject).send(operation, sent);
+}
+
+interface Changeable {
+  paths: Record<string, { get: { responses: Record<string, { headers: Record<string, object> }> } }>;
+  components: { schemas: Record<string, { properties: { data: Members } }> };
+}
+interface Members {
+  properties: Record<string, object>;
+  required: string[];
+}
+
+const responses = ({ paths }: Changeable) =>
+  Object.entries(paths).find(([path]) => path.endsWith('user-authentication-oidc-profile-info/{id}'))?.[1].get
+    .responses ?? {};
+const members = ({ components }: Changeable): Members =>
+  components.schemas[TYPE]?.properties.data ?? { properties: {}, required: [] };
+
+test('it takes the document as it is', async () => {
+  expect(oidcPath(planted)).toContain(planted.oidcLink);
+  expect((await read(() => undefined)).status).toBe(200);
+});
+
+test.each<[string, (document: Changeable) => unknown]>([
+  ['is not documented', (changed) => delete responses(changed)['200']],
+  ['header etag is not documented', (changed) => delete responses(changed)['200']?.headers.ETag],
+  [
+    'header x-more is missing',
+    (changed) =>
+      Object.assign(responses(changed)['200']?.headers ?? {}, { 'X-More': { required: true, schema: {} } }),
+  ],
+  ['body/data/subject is not documented', (changed) => delete members(changed).properties.subject],
+  [
+    'body/data/subject is no integer',
+    (changed) => Object.assign(members(changed).properties, { subject: { type: 'integer' } }),
+  ],
+  ['body/data/more is missing', (changed) => members(changed).required.push('more')],
+  ['does not know', (changed) => Object.assign(members(changed).properties, { subject: { contains: {} } })],
+])('it notices: %s', async (complaint, change) => {
+  await expect(read(change)).rejects.toThrow(complaint);
+});
+
+describe('the reader of schemas', () => {
+  const rows: readonly [Schema, unknown, boolean][] = [
+    [{ type: 'string', maxLength: 2 }, '👩👩', true],
+    [{ type: 'string', maxLength: 2 }, 'abc', false],
+    [{ type: 'string', minLength: 1 }, '', false],
+    [{ type: ['string', 'null'] }, null, true],
+    [{ type: 'integer', minimum: 0, maximum: 9 }, 10, false],
+    [{ type: 'integer' }, 1.5, false],
+    [{ type: 'number' }, 1.5, true],
+    [{ enum: ['a', 'b'] }, 'c', false],
+    [{ const: 'a' }, 'b', false],
+    [{ anyOf: [{ type: 'string' }, { type: 'null' }] }, 1, false],
+    [{ anyOf: [{ type: 'string' }, { type: 'null' }] }, null, true],
+    [{ type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 2 }, ['a', 'b', 'c'], false],
+    [{ type: 'array', items: { type: 'string' } }, ['a', 1], false],
+    [{ type: 'array', minItems: 1 }, [], false],
+    [{ type: 'object', properties: {}, additionalProperties: false }, { a: 1 }, false],
+    [{ type: 'object', properties: {} }, { a: 1 }, true],
+    [{ type: 'object', required: ['a'] }, {}, false],
+    [{ type: 'string', pattern: '^a$' }, 'b', false],
+    [{ type: 'string', format: 'uri' }, '/relative', false],
+    [{ type: 'string', format: 'uuid' }, 'none', false],
+    [{ type: 'string', format: 'email' }, 'none', false],
+    [{ type: 'string', format: 'date-time' }, '2026-01-31T09:00:00Z', false],
+    [{ type: 'string', format: 'date-time' }, '2026-01-31T09:00:00.000Z', true],
+    [{ type: 'object' }, [], false],
+    [{ type: 'object' }, null, false],
+    [{ type: 'boolean' }, 'true', false],
+  ];
+
+  test.each(rows)('%j, %j: %p', (schema, value, fits) => {
+    expect(judgeOf({})(schema, value as never).length === 0).toBe(fits);
+  });
+});

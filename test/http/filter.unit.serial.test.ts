@@ -1,0 +1,292 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { type Filterables, parseFilter, valuesOf } from '../../src/domain/filter.ts';
+import { OPERATORS } from '../../src/domain/filter_grammar.ts';
+import { foldedKey } from '../../src/domain/folding.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../src/domain/resources.ts';
+import {
+  AT,
+  ATTRIBUTES,
+  BAD,
+  exact,
+  GOOD,
+  ID,
+  name,
+  oneValue,
+  operatorOf,
+  parse,
+  pattern,
+  range,
+  ruleOf,
+  SIZE,
+  sized,
+  terms,
+  values,
+} from '../support/filters.ts';
+
+test.each(GOOD)('%s', (text, filter) => {
+  expect<unknown>(parse(text)).toEqual(filter);
+  expect(structuredClone(parse(text))).toEqual(parse(text));
+});
+
+test.each(BAD)('%j breaks a rule at character %i', (text, character, rule) => {
+  expect(ruleOf(text)).toBe(`at character ${character}: ${rule}`);
+});
+
+describe('each bound can be reached and not crossed', () => {
+  test.each([
+    ['filterBytesMax', LIMITS.filterBytesMax, sized],
+    ['filterTermsMax', LIMITS.filterTermsMax, (count: number) => terms(count, ':')],
+    ['filterAlternativesMax', LIMITS.filterAlternativesMax, (count: number) => `(${terms(count, '|')})`],
+    ['filterValuesMax', LIMITS.filterValuesMax, values],
+  ] as const)('%s', (_, bound, text) => {
+    expect(ruleOf(text(bound))).toBeUndefined();
+    expect(ruleOf(text(bound + 1))).toContain(`at most ${bound} `);
+  });
+
+  test('filterBytesMax counts bytes of UTF-8', () => {
+    expect(ruleOf(`eq(subject,${'ä'.repeat(4_090)})`)).toBeUndefined();
+    expect(ruleOf(`eq(subject,${'ä'.repeat(4_091)})`)).toBe(SIZE);
+    expect(ruleOf(`eq(subject,${'字'.repeat(2_728)})`)).toBe(SIZE);
+  });
+});
+
+describe('what a filter asks for', () => {
+  const filter = parse('eq(issuer,i):eq(subject,s)');
+  test.each<[text: string, members: readonly string[], isExact: boolean]>([
+    ['eq(subject,s):eq(issuer,i)', ['issuer', 'subject'], true],
+    ['eq(issuer,i)', ['issuer', 'subject'], false],
+    ['eq(issuer,i):eq(issuer,s)', ['issuer', 'subject'], false],
+    ['eq(issuer,i):eq(subject,s):eq(name,n)', ['issuer', 'subject'], false],
+    ['eq(issuer,i):in(subject,s,t)', ['issuer', 'subject'], false],
+    ['eq(issuer,i):in(subject,s)', ['issuer', 'subject'], true],
+    ['eq(issuer,i):is_null(subject)', ['issuer', 'subject'], false],
+    ['eq(issuer,i):(eq(subject,s)|eq(subject,t))', ['issuer', 'subject'], false],
+    ['eq(issuer,i):(eq(subject,s))', ['issuer', 'subject'], true],
+    ['like(name,n*)', ['name'], false],
+  ])('%s', (text, members, isExact) => {
+    const all = valuesOf(parse(text), members);
+    expect(all?.every(({ length }) => length === 1) ?? false).toBe(isExact);
+  });
+
+  test('the values come in the order of the members', () => {
+    expect(valuesOf(filter, ['subject', 'issuer'])).toEqual([['s'], ['i']]);
+    expect(valuesOf(parse('in(name,B,a)'), ['name'])).toEqual([['b', 'a']]);
+    expect(valuesOf(filter, ['issuer'])).toBeUndefined();
+  });
+});
+
+// --- What nobody thought of. ---
+
+const CLOSED = new Set([
+  ...BAD.map(([, , rule]) => rule),
+  ...OPERATORS.map(oneValue),
+  ...Object.keys(ATTRIBUTES).map((member) => operatorOf(member as keyof typeof ATTRIBUTES)),
+]);
+
+/** Every rule is one of a list that is closed before a request comes, so none can hold a value of it. */
+function expectOurWords(text: string): void {
+  const rule = ruleOf(text);
+  if (rule === undefined || rule === SIZE) return;
+  const [, character, words = ''] = /^at character (\d+): (.+)$/s.exec(rule) ?? [];
+  expect([...CLOSED]).toContain(words);
+  expect(Number(character)).toBeWithin(1, [...text].length + 2);
+}
+
+describe('any text', () => {
+  const bits = fc.constantFrom(
+    ...[...'():|,\'"\\* x', ...OPERATORS, ...Object.keys(ATTRIBUTES), ID, AT, 'ß', '🙂', '\ud800', '\0'],
+  );
+  const shuffled = fc.array(bits, { maxLength: 40 }).map((parts) => parts.join(''));
+  const near = fc
+    .tuple(fc.constantFrom(...GOOD.map(([text]) => text)), fc.nat(60), fc.nat(2), bits)
+    .map(([text, at, cut, put]) => text.slice(0, at) + put + text.slice(at + cut));
+
+  test.each([
+    ['of random characters', fc.string({ unit: 'binary', maxLength: 80 })],
+    ['of our own words, shuffled', shuffled],
+    ['that is nearly a filter', near],
+  ])('%s is read or refused in our own words', (_, arbitrary) => {
+    fc.assert(fc.property(arbitrary, expectOurWords), { numRuns: 3_000 });
+  });
+
+  const K = 8_000;
+  test.each<[what: string, text: string]>([
+    ['10,001 characters', sized(10_001)],
+    ['10,000 OR groups', Array(10_000).fill('(eq(name,x)|eq(name,y))').join(':')],
+    ['10,000,000 parentheses', '('.repeat(10_000_000)],
+    ['parentheses within the bound', '('.repeat(K)],
+    ['closing ones', `eq(name,x${')'.repeat(K)}`],
+    ['nested terms', 'eq('.repeat(K / 4)],
+    ['spaces', ' '.repeat(K)],
+    ['a value of spaces', `eq(name,x${' '.repeat(K)})`],
+    ['a word without end', 'e'.repeat(K)],
+    ['backslashes', `eq(name,'${'\\'.repeat(K)}')`],
+    ['escaped wildcards', `like(name,'${'\\*'.repeat(K / 2)}*')`],
+    ['wildcards', `like(name,${'*'.repeat(K)})`],
+    ['quotes', `eq(name,${'"'.repeat(K)})`],
+    ['commas', `in(name${','.repeat(K)})`],
+    ['letters that fold to eighteen', `eq(name,${'\ufdfa'.repeat(K / 3)})`],
+    ['combining marks in the wrong order', `eq(name,a${'\u0301\u0323'.repeat(K / 4)})`],
+    ['digits of an instant', `ge(created_at,2018-04-16T10:11:59.${'1'.repeat(K)}Z)`],
+  ])('%s take no time', (_, text) => {
+    const start = performance.now();
+    for (let run = 0; run < 5; run += 1) expectOurWords(text);
+    expect((performance.now() - start) / 5).toBeLessThan(100);
+  });
+});
+
+test.each([
+  `x' or '1'='1`,
+  `'; drop table user_info; --`,
+  `") union select * from client --`,
+  `%' escape '\\`,
+  `x\\'; delete from realm where ''='`,
+  '?1 :name @name $1',
+])('SQL passes as the value it is: %s', (sql) => {
+  const quoted = `"${sql.replace(/["\\]/g, '\\$&')}"`;
+  expect<unknown>(parse(`eq(subject,${quoted})`)).toEqual([[exact('subject', sql)]]);
+  const [[condition] = []] = parse(`like(name,${quoted.slice(0, -1).replaceAll('*', '\\*')}*")`);
+  expect<unknown>(condition).toEqual(pattern('prefix', foldedKey(sql)));
+});
+
+// --- Printed and read again. ---
+
+const letters = fc.oneof(
+  fc.string({ unit: 'binary', minLength: 1, maxLength: 12 }).filter((text) => !/[\p{Cc}\p{Cs}]/u.test(text)),
+  fc.array(fc.constantFrom(...'*\\\'"(),:| aÉσ'), { minLength: 1, maxLength: 8 }).map((all) => all.join('')),
+);
+const visible = letters.filter((text) => foldedKey(text) !== '');
+/** Bare where that is possible, or quoted, or quoted with every character escaped that may be. */
+const spelling = fc.constantFrom('bare', "'", '"', "\\'", '\\"');
+
+/** A value as it is spelled. In a pattern a `*` of its own is escaped. */
+function spell(text: string, how: string, isPattern: boolean): string {
+  const needsQuotes = /[()'",]|^ | $/.test(text) || (isPattern && text.includes('*'));
+  if (how === 'bare' && !needsQuotes) return text;
+  const quote = how.at(-1) === '"' ? '"' : "'";
+  const special = how.startsWith('\\') ? /[^*]/gsu : quote === '"' ? /["\\]/g : /['\\]/g;
+  const escaped = text.replace(special, '\\$&');
+  return quote + (isPattern ? escaped.replaceAll('*', '\\*') : escaped) + quote;
+}
+
+/** A term as text, and the condition it stands for, made without the parser. */
+type Pair = readonly [text: string, condition: unknown];
+
+const oneOf: fc.Arbitrary<Pair> = fc
+  .tuple(
+    fc.constantFrom('name', 'subject'),
+    fc.array(fc.tuple(visible, spelling), { minLength: 1, maxLength: 4 }),
+  )
+  .map(([member, all]) => {
+    const spelled = all.map(([text, how]) => spell(text, how, false)).join(',');
+    const plain = all.map(([text]) => text);
+    const condition = member === 'name' ? name(...plain.map(foldedKey)) : exact(member, ...plain);
+    return [`${all.length === 1 ? 'eq' : 'in'}(${member},${spelled})`, condition];
+  });
+
+const PARTS: Readonly<Record<string, readonly [before: string, after: string]>> = {
+  prefix: ['', '*'],
+  suffix: ['*', ''],
+  infix: ['*', '*'],
+};
+const part = fc.constantFrom(...Object.keys(PARTS));
+const like: fc.Arbitrary<Pair> = fc.tuple(part, visible, spelling).map(([where, fixed, how]) => {
+  const [before, after] = PARTS[where] ?? ['', ''];
+  const spelled = spell(fixed, how, true);
+  const inner = /^['"]/.test(spelled)
+    ? spelled[0] + before + spelled.slice(1, -1) + after + spelled[0]
+    : before + spelled + after;
+  return [`ilike(name,${inner})`, pattern(where, foldedKey(fixed))];
+});
+
+const moment = fc.integer({ min: Date.parse('0000-01-01'), max: Date.parse('9999-12-31') });
+const between: fc.Arbitrary<Pair> = fc
+  .tuple(fc.constantFrom('gt', 'ge', 'lt', 'le'), moment, fc.boolean())
+  .map(([operator, value, isInclusive]) => {
+    const made = operator.slice(0, 1) + (isInclusive ? 'e' : 't');
+    const side = made.startsWith('g') ? 'from' : 'to';
+    const spelled = new Date(value).toISOString();
+    return [`${made}(created_at,${spelled})`, range({ [side]: { value, isInclusive } })];
+  });
+
+test('a filter that is printed in any spelling is read as what it was', () => {
+  const group = fc.array(fc.oneof(oneOf, like, between), { minLength: 1, maxLength: 3 });
+  const filter = fc.array(group, { minLength: 1, maxLength: 3 });
+  const property = fc.property(filter, fc.boolean(), (groups, isBare) => {
+    const printed = groups.map((pairs) => {
+      const joined = pairs.map(([text]) => text).join('|');
+      return pairs.length === 1 && isBare ? joined : `(${joined})`;
+    });
+    const conditions = groups.map((pairs) => pairs.map(([, condition]) => condition));
+    expect<unknown>(parse(printed.join(':'))).toEqual(conditions);
+  });
+  fc.assert(property, { numRuns: 2_000 });
+});
+
+describe('docs/filters.md', () => {
+  const page = readFileSync(fileURLToPath(new URL('../../docs/filters.md', import.meta.url)), 'utf8');
+  const rows = page
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .map((line) => line.slice(1, -1).split(/(?<!\\)\|/));
+  const marked = (cell = '') =>
+    [...cell.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code.replaceAll('\\|', '|'));
+  const HOW = {
+    folded: 'folded',
+    exact: 'exactly',
+    instant: 'as instants',
+    identifier: 'as identifiers',
+  } as const;
+  const described: readonly [string, Filterables | undefined][] = [
+    [user.collection, user.filterables],
+    [oidcProfileInfo.collection, oidcProfileInfo.finding?.filterables],
+    [passwordProfileInfo.collection, passwordProfileInfo.finding?.filterables],
+  ];
+
+  test('tells what each list can be narrowed by', () => {
+    let path = '';
+    const told = rows
+      .filter(([, , how = '']) => Object.values<string>(HOW).includes(how.trim()))
+      .flatMap(([where, members, how = '', operators]) => {
+        path = marked(where)[0] ?? path;
+        return marked(members).map((member) => [path, member, how.trim(), ...marked(operators)].join(' '));
+      });
+    const known = described.flatMap(([collection, filterables = {}]) =>
+      Object.entries(filterables).map(([member, { compared, operators }]) =>
+        [collection, member, HOW[compared], ...operators].join(' '),
+      ),
+    );
+    expect(told.sort()).toEqual(known.sort());
+  });
+
+  test('its examples are what they stand for in a URL, and are read', () => {
+    const all: Filterables = Object.assign({}, ...described.map(([, filterables]) => filterables));
+    const examples = rows.filter(([, encoded]) => marked(encoded)[0]?.startsWith('filter='));
+    expect(examples.length).toBeGreaterThan(5);
+    for (const [plain, encoded] of examples) {
+      const [filter = ''] = marked(plain);
+      const url = new URL(`http://localhost/?${marked(encoded)[0]}`);
+      expect(url.searchParams.get('filter')).toBe(filter);
+      expect(parseFilter(filter, all)).not.toBeEmpty();
+    }
+    for (const [, block = ''] of page.matchAll(/```\n([^`]+)\n```/g)) {
+      for (const filter of block.split('\n')) expect(parseFilter(filter, all)).not.toBeEmpty();
+    }
+  });
+
+  test('its bounds are those of the code', () => {
+    for (const name of [
+      'filterBytesMax',
+      'filterTermsMax',
+      'filterAlternativesMax',
+      'filterValuesMax',
+    ] as const) {
+      const row = rows.find(([, , third]) => marked(third)[0] === name);
+      expect(row?.[1]).toStartWith(` ${LIMITS[name].toLocaleString('en-US')} `);
+    }
+  });
+});

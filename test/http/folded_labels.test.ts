@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { UNICODE_VERSION } from '../../src/domain/folding.ts';
+import { membersOf } from '../../src/domain/resource.ts';
+import { user } from '../../src/domain/resources.ts';
+import { ground, land } from '../store/contract/store_fixtures.ts';
+import { freshDatabase } from '../support/database.ts';
+import { userMembers } from '../support/service.ts';
+
+test('a row says a newer Unicode only where all of its keys were made with it', async () => {
+  const database = await freshDatabase();
+  const { records, close } = await database.open();
+  const at = await ground(records);
+  await database.ask(`update user_info set unicode_version = '1.0', email_key = 'of another Unicode'`);
+  const row = async () =>
+    (await database.ask('select name_key, email_key, unicode_version from user_info'))[0];
+
+  const patch = (members: Record<string, unknown>) => ({
+    members,
+    revision: systemAmbient.mintRevision(),
+    at: 1,
+  });
+  const key = [at.realm, at.user] as const;
+  const write = (members: Record<string, unknown>) =>
+    land(records, { op: 'patch', resource: user, key, patch: patch(members) });
+
+  expect((await write({ name: 'JANE Roe' })).kind).toBe('landed');
+  expect(await row()).toEqual({
+    name_key: 'jane roe',
+    email_key: 'of another Unicode',
+    unicode_version: '1.0',
+  });
+  const folded = membersOf(user).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
+  const all = Object.fromEntries(folded.map((name) => [name, userMembers[name as keyof typeof userMembers]]));
+  expect((await write(all)).kind).toBe('landed');
+  expect(await row()).toEqual({
+    name_key: 'jane doe',
+    email_key: 'jane@example.com',
+    unicode_version: UNICODE_VERSION,
+  });
+  await close();
+});

@@ -1,0 +1,284 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Write } from '../../src/directory/store.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import {
+  errorsOf,
+  oidcPath,
+  PASSWORD_HASH,
+  type Planted,
+  plant,
+  put,
+  realmMembers,
+  type Service,
+  stamped,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+
+interface Body {
+  readonly data: readonly (Record<string, unknown> & { readonly id: Uuid })[];
+  readonly meta: { readonly results: { readonly total: number } };
+  readonly links: Readonly<Record<string, string | null>>;
+}
+
+const READ = 'realms:read profiles:read users:read profile-infos:read';
+
+let service: Service;
+let planted: Planted;
+let token: string;
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  token = await service.token(READ);
+});
+afterAll(() => service.stop());
+
+const REALMS = '/v2/authentication-realms';
+const realmPath = ({ realm: id }: Planted) => `${REALMS}/${id}`;
+const userPath = (at: Planted) => `${realmPath(at)}/user-authentication-info/${at.user}`;
+
+/** Every collection: its path, and the record that was planted there. */
+const COLLECTIONS: readonly (readonly [string, (at: Planted) => string, (at: Planted) => Uuid])[] = [
+  ['authentication-realms', () => REALMS, (at) => at.realm],
+  ['oidc-profiles', (at) => `${realmPath(at)}/oidc-profiles`, (at) => at.oidcProfile],
+  ['password-profiles', (at) => `${realmPath(at)}/password-profiles`, (at) => at.passwordProfile],
+  ['user-authentication-info', (at) => `${realmPath(at)}/user-authentication-info`, (at) => at.user],
+  [
+    'user-authentication-oidc-profile-info',
+    (at) => `${userPath(at)}/user-authentication-oidc-profile-info`,
+    (at) => at.oidcLink,
+  ],
+  [
+    'user-authentication-password-profile-info',
+    (at) => `${userPath(at)}/user-authentication-password-profile-info`,
+    (at) => at.passwordLink,
+  ],
+];
+
+async function bodyOf(path: string, as = token, at = service): Promise<Body> {
+  const answer = await at.get(path, as);
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as Body;
+}
+
+const idsOf = ({ data }: Body) => data.map(({ id }) => id);
+
+describe('every collection', () => {
+  for (const [name, pathOf, idOf] of COLLECTIONS) {
+    test(`${name}: an item is the single record with its links inside, each versioned`, async () => {
+      const path = pathOf(planted);
+      const answer = await service.get(path, token);
+      expect([answer.headers.get('cache-control'), answer.headers.get('etag')]).toEqual([
+        'private, no-cache',
+        null,
+      ]);
+      const text = await answer.text();
+      expect(text).not.toContain(PASSWORD_HASH);
+      const { data, meta, links } = JSON.parse(text) as Body;
+      expect(meta.results).toEqual({ total: 1 });
+      expect(links.current).toBe(`${service.url}${path}?page%5Blimit%5D=25&page%5Boffset%5D=0`);
+      const single = await service.get(`${path}/${idOf(planted)}`, token);
+      const { data: record, links: own } = (await single.json()) as { data: object; links: { self: string } };
+      expect(data).toEqual([
+        { ...record, links: { ...own, self: `${service.url}${path}/${idOf(planted)}` } } as never,
+      ]);
+    });
+
+    test(`${name}: a client limited to the realm is shown what is there`, async () => {
+      const limited = await service.token(READ, new Set([planted.realm]));
+      const page = await bodyOf(pathOf(planted), limited);
+      expect([idsOf(page), page.meta.results.total]).toEqual([[idOf(planted)], 1]);
+    });
+
+    test(`${name}: HEAD answers without the body`, async () => {
+      const headers = { Authorization: `Bearer ${token}` };
+      const answer = await fetch(`${service.url}${pathOf(planted)}`, { method: 'HEAD', headers });
+      expect([answer.status, await answer.text()]).toEqual([200, '']);
+    });
+
+    test(`${name}: 401, 403, and one 404 for whatever is not there`, async () => {
+      const path = pathOf(planted);
+      expect((await service.get(path)).status).toBe(401);
+      expect((await service.get(path, await service.token('realms:write changes:read'))).status).toBe(403);
+      if (path === REALMS) return;
+      const stranger = await service.token(READ, new Set([systemAmbient.mintId()]));
+      expect((await service.get(path, stranger)).status).toBe(404);
+      for (const other of [systemAmbient.mintId(), 'none', planted.oidcLink]) {
+        for (const id of [planted.realm, planted.user].filter((each) => path.includes(each))) {
+          expect((await service.get(path.replace(id, other), token)).status).toBe(404);
+        }
+      }
+    });
+  }
+
+  for (const [name, pathOf, idOf] of COLLECTIONS.filter(([each]) => each !== 'user-authentication-info')) {
+    test(`${name}: what belongs to other lists is ignored (contract 8, row 29)`, async () => {
+      const odd = await bodyOf(`${pathOf(planted)}?filter=%ff)((&sort=nothing&include=x&filter=twice`);
+      expect(idsOf(odd)).toEqual([idOf(planted)]);
+      expect(odd.links.current).not.toContain('filter');
+    });
+  }
+
+  test('further links of an OIDC profile stand inside the item, and beside the single record', async () => {
+    const path = `${realmPath(planted)}/oidc-profiles`;
+    const [item] = (await bodyOf(path)).data;
+    const store = await service.vault.engine.access.storeId();
+    const signIn = `${service.url}/oidc-idp`;
+    const at = `stores/${store}/authentication-realms/${planted.realm}`;
+    expect(item?.links).toEqual({
+      self: `${service.url}${path}/${planted.oidcProfile}`,
+      'authorization-endpoint': `${signIn}/login/${at}?elasticpath_commerce_cloud_profile_id=${planted.oidcProfile}`,
+      'callback-endpoint': `${signIn}/callback/${at}/oidc-profiles/${planted.oidcProfile}`,
+      'client-discovery-url': `${signIn}/${at}/.well-known/openid-configuration`,
+    });
+  });
+
+  test('a hundred at once, each whole', async () => {
+    const id = systemAmbient.mintId();
+    await put(service.vault, realm, [id], realmMembers);
+    const ids = Array.from({ length: 100 }, () => systemAmbient.mintId());
+    for (const each of ids) await put(service.vault, user, [id, each], userMembers);
+    const page = await bodyOf(`${REALMS}/${id}/user-authentication-info?page[limit]=100&sort=id`);
+    expect(idsOf(page)).toEqual(ids);
+  });
+});
+
+describe('users', () => {
+  const path = () => `${realmPath(planted)}/user-authentication-info`;
+
+  test('are narrowed and sorted as asked', async () => {
+    const other = systemAmbient.mintId();
+    await put(service.vault, user, [planted.realm, other], {
+      ...userMembers,
+      email: 'Max@Example.com',
+      given_name: null,
+    });
+    const rows = [
+      ['filter=eq(email,JANE@example.com)', [planted.user]],
+      ['filter=like(email,*@example.com)', [other, planted.user]],
+      ['filter=like(email,*@example.com)&sort=created_at', [planted.user, other]],
+      ["filter=is_null('given_name')", [other]],
+      [
+        'filter=(eq(email,max@example.com)|eq(given_name,jane)):ilike(name,J*)&sort=-id',
+        [other, planted.user],
+      ],
+      [`filter=eq(id,${planted.user})`, [planted.user]],
+      ['filter=gt(created_at,2030-01-01)', []],
+    ] as const;
+    for (const [query, ids] of rows) expect(idsOf(await bodyOf(`${path()}?${query}`))).toEqual([...ids]);
+    await service.vault.engine.records.remove({
+      resource: user,
+      key: [planted.realm, other],
+      origin: { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() },
+      mintRevision: systemAmbient.mintRevision,
+    });
+  });
+
+  test('400 says what is wrong, and with which parameter', async () => {
+    const rows = [
+      ['filter=eq(email', 'filter'],
+      ['filter=eq(password,x)', 'filter'],
+      ['filter=gt(name,x)', 'filter'],
+      ['filter=', 'filter'],
+      ['filter=a&filter=b', 'filter'],
+      ['sort=name', 'sort'],
+      ['page[limit]=1000', 'page[limit]'],
+      ['page[offset]=-1', 'page[offset]'],
+      ['page[after]=xyz', 'page[after]'],
+    ] as const;
+    for (const [query, parameter] of rows) {
+      const answer = await service.get(`${path()}?${query}`, token);
+      expect(answer.status).toBe(400);
+      const [error] = await errorsOf(answer);
+      expect(error).toMatchObject({ status: '400', title: 'Bad Request', source: { parameter } });
+    }
+  });
+});
+
+test('a limited client sees its own realms in lists and totals', async () => {
+  const [one, two] = [await plant(service.vault), await plant(service.vault)];
+  const limited = await service.token(READ, new Set([one.realm, two.realm, systemAmbient.mintId()]));
+  const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
+  expect([idsOf(page), page.meta.results.total]).toEqual([[two.realm], 2]);
+  expect(idsOf(await bodyOf(page.links.next as string, limited))).toEqual([one.realm]);
+  const behind = await bodyOf(`${REALMS}?page[limit]=1&page[after]=`, limited);
+  expect(idsOf(await bodyOf(behind.links.next as string, limited))).toEqual([one.realm]);
+  const nobody = await bodyOf(REALMS, await service.token(READ, new Set([systemAmbient.mintId()])));
+  expect([nobody.data, nobody.meta.results.total]).toEqual([[], 0]);
+  expect((await bodyOf(REALMS)).meta.results.total).toBeGreaterThan(2);
+});
+
+/** A realm with more users than a turn may touch. */
+async function crowd(at: Service): Promise<string> {
+  const id = systemAmbient.mintId();
+  const users = Array.from({ length: LIMITS.listRecordsInTurnMax + 500 }, () => systemAmbient.mintId());
+  const writes: Write[] = [
+    { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
+    ...users.map((each): Write => {
+      const key = [id, each] as const;
+      return { op: 'insert', resource: user, key, record: stamped(key, userMembers) };
+    }),
+  ];
+  expect(await at.vault.engine.records.commit(writes, [])).toEqual({ kind: 'landed' });
+  return `${REALMS}/${id}/user-authentication-info`;
+}
+
+function toldRefused({ log }: Service): number {
+  return log.reduce((sum, each) => sum + (each.event === 'overloaded' ? each.count : 0), 0);
+}
+
+describe('lists that are read beside the service', () => {
+  test('more than may wait are answered 503 at once, the others in time, lookups all the while', async () => {
+    const fresh = await startService();
+    const path = await crowd(fresh);
+    const at = await plant(fresh.vault);
+    const as = await fresh.token(READ);
+    const room = LIMITS.readersMax + LIMITS.listsWaitingMax;
+    const asked = Array.from({ length: 3 * room }, (_, place) =>
+      fresh.once.get(`${path}?filter=ilike(email,*e*):lt(created_at,${3000 + place}-01-01)`, as),
+    );
+    expect((await fresh.once.get(oidcPath(at), as)).status).toBe(200);
+    const answers = await Promise.all(asked);
+    const refused = answers.filter(({ status }) => status === 503);
+    const good = answers.filter(({ status }) => status === 200);
+    expect(good.length + refused.length).toBe(3 * room);
+    expect(good.length).toBeGreaterThanOrEqual(LIMITS.listsWaitingMax);
+    expect(refused.length).toBeGreaterThan(0);
+    for (const answer of refused) {
+      expect(answer.headers.get('retry-after')).toBe('1');
+      expect((await errorsOf(answer))[0]?.detail).toBe('Too much work of this kind is waiting; try again');
+    }
+    for (const answer of good) expect(((await answer.json()) as Body).meta.results.total).toBe(1_500);
+    // What an index bounds is answered whatever waits.
+    expect((await fresh.get(`${path}?page[after]=`, as)).status).toBe(200);
+    // What was refused is counted in the log: one line a second, and not one for each.
+    while (toldRefused(fresh) < refused.length) await Bun.sleep(20);
+    expect(toldRefused(fresh)).toBe(refused.length);
+    expect(fresh.log.filter(({ event }) => event === 'fault')).toEqual([]);
+    await fresh.stop();
+  });
+
+  test('they see what was committed before they were asked', async () => {
+    const path = await crowd(service);
+    const id = path.split('/')[3] as Uuid;
+    for (let round = 0; round < 20; round += 1) {
+      const late = systemAmbient.mintId();
+      const name = `Late ${round} of all`;
+      await put(service.vault, user, [id, late], { ...userMembers, name });
+      const page = await bodyOf(`${path}?filter=ilike(name,*${round}+of*)`);
+      expect(idsOf(page)).toContain(late);
+    }
+  });
+
+  test('a database in memory has nobody beside it, and answers all the same', async () => {
+    const alone = await startService({ database: 'sqlite::memory:' });
+    const path = await crowd(alone);
+    const as = await alone.token(READ);
+    const deep = await bodyOf(`${path}?page[offset]=1450&page[limit]=100&filter=ilike(email,*e*)`, as, alone);
+    expect([deep.data.length, deep.meta.results.total]).toEqual([50, 1_500]);
+    await alone.stop();
+  });
+});

@@ -1,0 +1,165 @@
+import type { Uuid } from '../../../src/domain/id.ts';
+import type { Realms } from '../../../src/domain/principal.ts';
+import { SCOPES } from '../../../src/domain/principal.ts';
+import {
+  type Operation,
+  openCaller,
+  operationsOf,
+  type Sent,
+  successOf,
+} from '../../support/document_caller.ts';
+import { openWorld, type World } from '../../support/document_world.ts';
+import type { JsonObject } from '../../support/json_schema.ts';
+import { type Service, startService } from '../../support/service.ts';
+import { consoleOf, startStaff } from '../../support/signed_in.ts';
+import { openStates } from './states.ts';
+import type { Table } from './table.ts';
+
+/**
+ * What every operation of the document answers: to each scope by itself, of a client whose realms hold the one that is
+ * asked for, hold another one, or are all there are; and to each state of a token that has all it needs.
+ */
+export interface Matrix {
+  readonly operations: readonly Operation[];
+  /** By operation and scope. */
+  readonly rights: Table;
+  /** By operation. */
+  readonly tokens: Table;
+}
+
+/** Where the table of rights stands, and its first columns. */
+export const RIGHTS = { path: `${import.meta.dir}/rights.tsv`, names: ['operation', 'scope'] };
+export const TOKENS = { path: `${import.meta.dir}/tokens.tsv`, names: ['operation'] };
+
+/** What operations that ask for no token have in the place of a scope. */
+const NO_SCOPE = '-';
+/** Rights that no client can be given. */
+const UNGRANTABLE = '-';
+const ELSEWHERE = '01900000-0000-7000-8000-000000000000' as Uuid;
+
+interface Ground {
+  readonly service: Service;
+  readonly world: World;
+  readonly send: (operation: Operation, sent: Sent) => Promise<string>;
+  readonly tokenOf: (scope: string, realms: Realms) => Promise<string | undefined>;
+}
+
+export async function computeMatrix(): Promise<Matrix> {
+  const staff = await startStaff();
+  const service = await startService({ offline: 'true', badTokenRate: 'off' }, undefined, staff.settings);
+  try {
+    const document = (await (await service.get('/openapi.json')).json()) as JsonObject;
+    const operations = operationsOf(document);
+    const caller = openCaller(document);
+    const credentials = (scope: string) => service.client(scope);
+    const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
+    const send = async (operation: Operation, sent: Sent): Promise<string> => {
+      const { status, text } = await caller.send(operation, sent);
+      const realm = realmOf(operation, sent) ?? (await anyRealm({ operations, world }));
+      const isHidden = status === 200 && isOfRealms(operation) && !text.includes(realm);
+      return isHidden ? '200 hidden' : String(status);
+    };
+    const ground = { service, world, send, tokenOf: openTokensOf(service) };
+    const rights = await rightsOf(operations, ground);
+    return { operations, rights, tokens: await tokensOf(operations, ground) };
+  } finally {
+    await service.stop();
+    staff.stop();
+  }
+}
+
+/** Tokens of clients that hold one scope each, in these realms. */
+function openTokensOf(service: Service): Ground['tokenOf'] {
+  const known = new Map<string, Promise<string | undefined>>();
+  return (scope, realms) => {
+    const name = `${scope} ${realms === '*' ? realms : [...realms].join()}`;
+    const token = known.get(name) ?? service.token(scope, realms).catch(() => undefined);
+    known.set(name, token);
+    return token;
+  };
+}
+
+async function rightsOf(operations: readonly Operation[], ground: Ground): Promise<Table> {
+  const table = new Map<string, ReadonlyMap<string, string>>();
+  for (const operation of operations) {
+    const ask = asking(operation, ground);
+    if (!operation.scopes) {
+      const answer = await ask(undefined);
+      table.set(
+        `${operation.id}\t${NO_SCOPE}`,
+        new Map(['inside', 'outside', 'all'].map((of) => [of, answer])),
+      );
+      continue;
+    }
+    for (const scope of SCOPES) {
+      const cells = new Map<string, string>();
+      for (const [column, realms] of await realmsFor(operation, operations, ground)) {
+        const token = await ground.tokenOf(scope, realms);
+        cells.set(column, token === undefined ? UNGRANTABLE : await ask(token));
+      }
+      table.set(`${operation.id}\t${scope}`, cells);
+    }
+  }
+  return table;
+}
+
+async function tokensOf(operations: readonly Operation[], ground: Ground): Promise<Table> {
+  const states = await openStates(ground.service);
+  const table = new Map<string, ReadonlyMap<string, string>>();
+  for (const operation of operations) {
+    const ask = asking(operation, ground);
+    const cells = new Map<string, string>();
+    for (const [state, tokenOf] of states)
+      cells.set(state, await ask(await tokenOf((operation.scopes ?? []).join(' '))));
+    table.set(operation.id, cells);
+  }
+  return table;
+}
+
+/** Sends what is right but for the token; made again once it was taken, for then it is no longer right. */
+function asking(
+  operation: Operation,
+  { world, send }: Ground,
+): (token: string | undefined) => Promise<string> {
+  let right: Promise<Sent> | undefined;
+  return async (token) => {
+    right ??= world.right(operation);
+    const { token: _, ...sent } = await right;
+    const answer = await send(operation, token === undefined ? sent : { ...sent, token });
+    if (operation.method !== 'get' && answer === String(successOf(operation))) right = undefined;
+    return answer;
+  };
+}
+
+async function realmsFor(
+  operation: Operation,
+  operations: readonly Operation[],
+  { world }: Ground,
+): Promise<readonly [column: string, realms: Realms][]> {
+  const realm = realmOf(operation, await world.right(operation)) ?? (await anyRealm({ operations, world }));
+  return [
+    ['inside', new Set([realm as Uuid])],
+    ['outside', new Set([ELSEWHERE])],
+    ['all', '*'],
+  ];
+}
+
+const isOfRealms = ({ path, scopes }: Operation) => scopes !== undefined && path.includes('/v2/');
+
+/** The realm that a request names. */
+function realmOf({ path }: Operation, sent: Sent): string | undefined {
+  const [, name] = /\/authentication-realms\/\{(\w+)\}/.exec(path) ?? [];
+  return name === undefined ? undefined : sent.path?.[name];
+}
+
+/** The realm of a request that names one. */
+async function anyRealm(of: {
+  readonly operations: readonly Operation[];
+  readonly world: World;
+}): Promise<string> {
+  for (const operation of of.operations.filter(({ method }) => method === 'get')) {
+    const realm = realmOf(operation, await of.world.right(operation));
+    if (realm !== undefined) return realm;
+  }
+  throw new Error('no operation names a realm');
+}

@@ -1,0 +1,295 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { FAULTS } from '../../src/domain/fault.ts';
+import { membersOf } from '../../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
+import { UNLIMITED } from '../../src/http/rate_limits.ts';
+import { routesOf } from '../../src/http/routes.ts';
+import {
+  type Answer,
+  type Media,
+  type Operation,
+  operationsOf,
+  type Parameter,
+} from '../support/document_caller.ts';
+import { type Json, type JsonObject, judgeOf, type Schema } from '../support/json_schema.ts';
+import {
+  oidcPath,
+  type Planted,
+  passwordPath,
+  plant,
+  type Service,
+  startService,
+} from '../support/service.ts';
+
+interface Document {
+  readonly openapi: string;
+  readonly servers: readonly { url: string }[];
+  readonly paths: Record<string, Record<string, { readonly operationId: string }>>;
+  readonly components: { readonly schemas: Record<string, Schema> };
+}
+
+let service: Service;
+let planted: Planted;
+let document: Document & JsonObject;
+let operations: readonly Operation[];
+let token: string;
+
+beforeAll(async () => {
+  service = await startService({ offline: 'true' });
+  planted = await plant(service.vault);
+  token = await service.token('profile-infos:read');
+  document = (await (await service.get('/openapi.json')).json()) as typeof document;
+  operations = operationsOf(document);
+});
+afterAll(() => service.stop());
+
+test('it is OpenAPI 3.1 of this service', () => {
+  expect(document.openapi).toBe('3.1.0');
+  expect(document.servers).toEqual([{ url: service.url }]);
+  const ids = Object.values(document.paths).flatMap((path) =>
+    Object.values(path).map((each) => each.operationId),
+  );
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('the realms of a client are documented as they are told: all there are, or a list', async () => {
+  const admin = await service.token('admin');
+  const { client } = document.components.schemas;
+  for (const realms of ['*', new Set([planted.realm])] as const) {
+    const { clientId } = await service.client('users:read', realms);
+    const told = (await (await service.get(`/admin/v1/clients/${clientId}`, admin)).json()) as Json;
+    expect(judgeOf(document)(client as Schema, told)).toEqual([]);
+  }
+});
+
+test('every reference in it leads somewhere', () => {
+  const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)];
+  expect(references.length).toBeGreaterThan(2);
+  for (const [, pointer = ''] of references) {
+    const found = pointer
+      .split('/')
+      .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], document);
+    expect([pointer, typeof found]).toEqual([pointer, 'object']);
+  }
+});
+
+test('it has every route of the route table, and no other', () => {
+  const house = {
+    ...({} as Parameters<typeof routesOf>[0]),
+    limits: UNLIMITED,
+    store: service.vault.engine.records,
+    baseUrl: service.url,
+    version: '0',
+    console: { sessions: { providers: [] } as never, clientCredentials: false },
+  };
+  const served = routesOf(house).flatMap(({ pattern, answers }) =>
+    Object.keys(answers).map((method) => `${method} ${pattern.replace(/:(\w+)/g, '{$1}')}`),
+  );
+  const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(described.sort()).toEqual(served.sort());
+});
+
+/** The tables of seed 2.1 and 2.2, member by member. */
+const SEED = [
+  [
+    'user_authentication_oidc_profile_info',
+    oidcProfileInfo,
+    ['issuer', 'oidc_profile_id', 'subject'],
+    oidcPath,
+  ],
+  [
+    'user_authentication_password_profile_info',
+    passwordProfileInfo,
+    ['password_profile_id', 'username'],
+    passwordPath,
+  ],
+] as const;
+
+describe.each(SEED)('%s', (type, resource, fields, path) => {
+  test('its schema has exactly the members of the seed, all of them required and none beside them', () => {
+    const shape = document.components.schemas[type] as Schema;
+    expectExactly(shape, ['data', 'links']);
+    const { data, links } = shape.properties as Record<string, Schema>;
+    expectExactly(links, ['self']);
+    expectExactly(data, ['id', 'meta', 'type', ...fields]);
+    expectExactly(data?.properties?.meta, ['created_at', 'updated_at']);
+    for (const field of ['id', ...fields])
+      expect([field, data?.properties?.[field]?.type]).toEqual([field, 'string']);
+    expect(data?.properties?.type?.const).toBe(type);
+  });
+
+  test('a real answer is what the schema says, and nothing more would be', async () => {
+    const answer = (await (await service.get(path(planted), token)).json()) as {
+      data: JsonObject;
+      links: JsonObject;
+    };
+    const schema = document.components.schemas[type] as Schema;
+    const judge = judgeOf(document);
+    expect(judge(schema, answer)).toEqual([]);
+    const { id: _, ...without } = answer.data;
+    for (const other of [
+      { ...answer, meta: {} },
+      { ...answer, data: { ...answer.data, password: 'x' } },
+      { ...answer, data: { ...answer.data, links: {} } },
+      { ...answer, links: { ...answer.links, next: null } },
+      { ...answer, data: without },
+      { ...answer, data: { ...answer.data, type: 'user_authentication_info' } },
+      { ...answer, data: { ...answer.data, id: 'x' } },
+    ]) {
+      expect(judge(schema, other)).not.toEqual([]);
+    }
+  });
+
+  test('its lookups name the scope, the parameters and every status', () => {
+    const own = operations.filter(
+      ({ path: at, method }) => method === 'get' && at.endsWith(`/${resource.collection}/{id}`),
+    );
+    expect(own).toHaveLength(resource === passwordProfileInfo ? 2 : 1);
+    for (const { path: at, parameters, scopes, answers } of own) {
+      const named = [...at.matchAll(/\{(\w+)\}/g)].map(([, name]) => name as string);
+      const described = parameters.filter((parameter) => parameter.in === 'path');
+      expect(described.map(({ name }) => name)).toEqual(named);
+      expect(described.every(({ required }) => required)).toBe(true);
+      expect(scopes).toEqual([`${resource.scope}:read`]);
+      expect(Object.keys(answers)).toEqual(['200', '304', '401', '403', '404', '429', '500', '503']);
+      expect(answers['200']?.content?.['application/json']?.schema.$ref).toBe(`#/components/schemas/${type}`);
+    }
+  });
+});
+
+function expectExactly(schema: Schema | undefined, members: readonly string[]): void {
+  expect(Object.keys(schema?.properties ?? {}).sort()).toEqual([...members].sort());
+  expect([...(schema?.required ?? [])].sort()).toEqual([...members].sort());
+  expect(schema?.additionalProperties).toBe(false);
+}
+
+const answersOf = ({ answers }: Operation): readonly Answer[] => Object.values(answers);
+const mediaOf = ({ content = {} }: Answer): readonly Media[] => Object.values(content);
+
+test('every body of a request and an answer has an example, and every example is true', () => {
+  const judge = judgeOf(document);
+  for (const operation of operations) {
+    const sent = operation.body ? [operation.body.media] : [];
+    for (const media of [...sent, ...answersOf(operation).flatMap(mediaOf)]) {
+      const examples = media.examples
+        ? Object.values(media.examples).map(({ value }) => value)
+        : [media.example];
+      expect(examples.length).toBeGreaterThan(0);
+      for (const example of examples) {
+        expect([operation.id, judge(media.schema, example as Json)]).toEqual([operation.id, []]);
+      }
+    }
+  }
+});
+
+test('every header and parameter of ours has an example, and every example is true', () => {
+  const judge = judgeOf(document);
+  for (const operation of operations) {
+    const headers = answersOf(operation).flatMap((answer) => Object.values(answer.headers ?? {}));
+    for (const { schema, example } of [...operation.parameters, ...headers]) {
+      expect([operation.id, judge(schema, example as Json)]).toEqual([operation.id, []]);
+    }
+  }
+});
+
+/** The names of all members that a schema lists, at any depth. */
+function membersNamed(schema: unknown, into = new Set<string>()): Set<string> {
+  if (typeof schema !== 'object' || schema === null) return into;
+  const { $ref } = schema as Schema;
+  if ($ref) return membersNamed(document.components.schemas[$ref.split('/').at(-1) ?? ''], into);
+  for (const name of Object.keys((schema as Schema).properties ?? {})) into.add(name);
+  for (const part of Object.values(schema)) membersNamed(part, into);
+  return into;
+}
+
+/** The names of members that an answer shows once, where what they say was made. */
+const shownOnce = ({ answers }: Operation): readonly string[] =>
+  Object.values(answers)
+    .flatMap(mediaOf)
+    .flatMap(({ schema }) =>
+      [...JSON.stringify(resolved(schema)).matchAll(/"(\w+)":\{[^{}]*"x-authrealm-shown-once":true/g)].map(
+        ([, name]) => name ?? '',
+      ),
+    );
+
+/** A schema without references at its top. */
+const resolved = (schema: Schema): Schema =>
+  schema.$ref ? (document.components.schemas[schema.$ref.split('/').at(-1) ?? ''] as Schema) : schema;
+
+test('no secret and nothing hidden has a place in an answer, but where it was made', () => {
+  const making = operations.filter((operation) => shownOnce(operation).length > 0);
+  expect(Object.fromEntries(making.map((each) => [each.id, shownOnce(each)]))).toEqual({
+    'create-client': ['client_secret'],
+    'rotate-client': ['client_secret'],
+    'create-webhook': ['secret'],
+    'rotate-webhook': ['secret'],
+  });
+  const shown = operations
+    .filter((each) => !making.includes(each))
+    .flatMap(answersOf)
+    .flatMap(mediaOf);
+  const names = new Set(shown.flatMap(({ schema }) => [...membersNamed(schema)]));
+  expect(names).toContain('username');
+  const secrets = RESOURCES.flatMap((resource) => [
+    ...Object.keys(resource.inputs ?? {}),
+    ...membersOf(resource)
+      .filter(({ placement }) => placement.secret || placement.hidden)
+      .map(({ name }) => name),
+  ]);
+  expect(secrets).toContain('client_secret');
+  expect(secrets).toContain('password');
+  for (const secret of [...secrets, 'secret', 'username_key']) expect(names).not.toContain(secret);
+  // The feed alone says which version of a record a change left.
+  const records = operations.filter(({ id }) => id !== 'list-changes').flatMap(answersOf);
+  const others = new Set(records.flatMap(mediaOf).flatMap(({ schema }) => [...membersNamed(schema)]));
+  expect(others).not.toContain('revision');
+});
+
+test('what only programs write has no place in a request', () => {
+  const sent = operations.flatMap(({ body }) => (body ? [body.media.schema] : []));
+  const names = new Set(sent.flatMap((schema) => [...membersNamed(schema)]));
+  expect(names).toContain('client_secret');
+  for (const name of ['password_hash', 'creation_status', 'created_at', 'preset', 'meta'])
+    expect(names).not.toContain(name);
+});
+
+test('every status it names for an error is one of the table of faults', () => {
+  const statuses = new Set(Object.values(FAULTS).map(({ status }) => String(status)));
+  for (const { answers } of operations) {
+    for (const status of Object.keys(answers)) expect(status < '400' || statuses.has(status)).toBe(true);
+  }
+});
+
+test('what the family does not have is marked, and what it has is not', () => {
+  const marked = (each: object): boolean => 'x-authrealm-extension' in each;
+  const raw = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, each]) => ({
+      at: `${method.toUpperCase()} ${path}`,
+      isOurs: marked(each),
+    })),
+  );
+  const ours = raw.filter(({ isOurs }) => isOurs).map(({ at }) => at);
+  // Contract 1: the operations of the family, each of them plain.
+  const plain = raw.filter(({ at }) => !ours.includes(at)).map(({ at }) => at);
+  expect(plain.filter((at) => /^\w+ \/v2\//.test(at))).toHaveLength(28);
+  expect(ours).toContain('POST /v2/authentication-realms');
+  expect(ours).toContain('DELETE /v2/authentication-realms/{id}');
+  expect(ours.filter((at) => at.endsWith('/search'))).toHaveLength(8);
+  const parameters: readonly Parameter[] = operations.flatMap((operation) => operation.parameters);
+  const names = new Set(parameters.filter(marked).map(({ name }) => name));
+  expect([...names].sort()).toEqual([
+    'Idempotency-Key',
+    'If-Match',
+    'If-None-Match',
+    'Last-Event-ID',
+    'Origin',
+    'X-Request-Id',
+    'after',
+    'before',
+    'limit',
+    'page[after]',
+    'user_id',
+  ]);
+});

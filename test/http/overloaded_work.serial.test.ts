@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import { type Ground, LANDED, land, mint, oidcLink, removing } from '../store/contract/store_fixtures.ts';
+import { FULL_SCOPE, OFFLINE } from '../support/resource_cases.ts';
+import { errorsOf, plant, type Service, startService } from '../support/service.ts';
+
+/** What callers see of records that take more along than a commit may, while they are there and while they go. */
+
+const REALMS = '/v2/authentication-realms';
+const MANY = 3 * LIMITS.cascadeRecordsMax;
+
+/** A realm with a user that has very many links. */
+async function crowd({ vault }: Service): Promise<Ground> {
+  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(vault);
+  const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
+  const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
+  expect(await land(vault.engine.records, ...links)).toEqual(LANDED);
+  return ids;
+}
+
+async function detailOf(answer: Response): Promise<string | undefined> {
+  return (await errorsOf(answer))[0]?.detail;
+}
+
+describe('a DELETE that would take too many along', () => {
+  test('is 422 with their number, however many are asked for at once', async () => {
+    const service = await startService(OFFLINE);
+    const token = await service.token(FULL_SCOPE);
+    const ids = await crowd(service);
+    const asked = Array.from({ length: 3 * LIMITS.readersMax }, () =>
+      service.del(`${REALMS}/${ids.realm}`, token),
+    );
+    for (const answer of await Promise.all(asked)) {
+      expect([answer.status, await detailOf(answer)]).toEqual([
+        422,
+        `data.id: ${MANY + 5} records would go with this one, more than 1000: authrealm purge removes them`,
+      ]);
+    }
+    await service.stop();
+  });
+});
+
+describe('while a record is being purged', () => {
+  let service: Service;
+  let token: string;
+  beforeAll(async () => {
+    service = await startService(OFFLINE);
+    token = await service.token(FULL_SCOPE);
+  });
+  afterAll(() => service.stop());
+
+  const jane = { data: { type: user.type, name: 'Jane Doe', email: 'jane@example.com' } };
+
+  /** A user and a link of it, made under keys; more links than one step takes. */
+  async function remembered() {
+    const { records } = service.vault.engine;
+    const ids = await crowd(service);
+    const keys = { 'Idempotency-Key': mint() };
+    const users = `${REALMS}/${ids.realm}/user-authentication-info`;
+    const made = await service.post(users, token, jane, keys);
+    const id = ((await made.json()) as { data: { id: Uuid } }).data.id;
+    const links = `${users}/${id}/user-authentication-oidc-profile-info`;
+    const link = {
+      data: {
+        type: 'user_authentication_oidc_profile_info',
+        subject: `${id}`,
+        issuer: 'https://login.example.com/',
+        oidc_profile_id: ids.oidc,
+      },
+    };
+    const again = async () => {
+      const [asUser, asLink] = [
+        await service.post(users, token, jane, keys),
+        await service.post(links, token, link, keys),
+      ];
+      return { asUser, asLink, statuses: [asUser.status, asLink.status] };
+    };
+    const more = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
+      oidcLink({ ...ids, user: id }, `of-${id}-${at}`),
+    );
+    expect(await land(records, ...more)).toEqual(LANDED);
+    expect((await again()).statuses).toEqual([201, 201]);
+    return { ids, id, again, records };
+  }
+
+  test('no repetition is told what was remembered in its realm', async () => {
+    const { ids, again, records } = await remembered();
+    expect(await records.purge(removing(realm, [ids.realm]))).toMatchObject({ isDone: false });
+    const { asUser, asLink, statuses } = await again();
+    expect(statuses).toEqual([404, 404]);
+    for (const answer of [asUser, asLink]) expect(await answer.text()).not.toContain('jane@');
+    // The refusals are repeated like any other.
+    expect((await again()).statuses).toEqual([404, 404]);
+  });
+
+  test('nor what was remembered about the user; the same request makes another one', async () => {
+    const { ids, id, again, records } = await remembered();
+    expect(await records.purge(removing(user, [ids.realm, id]))).toMatchObject({ isDone: false });
+    const { asUser, statuses } = await again();
+    expect(statuses).toEqual([201, 404]);
+    const other = ((await asUser.json()) as { data: { id: Uuid } }).data.id;
+    expect(other).not.toBe(id);
+    expect(await records.get(user, [ids.realm, other])).toBeDefined();
+  });
+});
+
+test('a PUT that says nothing moves updated_at, and its change says so', async () => {
+  const service = await startService(OFFLINE);
+  const token = await service.token(FULL_SCOPE);
+  const { records } = service.vault.engine;
+  const ids = await plant(service.vault);
+  const before = await records.get(user, [ids.realm, ids.user]);
+  const { length } = await records.changes(ids.realm, 0, 10);
+  service.ambient.advance(60_000);
+  const path = `${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`;
+  expect((await service.put(path, token, { data: { type: user.type } })).status).toBe(200);
+  const after = await records.get(user, [ids.realm, ids.user]);
+  expect(after?.updated_at).toBeGreaterThan(before?.updated_at as number);
+  const changes = await records.changes(ids.realm, length, 10);
+  expect(changes.map(({ event, members }) => [event, members])).toEqual([
+    [`${user.name}.updated`, ['updated_at']],
+  ]);
+  await service.stop();
+});

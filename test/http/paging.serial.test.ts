@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Write } from '../../src/directory/store.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { realm, user } from '../../src/domain/resources.ts';
+import {
+  errorsOf,
+  realmMembers,
+  type Service,
+  stamped,
+  startService,
+  userMembers,
+} from '../support/service.ts';
+
+/** One page of a list as it is answered. */
+interface Body {
+  readonly data: readonly { readonly id: Uuid; readonly links: { readonly self: string } }[];
+  readonly meta: {
+    readonly page: { limit: number; offset?: number; current?: number; total?: number };
+    readonly results?: { total: number };
+  };
+  readonly links: Readonly<Record<'current' | 'first' | 'last' | 'next' | 'prev', string | null>>;
+}
+
+let service: Service;
+let token: string;
+beforeAll(async () => {
+  service = await startService();
+  token = await service.token('realms:read users:read');
+});
+afterAll(() => service.stop());
+
+/** A realm with so many users, the newest first. */
+async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[]; path: string }> {
+  const id = systemAmbient.mintId();
+  const users = Array.from({ length: count }, () => systemAmbient.mintId());
+  const writes = [
+    { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
+    ...users.map((each, place) => {
+      const record = { ...stamped([id, each], { ...userMembers, name: `N${place % 2}` }), created_at: place };
+      return { op: 'insert', resource: user, key: [id, each], record } as const;
+    }),
+  ] as const satisfies readonly Write[];
+  expect(await service.vault.engine.records.commit(writes, [])).toEqual({ kind: 'landed' });
+  const path = `/v2/authentication-realms/${id}/user-authentication-info`;
+  return { id, users: users.toReversed(), path };
+}
+
+async function page(path: string): Promise<Body> {
+  const answer = await service.get(path, token);
+  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return (await answer.json()) as Body;
+}
+
+const idsOf = ({ data }: Body) => data.map(({ id }) => id);
+
+describe('pages counted from the start', () => {
+  test('25 records unless the caller says; meta and the five links', async () => {
+    const { users, path } = await peopled(60);
+    const at = (offset: number, limit = 25) =>
+      `${service.url}${path}?page%5Blimit%5D=${limit}&page%5Boffset%5D=${offset}`;
+    const first = await page(path);
+    expect(idsOf(first)).toEqual(users.slice(0, 25) as Uuid[]);
+    expect(first.meta).toEqual({
+      page: { limit: 25, offset: 0, current: 1, total: 3 },
+      results: { total: 60 },
+    });
+    expect(first.links).toEqual({ current: at(0), first: at(0), last: at(50), next: at(25), prev: null });
+    const second = await page(first.links.next as string);
+    expect(idsOf(second)).toEqual(users.slice(25, 50) as Uuid[]);
+    expect(second.meta.page).toEqual({ limit: 25, offset: 25, current: 2, total: 3 });
+    expect(second.links).toEqual({ current: at(25), first: at(0), last: at(50), next: at(50), prev: at(0) });
+    const third = await page(second.links.next as string);
+    expect(idsOf(third)).toEqual(users.slice(50) as Uuid[]);
+    expect(third.links).toEqual({ current: at(50), first: at(0), last: at(50), next: null, prev: at(25) });
+    const odd = await page(`${path}?page[limit]=10&page[offset]=5`);
+    expect(idsOf(odd)).toEqual(users.slice(5, 15) as Uuid[]);
+    expect(odd.links).toMatchObject({ next: at(15, 10), prev: at(0, 10), last: at(50, 10) });
+    expect(odd.meta.page).toEqual({ limit: 10, offset: 5, current: 1, total: 6 });
+  });
+
+  test('brackets raw and encoded say the same', async () => {
+    const { path } = await peopled(3);
+    const raw = await page(`${path}?page[limit]=2&page[offset]=1`);
+    expect(await page(`${path}?page%5Boffset%5D=1&page%5blimit%5d=2`)).toEqual(raw);
+  });
+
+  test('one page, no page, and a page past the end (contract 8, rows 23 to 25)', async () => {
+    const one = await peopled(2);
+    const whole = await page(one.path);
+    expect(whole.meta).toEqual({
+      page: { limit: 25, offset: 0, current: 1, total: 1 },
+      results: { total: 2 },
+    });
+    expect(whole.links.last).toBe(whole.links.current);
+    expect([whole.links.next, whole.links.prev]).toEqual([null, null]);
+    const past = await page(`${one.path}?page[offset]=10000&page[limit]=1`);
+    expect(past.data).toEqual([]);
+    expect(past.meta.results).toEqual({ total: 2 });
+    expect(past.links.next).toBeNull();
+    expect(past.links.prev).toEndWith('?page%5Blimit%5D=1&page%5Boffset%5D=1');
+    const none = await page((await peopled(0)).path);
+    expect(none.data).toEqual([]);
+    expect(none.meta).toEqual({
+      page: { limit: 25, offset: 0, current: 1, total: 0 },
+      results: { total: 0 },
+    });
+    expect(none.links.last).toBe(none.links.first);
+  });
+
+  test('every page of a list once, as a client does that reads until one is empty', async () => {
+    const { users, path } = await peopled(LIMITS.listRecordsInTurnMax + 250);
+    const seen: Uuid[] = [];
+    for (let offset = 0; ; offset += 100) {
+      const { data, meta } = await page(`${path}?page[limit]=100&page[offset]=${offset}`);
+      expect(meta.results?.total).toBe(users.length);
+      if (data.length === 0) break;
+      seen.push(...data.map(({ id }) => id));
+    }
+    expect(seen).toEqual([...users]);
+  });
+
+  test('links carry filter and sort along', async () => {
+    const { users, path } = await peopled(9);
+    const filter = "(eq(name,'n1')|eq(name,nobody)):ge(created_at,1970-01-01)";
+    const asked = `${path}?sort=created_at&filter=${encodeURIComponent(filter)}&page[limit]=2&x=y`;
+    const first = await page(asked);
+    const second = await page(first.links.next as string);
+    expect([...idsOf(first), ...idsOf(second)]).toEqual([7, 5, 3, 1].map((place) => users[place] as Uuid));
+    expect(first.links.next).not.toContain('x=y');
+    expect(second.links.next).toBeNull();
+    expect(idsOf(await page(second.links.prev as string))).toEqual(idsOf(first));
+    expect(second.links.current).toMatch(
+      /\?page%5Blimit%5D=2&page%5Boffset%5D=2&filter=[^'"|{}<>\\^` ]+&sort=created_at$/,
+    );
+  });
+});
+
+describe('pages behind a record', () => {
+  test('the caller begins with an empty page[after] and follows next to its end', async () => {
+    const { users, path } = await peopled(25);
+    const seen: Uuid[] = [];
+    let next: string | null = `${path}?page[after]=&page[limit]=10`;
+    let pages = 0;
+    while (next) {
+      const body: Body = await page(next);
+      expect(body.meta).toEqual({ page: { limit: 10 } });
+      expect(body.links.first).toBe(`${service.url}${path}?page%5Blimit%5D=10&page%5Bafter%5D=`);
+      expect([body.links.last, body.links.prev]).toEqual([null, null]);
+      expect(idsOf(await page(body.links.current as string))).toEqual(idsOf(body));
+      seen.push(...idsOf(body));
+      next = body.links.next;
+      pages += 1;
+    }
+    expect(seen).toEqual([...users]);
+    expect(pages).toBe(3);
+  });
+
+  test('a record that is gone is still a place; what was inserted since does not move the next page', async () => {
+    const { id, users, path } = await peopled(9);
+    const first = await page(`${path}?page[after]=&page[limit]=3`);
+    const { records } = service.vault.engine;
+    const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
+    const { mintRevision, mintId } = systemAmbient;
+    await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
+    const late = mintId();
+    const record = stamped([id, late], userMembers);
+    await records.commit([{ op: 'insert', resource: user, key: [id, late], record }], []);
+    expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
+  });
+
+  test('a cursor of one order is none of another, and a made up one is none', async () => {
+    const { path } = await peopled(3);
+    const { links } = await page(`${path}?page[after]=&page[limit]=1&sort=id`);
+    for (const query of [
+      `${new URL(links.next as string).search.replace('sort=id', 'sort=-id')}`,
+      '?page[after]=AAAA',
+    ]) {
+      const answer = await service.get(`${path}${query}`, token);
+      expect(answer.status).toBe(400);
+      expect((await errorsOf(answer)).map(({ source }) => source)).toEqual([{ parameter: 'page[after]' }]);
+    }
+  });
+});
+
+describe('at the bound of offsets', () => {
+  const COUNT = LIMITS.pageOffsetMax + 150;
+  let path: string;
+  let users: readonly Uuid[];
+  beforeAll(async () => {
+    ({ path, users } = await peopled(COUNT));
+  });
+
+  test('the total is exact, the last page one that answers, and what lies beyond is read behind a record', async () => {
+    const first = await page(`${path}?page[limit]=100`);
+    expect(first.meta.results).toEqual({ total: COUNT });
+    expect(first.meta.page.total).toBe(102);
+    expect(first.links.last).toEndWith(`page%5Boffset%5D=${LIMITS.pageOffsetMax}`);
+    const last = await page(first.links.last as string);
+    expect(idsOf(last)).toEqual(users.slice(10_000, 10_100) as Uuid[]);
+    const beyond = await page(last.links.next as string);
+    expect(beyond.links.current).toContain('page%5Bafter%5D=');
+    expect(idsOf(beyond)).toEqual(users.slice(10_100) as Uuid[]);
+    expect(beyond.links.next).toBeNull();
+  });
+
+  test('no link answers 400, whatever the length of a page', async () => {
+    for (const query of [
+      'page[limit]=99&page[offset]=9999',
+      'page[limit]=7&page[offset]=9990',
+      'page[limit]=100&page[offset]=10000',
+    ]) {
+      const { links } = await page(`${path}?${query}`);
+      const given = Object.values(links).filter((link) => link !== null);
+      for (const link of given) expect((await service.get(link, token)).status).toBe(200);
+    }
+    for (const query of ['page[offset]=10001', 'page[limit]=101', 'page[limit]=0']) {
+      expect((await service.get(`${path}?${query}`, token)).status).toBe(400);
+    }
+  });
+
+  test('far from the start, by a filter or in another order, one page follows the other', async () => {
+    for (const query of ['sort=updated_at', 'sort=-id', 'filter=ilike(name,*1)', 'filter=like(name,n1*)']) {
+      const deep = await page(`${path}?${query}&page[limit]=50&page[offset]=4950`);
+      const start = await page(`${path}?${query}&page[limit]=50&page[offset]=4900`);
+      expect(start.links.next).toBe(deep.links.current);
+      expect(deep.data).toHaveLength(50);
+      expect(new Set([...idsOf(start), ...idsOf(deep)]).size).toBe(100);
+    }
+  });
+});

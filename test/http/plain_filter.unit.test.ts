@@ -1,0 +1,131 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { allOf, eq } from '../../src/client/filter.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import { parseFilter, valuesOf } from '../../src/domain/filter.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { readPlain } from '../../src/domain/plain_filter.ts';
+import type { Finding, Sought } from '../../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
+
+/** The plain spelling is a short cut through the grammar: it leads to the same place, or nowhere. */
+
+const oidc = oidcProfileInfo.finding as Finding;
+const password = passwordProfileInfo.finding as Finding;
+const ID = '01968d2b-1f6e-7c39-8a55-0242ac120002';
+
+test.each<[text: string, finding: Finding, members: readonly string[], values: readonly string[]]>([
+  [
+    'eq(issuer,https://i.example/):eq(subject,auth0|a:b)',
+    oidc,
+    ['issuer', 'subject'],
+    ['https://i.example/', 'auth0|a:b'],
+  ],
+  ['eq(subject,s):eq(issuer,i)', oidc, ['issuer', 'subject'], ['i', 's']],
+  ["eq(issuer,'i, (j)'):eq(subject,\"it's\")", oidc, ['issuer', 'subject'], ['i, (j)', "it's"]],
+  ['eq(subject,Ünï):eq(issuer,*\\)', oidc, ['issuer', 'subject'], ['*\\', 'Ünï']],
+  [`eq(id,${ID.toUpperCase()})`, oidc, ['id'], [ID]],
+  ['eq(username,ＪＡＮＥ)', password, ['username'], ['jane']],
+  [
+    `eq(username,jane):eq(password_profile_id,${ID})`,
+    password,
+    ['username', 'password_profile_id'],
+    ['jane', ID],
+  ],
+])('%s is read', (text, finding, members, values) => {
+  expect(readPlain(text, finding)).toEqual({ members, values });
+  expect(byGrammar(text, finding)).toEqual({ members, values });
+});
+
+test.each([
+  ['nothing', ''],
+  ['a space before a value', 'eq(issuer, i):eq(subject,s)'],
+  ['a space in a bare value', 'eq(issuer,i j):eq(subject,s)'],
+  ['an escape', "eq(issuer,'i\\'j'):eq(subject,s)"],
+  ['a quote that is not closed', "eq(issuer,'i):eq(subject,s)"],
+  ['nothing between quotes', "eq(issuer,''):eq(subject,s)"],
+  ['half a pair of surrogates', 'eq(issuer,\ud800):eq(subject,s)'],
+  ['a whole pair, which the grammar reads', 'eq(issuer,😀):eq(subject,s)'],
+  ['a control character', 'eq(issuer,i\u0000):eq(subject,s)'],
+  ['a group', '(eq(issuer,i)):eq(subject,s)'],
+  ['another operator', `in(id,${ID})`],
+  ['one member of two', 'eq(issuer,i)'],
+  ['a member twice', 'eq(issuer,i):eq(issuer,j)'],
+  ['a member of another resource', 'eq(username,u)'],
+  ['a member of every object', 'eq(constructor,u)'],
+  ['a third term', 'eq(issuer,i):eq(subject,s):eq(id,x)'],
+  ['no identifier', 'eq(id,x)'],
+  ['more than a filter may hold', `eq(issuer,i):eq(subject,${'s'.repeat(LIMITS.filterBytesMax)})`],
+])('%s is left to the grammar', (_, text) => expect(readPlain(text, oidc)).toBeUndefined());
+
+test('what the client library writes is plain', () => {
+  const { text } = allOf(eq('issuer', 'https://i.example/'), eq('subject', 'auth0|it, (is)'));
+  expect(readPlain(text, oidc)?.values).toEqual(['https://i.example/', 'auth0|it, (is)']);
+});
+
+test('every member of a set can be asked for by eq', () => {
+  for (const { finding } of RESOURCES) {
+    for (const member of finding?.by.flat() ?? []) {
+      expect(finding?.filterables[member]?.operators as readonly string[]).toContain('eq');
+    }
+  }
+});
+
+/** What the grammar makes of a text, where it asks for one value of each member of a set. */
+function byGrammar(text: string, { filterables, by }: Finding): Sought | undefined {
+  const filter = parseFilter(text, filterables);
+  for (const members of by) {
+    const all = valuesOf(filter, members);
+    if (all?.every(({ length }) => length === 1)) return { members, values: all.flat() };
+  }
+  return undefined;
+}
+
+describe('whatever is read plainly, the grammar reads alike', () => {
+  const character = fc.oneof(
+    fc.constantFrom(...' \'"(),:|\\*%&=+#aé'),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+    fc.constantFrom('\ud800', '\udc00', '\u00a0', '\u0000', '\u007f', '\u0085', '\u200b'),
+  );
+  const value = fc.oneof(
+    fc.array(character, { maxLength: 8 }).map((all) => all.join('')),
+    fc.constant(ID),
+  );
+  const quoted = fc.tuple(value, fc.constantFrom('', "'", '"')).map(([text, quote]) => quote + text + quote);
+  const term = (finding: Finding) =>
+    fc.tuple(fc.constantFrom('eq', 'in'), fc.constantFrom(...Object.keys(finding.filterables)), quoted);
+
+  test.each([
+    ['OIDC', oidc],
+    ['password', password],
+  ])('%s profile infos', (_, finding) => {
+    let read = 0;
+    const terms = fc.array(term(finding), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(terms, (all) => {
+        const text = all.map(([operator, name, said]) => `${operator}(${name},${said})`).join(':');
+        const plain = readPlain(text, finding);
+        if (!plain) return;
+        read += 1;
+        expect(plain).toEqual(byGrammar(text, finding) as Sought);
+      }),
+      { seed: 4, numRuns: 20_000 },
+    );
+    expect(read).toBeGreaterThan(200);
+  });
+
+  test('and nothing that the grammar refuses is read', () => {
+    fc.assert(
+      fc.property(fc.array(term(oidc), { minLength: 2, maxLength: 2 }), (all) => {
+        const text = all.map(([, name, said]) => `eq(${name},${said})`).join(':');
+        try {
+          parseFilter(text, oidc.filterables);
+        } catch (error) {
+          expect(error).toBeInstanceOf(Fault);
+          expect(readPlain(text, oidc)).toBeUndefined();
+        }
+      }),
+      { seed: 5, numRuns: 20_000 },
+    );
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { startServed } from '../support/client_service.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { examine } from '../support/doctor_report.ts';
+import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { FULL_SCOPE } from '../support/resource_cases.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** `init --preset-realms`: the three realms that clients of the family expect (contract 8, row 31). */
+
+const PRESETS = [
+  ['Buyer Organization', 'customer-authentication-settings'],
+  ['Merchant Organization', 'merchant-realm-mappings'],
+  ['Account Management Realm', 'account_authentication_settings'],
+] as const;
+const NAMES = PRESETS.map(([name]) => name);
+
+const run = ({ words: on }: TestDatabase, ...words: string[]) => runCommand([AUTHREALM, ...words, ...on]);
+const init = (database: TestDatabase, ...words: string[]) => run(database, 'init', ...words);
+
+interface RealmRow {
+  readonly id: string;
+  readonly name: string;
+  readonly redirect_uris: string;
+  readonly duplicate_email_policy: string;
+  readonly origin: string;
+  readonly preset: number;
+  readonly created_at: number;
+}
+
+const realmsOf = (database: TestDatabase) =>
+  database.ask<RealmRow>('select realm_id as id, * from realm order by created_at, realm_id');
+
+/** The three as the contract has them, in their order and a millisecond apart. */
+async function expectPresets(database: TestDatabase, from = 0): Promise<void> {
+  const realms = (await realmsOf(database)).slice(from);
+  const [{ store } = { store: '' }] = await database.ask<{ store: string }>(
+    'select store_id as store from instance',
+  );
+  const start = realms[0]?.created_at ?? 0;
+  expect(realms.map(({ id: _, ...rest }) => rest)).toEqual(
+    PRESETS.map(([name, type], index) =>
+      expect.objectContaining({
+        ...{ name, redirect_uris: '[]', duplicate_email_policy: 'allowed', preset: 1 },
+        ...{ origin: JSON.stringify({ data: { id: store, type } }), created_at: start + index },
+      }),
+    ),
+  );
+}
+
+test('a new database begins with the three, its profile and its client in the last of them', async () => {
+  const database = await freshDatabase();
+  const { code, stdout, stderr } = await init(database, '--preset-realms');
+  expect(code).toBe(0);
+  expect(stderr).not.toContain('authrealm:');
+  await expectPresets(database);
+  const realms = await realmsOf(database);
+  for (const { id, name } of realms) expect(stdout).toContain(`${id}  ${name}\n`);
+  const account = realms[2]?.id ?? '';
+  expect(stdout).toContain(`realm             ${account}\n`);
+  expect(stdout).not.toContain('Default realm');
+  expect(await database.ask('select realm_id, name from password_profile')).toEqual([
+    { realm_id: account, name: 'Passwords' },
+  ]);
+  expect(await database.ask('select realm_id from client_realm')).toEqual([{ realm_id: account }]);
+  expect(await database.disagreements()).toEqual([]);
+  expect((await examine(database)).healthy).toBe(true);
+
+  const before = await database.ask('select * from change');
+  const again = await init(database, '--preset-realms');
+  expect([again.code, again.stderr]).toEqual([0, '']);
+  expect(again.stdout).toBe(realms.map(({ id, name }) => `${id}  ${name} (was there)\n`).join(''));
+  expect(await database.ask('select * from change')).toEqual(before);
+  expect(await database.ask('select * from client')).toHaveLength(1);
+});
+
+test('a database in use gets the realms, and nothing else', async () => {
+  const database = await freshDatabase();
+  expect((await init(database)).code).toBe(0);
+  const before = await database.ask('select * from password_profile, client');
+  const { code, stdout } = await init(database, '--preset-realms');
+  expect(code).toBe(0);
+  expect(stdout.trim().split('\n')).toHaveLength(PRESETS.length);
+  expect((await realmsOf(database)).map(({ name }) => name)).toEqual(['Default realm', ...NAMES]);
+  await expectPresets(database, 1);
+  expect(await database.ask('select * from password_profile, client')).toEqual(before);
+  const refused = await init(database);
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('has clients already')]);
+});
+
+test('twenty that make them at once make three, in their order', async () => {
+  const database = await freshDatabase();
+  expect((await clientCreate(database, FULL_SCOPE)).code).toBe(0);
+  const ended = await Promise.all(Array.from({ length: 20 }, () => init(database, '--preset-realms')));
+  expect(ended.map(({ code }) => code)).toEqual(Array(20).fill(0));
+  // Exactly one of them made them, all three.
+  expect(ended.filter(({ stdout }) => !stdout.includes('(was there)'))).toHaveLength(1);
+  await expectPresets(database);
+  expect(await database.ask('select event from change')).toHaveLength(PRESETS.length);
+  expect(await database.disagreements()).toEqual([]);
+}, 300_000);
+
+test('one that is missing is made again, in its place', async () => {
+  const database = await freshDatabase();
+  expect((await init(database, '--preset-realms')).code).toBe(0);
+  const before = await realmsOf(database);
+  await database.ask(`delete from realm where name = 'Merchant Organization'`);
+  const { code, stdout } = await init(database, '--preset-realms');
+  expect([code, stdout.split('\n').filter((line) => line.endsWith('(was there)'))]).toEqual([
+    0,
+    [before[0], before[2]].map((each) => `${each?.id}  ${each?.name} (was there)`),
+  ]);
+  expect((await realmsOf(database)).map(({ id }) => id).sort()).toEqual(before.map(({ id }) => id).sort());
+});
+
+describe('they stay', () => {
+  test('for a DELETE and for a purge', async () => {
+    const database = await freshDatabase();
+    const served = await startServed({ database, scope: FULL_SCOPE });
+    expect((await init(database, '--preset-realms')).code).toBe(0);
+    const headers = { Authorization: `Bearer ${await served.token()}` };
+    const list = await fetch(`${served.url}/v2/authentication-realms`, { headers });
+    const { data } = (await list.json()) as { data: { id: string; name: string; relationships: unknown }[] };
+    // The newest stands first.
+    expect(data.map(({ name }) => name)).toEqual(NAMES.toReversed());
+    expect(JSON.stringify(data)).not.toContain('"preset"');
+    for (const { id } of data) {
+      const removed = await fetch(`${served.url}/v2/authentication-realms/${id}`, {
+        method: 'DELETE',
+        headers,
+      });
+      expect([removed.status, await removed.text()]).toEqual([422, expect.stringContaining('is kept')]);
+      const purged = await run(database, 'purge', 'realm', id);
+      expect([purged.code, purged.stderr]).toEqual([
+        1,
+        'authrealm: this record is kept and cannot be removed\n',
+      ]);
+    }
+    await expectPresets(database);
+    expect(await database.ask('select * from purge')).toEqual([]);
+    expect(await served.running.stop()).toBe(0);
+  });
+
+  test('preset in the database that an export is brought to', async () => {
+    const database = await freshDatabase();
+    expect((await init(database, '--preset-realms')).code).toBe(0);
+    const file = join(freshFolder(), 'realms.ndjson');
+    expect((await run(database, 'export', file)).code).toBe(0);
+    expect(readFileSync(file, 'utf8').split('\n')[0]).toContain('"preset":true');
+    const other = await freshDatabase();
+    expect((await run(other, 'import', file)).code).toBe(0);
+    const kept = async (of: TestDatabase) =>
+      (await realmsOf(of)).map(({ id, origin, preset }) => ({ id, origin, preset }));
+    expect(await kept(other)).toEqual(await kept(database));
+    const [{ id } = { id: '' }] = await realmsOf(other);
+    const purged = await run(other, 'purge', 'realm', id);
+    expect([purged.code, purged.stderr]).toEqual([1, expect.stringContaining('is kept')]);
+    expect(await realmsOf(other)).toHaveLength(PRESETS.length);
+    expect(existsSync(other.masterKeyFile)).toBe(true);
+  });
+});

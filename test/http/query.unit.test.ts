@@ -1,0 +1,243 @@
+import { describe, expect, test } from 'bun:test';
+import fc from 'fast-check';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Sort } from '../../src/directory/store.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { cursorOf, readCursor } from '../../src/http/paging.ts';
+import { type ListQuery, readQuery, soleFilter } from '../../src/http/query.ts';
+
+const URL_START = 'http://service.example/v2/authentication-realms';
+const EVERYTHING = { hasFilter: true, hasSort: true };
+const NEWEST: Sort = { by: 'created_at', isDescending: true };
+const NOTHING = {
+  limit: undefined,
+  offset: undefined,
+  after: undefined,
+  filter: undefined,
+  sort: NEWEST,
+  carried: '',
+};
+
+const read = (query: string, rules = EVERYTHING): ListQuery => readQuery(`${URL_START}${query}`, rules);
+
+/** The parameters and rules of a query that is refused. */
+function complaintsOf(query: string): readonly string[] {
+  try {
+    read(query);
+    return [];
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    expect(error.code).toBe('query_invalid');
+    return error.complaints.map(({ field, rule }) => `${field}: ${rule}`);
+  }
+}
+
+describe('a query that is read', () => {
+  const GOOD: readonly (readonly [string, Partial<ListQuery>])[] = [
+    ['', {}],
+    ['?', {}],
+    ['?&&', {}],
+    ['?page[limit]=5', { limit: 5 }],
+    ['?page%5Blimit%5D=5&page%5Boffset%5D=10', { limit: 5, offset: 10 }],
+    ['?page%5blimit%5d=100', { limit: 100 }],
+    ['?%70age[limit]=1', { limit: 1 }],
+    ['?page[offset]=10000', { offset: 10_000 }],
+    ['?page[limit]=%35', { limit: 5 }],
+    ['?page[after]=', { after: 'start' }],
+    ['?page[after]', { after: 'start' }],
+    ['?sort=name&page[limit]=5', { limit: 5 }],
+    ['?Page[limit]=abc&limit=0&page[size]=0&include=all&=x', {}],
+    ['?x=%zz&page[limit]=5', { limit: 5 }],
+    ['?page[limit]=5#page[limit]=6', { limit: 5 }],
+  ];
+  for (const [query, said] of GOOD) {
+    test(query || 'none', () => {
+      expect(read(query, { hasFilter: false, hasSort: false })).toEqual({ ...NOTHING, ...said });
+    });
+  }
+
+  const SORTS: readonly (readonly [string, Sort])[] = [
+    ['created_at', { by: 'created_at', isDescending: false }],
+    ['-created_at', NEWEST],
+    ['updated_at', { by: 'updated_at', isDescending: false }],
+    ['-updated_at', { by: 'updated_at', isDescending: true }],
+    ['id', { by: 'id', isDescending: false }],
+    ['-id', { by: 'id', isDescending: true }],
+  ];
+  for (const [text, sort] of SORTS) {
+    test(`sort=${text}`, () => {
+      expect(read(`?sort=${text}`)).toEqual({ ...NOTHING, sort, carried: `&sort=${text}` });
+    });
+  }
+
+  test('a plus is a space, an encoded one is itself', () => {
+    expect(read('?filter=eq(name,Jane+Doe)').filter).toBe('eq(name,Jane Doe)');
+    expect(read('?filter=eq(name,Jane%2BDoe)').filter).toBe('eq(name,Jane+Doe)');
+    expect(read('?filter=a=b').filter).toBe('a=b');
+  });
+
+  test('links take a filter along as it came, or encoded where a link may not hold it so', () => {
+    const rows = [
+      ['eq(name,Jane+Doe):eq(email,a%2Bb@c.d)', '&filter=eq(name,Jane+Doe):eq(email,a%2Bb@c.d)'],
+      ['(eq(a,1)|eq(a,2))', '&filter=(eq(a%2C1)%7Ceq(a%2C2))'],
+      ["eq(a,'x')", '&filter=eq(a%2C%27x%27)'],
+      ['eq(a,"x\\y")', '&filter=eq(a%2C%22x%5Cy%22)'],
+      ['eq(a,{})', '&filter=eq(a%2C%7B%7D)'],
+      ['eq(a,Ü😀)', '&filter=eq(a%2C%C3%9C%F0%9F%98%80)'],
+    ] as const;
+    for (const [raw, carried] of rows) {
+      const { filter, carried: given } = read(`?filter=${raw}&sort=-id`);
+      expect(given).toBe(`${carried}&sort=-id`);
+      // Read again it says the same.
+      expect(read(`?${given.slice(1)}`)).toMatchObject({ filter: filter as string, carried: given });
+    }
+  });
+});
+
+describe('a query that is refused names the parameter and the rule', () => {
+  const LIMIT = 'page[limit]: must be a whole number from 1 to 100';
+  const OFFSET = 'page[offset]: must be a whole number from 0 to 10000';
+  const SORT = 'sort: must be one of created_at, -created_at, updated_at, -updated_at, id, -id';
+  const AFTER = 'page[after]: must be empty, or come from links.next of a list in the same order';
+  const ENCODED = 'must be UTF-8, percent-encoded';
+  const BAD: readonly (readonly [string, ...string[]])[] = [
+    ...['0', '101', '-1', '', '1.0', '1e1', '+5', ' 5', '0x5', 'all', '05', '999999999999999999', '٥'].map(
+      (value) => [`page[limit]=${value}`, LIMIT] as const,
+    ),
+    ...['10001', '-1', '', 'x', '0.5'].map((value) => [`page[offset]=${value}`, OFFSET] as const),
+    ...['name', '', '+id', '-', 'ID', '-created_at,id'].map((value) => [`sort=${value}`, SORT] as const),
+    ['page[limit]=5&page%5Blimit%5D=5', 'page[limit]: must be given at most once'],
+    ['filter=a&filter=a', 'filter: must be given at most once'],
+    ['filter=%zz', `filter: ${ENCODED}`],
+    ['filter=%', `filter: ${ENCODED}`],
+    ['filter=%ff', `filter: ${ENCODED}`],
+    ['filter=%ED%A0%80', `filter: ${ENCODED}`],
+    ['%zz=1', `query: a name in it ${ENCODED}`],
+    ['page[after]=&page[offset]=0', 'page[after]: cannot stand beside page[offset]'],
+    ['page[after]=abc', AFTER],
+    ['page[limit]=0&page[offset]=-1&sort=x', LIMIT, OFFSET, SORT],
+  ];
+  for (const [query, ...rules] of BAD) {
+    test(query, () => expect(complaintsOf(`?${query}`)).toEqual(rules));
+  }
+
+  test('nothing of a query is repeated, whatever it holds', () => {
+    const names = fc.constantFrom('page[limit]', 'page[offset]', 'page[after]', 'sort', 'filter', 'page%5');
+    const query = fc.array(fc.tuple(names, fc.string({ unit: 'grapheme', minLength: 8 })), { maxLength: 8 });
+    fc.assert(
+      fc.property(query, (pairs) => {
+        const said = complaintsOf(`?${pairs.map(([name, value]) => `${name}=${value}`).join('&')}`).join();
+        for (const [, value] of pairs) expect(said).not.toContain(value);
+      }),
+    );
+  });
+});
+
+describe('cursors', () => {
+  const id = systemAmbient.mintId();
+  const sorts = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
+    { by, isDescending: true },
+    { by, isDescending: false },
+  ]);
+
+  for (const sort of sorts) {
+    const at = sort.by === 'id' ? undefined : 1_750_000_000_123;
+    const cursor = cursorOf({ at, id }, sort);
+
+    test(`${sort.by} ${sort.isDescending}: comes back as it went out`, () => {
+      expect(cursor).toMatch(/^[\w-]{24,35}$/);
+      expect(readCursor(cursor, sort)).toEqual({ at, id });
+      expect(read(`?sort=${sort.isDescending ? '-' : ''}${sort.by}&page[after]=${cursor}`).after).toEqual({
+        at,
+        id,
+      });
+    });
+
+    test(`${sort.by} ${sort.isDescending}: is none of a list in another order`, () => {
+      for (const other of sorts) if (other !== sort) expect(readCursor(cursor, other)).toBeUndefined();
+    });
+
+    test(`${sort.by} ${sort.isDescending}: cut or longer it is none`, () => {
+      const places = Array.from(cursor, (_, place) => place);
+      const others = [
+        ...places.map((end) => cursor.slice(0, end)),
+        ...['A', '=', ' '].map((end) => cursor + end),
+      ];
+      for (const other of others) expect(readCursor(other, sort)).toBeUndefined();
+    });
+
+    test(`${sort.by} ${sort.isDescending}: changed it is none, or another place`, () => {
+      const changed = (to: string) =>
+        Array.from(
+          cursor,
+          (was, place) => `${cursor.slice(0, place)}${was === to ? '_' : to}${cursor.slice(place + 1)}`,
+        );
+      for (const other of changed('-')) expect(readCursor(other, sort)).not.toEqual({ at, id });
+      for (const odd of ['+', '/', '=', '\u0100', '.'].flatMap(changed)) {
+        expect(readCursor(odd, sort)).toBeUndefined();
+      }
+    });
+  }
+
+  test('instants at the ends of the calendar, before 1970 included', () => {
+    for (const at of [Date.UTC(1, 0), -1, 0, Date.UTC(9999, 11)]) {
+      expect(readCursor(cursorOf({ at, id }, NEWEST), NEWEST)).toEqual({ at, id });
+    }
+    const beyond = Buffer.from(cursorOf({ at: 0, id }, NEWEST), 'base64url');
+    beyond.writeBigInt64BE(2n ** 62n, 2);
+    expect(readCursor(beyond.toString('base64url'), NEWEST)).toBeUndefined();
+  });
+});
+
+test('a query of the longest request line is read in no time', () => {
+  const long = '&page[after]=%20+x'.repeat(LIMITS.headerBytesMax / 18);
+  const start = performance.now();
+  complaintsOf(`?${long}`);
+  complaintsOf(`?filter=${'%41'.repeat(LIMITS.headerBytesMax / 3)}`);
+  complaintsOf(`?${'&'.repeat(LIMITS.headerBytesMax)}`);
+  expect(performance.now() - start).toBeLessThan(200);
+});
+
+describe('the filter of a URL that says nothing else', () => {
+  test.each([
+    ['?filter=a=b', 'a=b'],
+    ['?filter=a+b%2Bc%C3%A9', 'a b+cé'],
+    ['?filter=', ''],
+    ['?filter=%ff', undefined],
+    ['?filter=a&', undefined],
+    ['?filter=a#b', undefined],
+    ['?%66ilter=a', undefined],
+    ['?page[limit]=1', undefined],
+    ['?', undefined],
+    ['', undefined],
+  ])('%s', (query, filter) => expect(soleFilter(`${URL_START}${query}`)).toBe(filter));
+
+  test('is what the whole reading finds, and all that it finds', () => {
+    const bits = fc.constantFrom(
+      'filter',
+      '=',
+      '&',
+      '#',
+      '?',
+      '%',
+      '+',
+      '%26',
+      '%ff',
+      'a',
+      'page[limit]=1',
+      'é',
+    );
+    fc.assert(
+      fc.property(fc.array(bits, { maxLength: 8 }), (all) => {
+        const query = `?filter=${all.join('')}`;
+        const filter = soleFilter(`${URL_START}${query}`);
+        if (filter === undefined) return;
+        const { carried, ...said } = read(query);
+        const { carried: _, ...nothing } = NOTHING;
+        expect(said).toEqual({ ...nothing, filter });
+        expect(carried).toStartWith('&filter=');
+      }),
+    );
+  });
+});

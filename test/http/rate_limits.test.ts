@@ -1,0 +1,221 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Flags } from '../../src/config.ts';
+import { parseIpAddress } from '../../src/domain/ip_address.ts';
+import type { Call } from '../../src/http/call.ts';
+import { openRateLimits } from '../../src/http/rate_limits.ts';
+import { openCaller, operationsOf } from '../support/document_caller.ts';
+import type { JsonObject } from '../support/json_schema.ts';
+import { errorsOf, oidcPath, plant, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+afterEach(() => service.stop());
+
+const PROXIED = { trustedProxies: '127.0.0.0/8 ::1' };
+const from = (address: string) => ({ 'X-Forwarded-For': address });
+
+async function started(flags: Flags) {
+  service = await startService({ ...PROXIED, ...flags });
+  const path = oidcPath(await plant(service.vault));
+  return { path, token: await service.token('oidc-profile-infos:read') };
+}
+
+/** The statuses of so many requests, one after the other. */
+async function statuses(count: number, ask: () => Promise<Response>): Promise<readonly number[]> {
+  const found: number[] = [];
+  for (let done = 0; done < count; done += 1) found.push((await ask()).status);
+  return found;
+}
+
+const rates = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+
+test('without rates nothing is told about them', async () => {
+  const { path, token } = await started({});
+  expect(rates(await service.get(path, token))).toEqual([null, null]);
+});
+
+describe('--client-rate', () => {
+  test('a client has so many requests, and another one as many', async () => {
+    const { path, token } = await started({ clientRate: '3/60' });
+    // Its token was one of them.
+    expect(await statuses(4, () => service.get(path, token))).toEqual([200, 200, 429, 429]);
+    const other = await service.token('oidc-profile-infos:read');
+    expect(await statuses(3, () => service.get(path, other))).toEqual([200, 200, 429]);
+    service.ambient.advance(20_000);
+    expect(await statuses(2, () => service.get(path, token))).toEqual([200, 429]);
+  });
+
+  test('the headers say what is left', async () => {
+    const { path, token } = await started({ clientRate: '10/100' });
+    const answer = await service.get(path, token);
+    expect(rates(answer)[0]).toBe('"client";q=10;w=100');
+    expect(rates(answer)[1]).toBe('"client";r=8;t=10');
+    await statuses(8, () => service.get(path, token));
+    const refused = await service.get(path, token);
+    expect(rates(refused)[1]).toBe('"client";r=0;t=10');
+    expect(refused.headers.get('retry-after')).toBe('10');
+    expect((await errorsOf(refused))[0]).toMatchObject({ status: '429', title: 'Too Many Requests' });
+  });
+
+  test('a token is refused as well where there were too many', async () => {
+    await started({ clientRate: '2/60' });
+    const { clientId, secret } = await service.client('oidc-profile-infos:read');
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    expect(await statuses(3, () => service.grant(form))).toEqual([200, 200, 429]);
+  });
+
+  test('what is too much of a client is not done: no token, none taken back, nothing told', async () => {
+    await started({ clientRate: '3/60' });
+    const { clientId, secret } = await service.client('oidc-profile-infos:read');
+    const own = { client_id: clientId, client_secret: secret };
+    const form = { ...own, grant_type: 'client_credentials' };
+    const granted = await service.grant(form);
+    const { access_token: token } = (await granted.json()) as { access_token: string };
+    const send = (what: string) => {
+      const body = new URLSearchParams({ ...own, token });
+      return fetch(`${service.url}/oauth/${what}`, { method: 'POST', body });
+    };
+    expect(await statuses(4, () => service.grant(form))).toEqual([200, 200, 429, 429]);
+    expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
+    service.ambient.advance(20_000);
+    expect(await (await send('introspect')).json()).toMatchObject({ active: true });
+    await service.server.stop();
+    const logged = await service.database.ask<{ action: string }>(
+      'select action from act where actor = ? order by seq',
+      clientId,
+    );
+    expect(logged.map(({ action }) => action)).toEqual(Array(3).fill('token.granted'));
+  });
+
+  test('each of two processes lets half through', async () => {
+    const { path, token } = await started({ clientRate: '6/60', processes: '2' });
+    const all = await statuses(4, () => service.get(path, token));
+    expect(all).toEqual([200, 200, 429, 429]);
+  });
+});
+
+describe('--address-rate', () => {
+  test('counts whoever asks, for whatever, and tells it', async () => {
+    const { path, token } = await started({ addressRate: '3/60' });
+    const at = from('192.0.2.1');
+    expect((await service.get('/nowhere', undefined, at)).status).toBe(404);
+    const answer = await service.get(path, undefined, at);
+    expect([answer.status, ...rates(answer)]).toEqual([401, '"address";q=3;w=60', '"address";r=1;t=20']);
+    expect(await statuses(2, () => service.get(path, token, at))).toEqual([200, 429]);
+    expect((await service.get(path, token, from('192.0.2.2'))).status).toBe(200);
+  });
+
+  test('all of a /64 is one address', async () => {
+    const { path, token } = await started({ addressRate: '2/60' });
+    const asked = ['2001:db8::1', '2001:db8::2', '2001:db8:0:0:ffff::3', '2001:db8:0:1::1'];
+    const found: number[] = [];
+    for (const each of asked) found.push((await service.get(path, token, from(each))).status);
+    expect(found).toEqual([200, 200, 429, 200]);
+  });
+
+  test('nobody is somebody else by a header that he wrote himself', async () => {
+    service = await startService({ addressRate: '2/60' });
+    const found = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((each) =>
+      service.get('/nowhere', undefined, from(each)),
+    );
+    expect((await Promise.all(found)).map(({ status }) => status).sort()).toEqual([404, 404, 429]);
+  });
+
+  test('health is never counted, and says nothing of it', async () => {
+    await started({ addressRate: '2/60' });
+    expect(await statuses(9, () => service.get('/healthz'))).toEqual(Array(9).fill(200));
+    expect(await statuses(9, () => service.get('/readyz/'))).toEqual(Array(9).fill(200));
+    expect(rates(await service.get('/healthz'))).toEqual([null, null]);
+  });
+
+  test('both rates are told together', async () => {
+    const { path, token } = await started({ addressRate: '50/50', clientRate: '20/20' });
+    const answer = await service.get(path, token, from('192.0.2.1'));
+    expect(rates(answer)).toEqual([
+      '"address";q=50;w=50, "client";q=20;w=20',
+      '"address";r=49;t=1, "client";r=18;t=1',
+    ]);
+  });
+});
+
+test('callers whose connection tells no address are one together', () => {
+  const { address, guesses } = openRateLimits(
+    { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
+    { ...systemAmbient, monotonic: () => 0 },
+  );
+  const call = (from: string | undefined) =>
+    ({
+      address: () => (from === undefined ? undefined : parseIpAddress(from)),
+      authorization: () => null,
+    }) as Call;
+  const found = [undefined, '192.0.2.1', undefined].map((from) => address?.(call(from))?.status);
+  expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
+});
+
+test('what is told follows what is left, when there is more, and what the other rate told', () => {
+  let at = 0;
+  const rate = { requests: 50, seconds: 100 };
+  const { address, client } = openRateLimits(
+    { perAddress: rate, perClient: rate, badTokens: undefined, processes: 1 },
+    { ...systemAmbient, monotonic: () => at },
+  );
+  const told = (clientId: string) => {
+    const call = { address: () => parseIpAddress('192.0.2.1'), authorization: () => null } as Call;
+    address?.(call);
+    client?.(call, clientId);
+    return call.rateHeaders?.RateLimit;
+  };
+  expect(told('one')).toBe('"address";r=49;t=2, "client";r=49;t=2');
+  expect(told('another')).toBe('"address";r=48;t=2, "client";r=49;t=2');
+  expect(told('another')).toBe('"address";r=47;t=2, "client";r=48;t=2');
+  at = 1_500;
+  expect(told('one')).toBe('"address";r=46;t=1, "client";r=48;t=1');
+});
+
+test('what is left is told in steps where there is plenty, and never as more than it is', () => {
+  const { client } = openRateLimits(
+    {
+      perAddress: undefined,
+      perClient: { requests: 10_000, seconds: 100 },
+      badTokens: undefined,
+      processes: 1,
+    },
+    { ...systemAmbient, monotonic: () => 0 },
+  );
+  const told = Array.from({ length: 10_000 }, () => {
+    const call = { rateHeaders: undefined } as Call;
+    client?.(call, 'one');
+    return Number(/;r=(\d+)/.exec(call.rateHeaders?.RateLimit ?? '')?.[1]);
+  });
+  const left = told.map((_, asked) => told.length - 1 - asked);
+  expect(told.filter((each, asked) => each > (left[asked] as number))).toEqual([]);
+  // A lot and a step.
+  expect(told.filter((each, asked) => each < ((left[asked] as number) * 31) / 32 - 1)).toEqual([]);
+  expect(told.slice(-64)).toEqual(left.slice(-64));
+  expect(new Set(told).size).toBeLessThan(700);
+});
+
+test('every operation but health documents what it answers then', async () => {
+  await started({ addressRate: '1/3600' });
+  const document = (await (
+    await service.get('/openapi.json', undefined, from('192.0.2.9'))
+  ).json()) as JsonObject;
+  const caller = openCaller(document);
+  for (const operation of operationsOf(document)) {
+    const path = Object.fromEntries(
+      operation.parameters
+        .filter((each) => each.in === 'path')
+        .map(({ name }) => [name, crypto.randomUUID()]),
+    );
+    const { status, headers } = await caller.send(operation, { path });
+    const isHealth = /z$/.test(operation.path);
+    expect([operation.id, status, headers.has('ratelimit')]).toEqual(
+      isHealth ? [operation.id, 200, false] : [operation.id, 429, true],
+    );
+  }
+});
+
+test('a rate that leaves a process nothing is refused at the start', async () => {
+  service = await startService();
+  expect(startService({ clientRate: '3/60', processes: '4' })).rejects.toThrow(/--client-rate must let each/);
+});

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Store } from '../../src/directory/store.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import {
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import type { Engine } from '../../src/store/open.ts';
+import { leadingText } from '../../src/store/records.ts';
+import { plant, put, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
+
+/** Searches of all realms, where there are many of them, or many profiles or links in one. */
+
+setDefaultTimeout(300_000);
+
+interface Found {
+  readonly data: readonly { readonly id: string }[];
+  readonly meta: { readonly realms: { readonly searched: number; readonly next: string | null } };
+}
+
+const USERS = 'user-authentication-info';
+const SUBJECTS = 'user-authentication-oidc-profile-info';
+const PASSWORDS = 'user-authentication-password-profile-info';
+
+describe('of many realms', () => {
+  let many: Service;
+  let all: string;
+  const count = LIMITS.searchRealmsMax + 30;
+  const name = 'Everywhere the same';
+  const order: Uuid[] = [];
+
+  beforeAll(async () => {
+    many = await startService({}, (engine) => ({
+      ...engine,
+      records: { ...engine.records, get: heldUp(engine) },
+    }));
+    for (let made = 0; made < count; made += 1) order.push(many.ambient.mintId());
+    order.sort();
+    for (let start = 0; start < count; start += 100) {
+      await Promise.all(
+        order.slice(start, start + 100).map(async (id) => {
+          await put(many.vault, realm, [id], realmMembers);
+          await put(many.vault, user, [id, id], { ...userMembers, name });
+        }),
+      );
+    }
+    all = await many.token('users:read');
+  }, 300_000);
+  afterAll(() => many.stop());
+
+  const held = systemAmbient.mintId();
+  const letGo = Promise.withResolvers<void>();
+  let waiting = 0;
+
+  /** Keeps whoever asks for this one waiting, until all are let go. */
+  function heldUp({ records }: Engine): Store['get'] {
+    return async (resource, key) => {
+      if (key.at(-1) === held) {
+        waiting += 1;
+        await letGo.promise;
+      }
+      return records.get(resource, key);
+    };
+  }
+
+  const ask = async (body: object) => {
+    const answer = await many.post(`/v2/${USERS}/search`, all, body);
+    if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as Found;
+  };
+
+  test('each is asked, and it is said behind which to go on', async () => {
+    const found: string[] = [];
+    const pages: number[] = [];
+    let after: string | undefined;
+    do {
+      const page: object = { limit: 100, ...(after === undefined ? {} : { after_realm: after }) };
+      const { data, meta } = await ask({ filter: `eq(name,"${name}")`, page });
+      found.push(...data.map(({ id }) => id));
+      pages.push(data.length);
+      after = meta.realms.next ?? undefined;
+    } while (after !== undefined);
+    expect(found).toEqual(order);
+    expect(Math.max(...pages)).toBe(100);
+  });
+
+  test('no more than a thousand are asked at a time, or as many as a second is enough for', async () => {
+    const filter = `eq(id,${order.at(-1)})`;
+    let asked = 0;
+    let after: string | undefined;
+    let data: Found['data'] = [];
+    do {
+      const found: Found = await ask({ filter, page: after === undefined ? {} : { after_realm: after } });
+      expect(found.meta.realms.searched).toBeLessThanOrEqual(LIMITS.searchRealmsMax);
+      asked += found.meta.realms.searched;
+      after = found.meta.realms.next ?? undefined;
+      data = found.data;
+    } while (after !== undefined);
+    expect([asked, data.map(({ id }) => id)]).toEqual([count, [order.at(-1) as string]]);
+  });
+
+  test('as many at once as there is room for are answered, one more is refused, and lookups go on meanwhile', async () => {
+    const filter = `eq(id,${held})`;
+    const searches = Array.from({ length: LIMITS.searchesAtOnceMax }, () => ask({ filter }));
+    while (waiting < LIMITS.searchesAtOnceMax) await Bun.sleep(1);
+    try {
+      const refused = await many.once.post(`/v2/${USERS}/search`, all, { filter });
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+      const looked = `/v2/authentication-realms/${order[0]}/${USERS}/${order[0]}`;
+      expect((await many.once.get(looked, all)).status).toBe(200);
+    } finally {
+      letGo.resolve();
+    }
+    for (const { meta } of await Promise.all(searches)) expect(meta.realms.searched).toBeGreaterThan(0);
+    expect((await ask({ filter })).data).toEqual([]);
+  });
+});
+
+test('a username that several profiles of a realm have is found in each, however many profiles there are', async () => {
+  const { vault, ambient, token, post, stop } = await startService();
+  const { realm, user: of } = await plant(vault);
+  const username = 'Several Profiles';
+  const link = async (profile: Uuid, name: string) => {
+    const id = ambient.mintId();
+    await put(vault, passwordProfileInfo, [realm, of, id], { username: name, password_profile_id: profile });
+    return id;
+  };
+  const profiles = Array.from({ length: LIMITS.searchIssuersMax + 1 }, () => ambient.mintId()).sort();
+  for (const profile of profiles) {
+    const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
+    await put(vault, passwordProfile, [realm, profile], members);
+    await link(profile, `user of ${profile}`);
+  }
+  const made = await Promise.all(profiles.slice(-2).map((profile) => link(profile, username)));
+  const body = { filter: `eq(username,"${username}")` };
+  const answer = await post(`/v2/${PASSWORDS}/search`, await token('profile-infos:read'), body);
+  const { data } = (await answer.json()) as Found;
+  expect(data.map(({ id }) => id).sort()).toEqual(made.sort());
+  await stop();
+});
+
+test('a subject is asked for at the first hundred issuers of a realm; behind them it is found by naming the issuer', async () => {
+  const { vault, ambient, token, post, stop } = await startService();
+  const { realm, user: of, oidcProfile } = await plant(vault);
+  const subject = 'several issuers';
+  const numbers = Array.from({ length: LIMITS.searchIssuersMax + 1 }, (_, at) => at);
+  // In front of that of what was planted.
+  const issuers = numbers.map((at) => `https://a-${String(at).padStart(3, '0')}.example/`);
+  const made: Uuid[] = [];
+  for (const [at, issuer] of issuers.entries()) {
+    const id = ambient.mintId();
+    made.push(id);
+    const isLast = at >= LIMITS.searchIssuersMax - 1;
+    const members = { subject: isLast ? subject : `another ${at}`, issuer, oidc_profile_id: oidcProfile };
+    await put(vault, oidcProfileInfo, [realm, of, id], members);
+  }
+  const by = await token('profile-infos:read');
+  const search = async (filter: string) => {
+    const answer = await post(`/v2/${SUBJECTS}/search`, by, { filter });
+    return ((await answer.json()) as Found).data.map(({ id }) => id);
+  };
+  expect(await search(`eq(subject,"${subject}")`)).toEqual(made.slice(-2, -1));
+  expect(await search(`eq(issuer,"${issuers.at(-1)}"):eq(subject,"${subject}")`)).toEqual(made.slice(-1));
+  await stop();
+});
+
+test('the issuers of a realm are stepped through by an index, however many links each has', async () => {
+  const { database, vault, stop } = await startService();
+  const planted = await plant(vault);
+  for (let link = 0; link < 500; link += 1) {
+    const members = {
+      subject: `s-${link}`,
+      issuer: `https://${link % 5}.example`,
+      oidc_profile_id: planted.oidcProfile,
+    };
+    await put(vault, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
+  }
+  const issuers = await vault.engine.records.leading(oidcProfileInfo, planted.realm, 'issuer', 4);
+  expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
+  const text = leadingText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
+  await database.spoil('analyze');
+  const isSqlite = database.address.engine === 'sqlite';
+  const plan = await database.ask<Record<string, unknown>>(
+    `${isSqlite ? 'explain query plan' : 'explain'} ${text}`,
+  );
+  expect(JSON.stringify(plan)).toContain('oidc_profile_info_identity');
+  await stop();
+});

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { beginTrace, readTraceContext, traceHeaders } from '../../src/domain/trace_context.ts';
+import { FULL_SCOPE } from '../support/resource_cases.ts';
+import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
+
+/** W3C Trace Context, level 1: taken in, logged, and passed on to whom the service asks. */
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c';
+const PARENT = `00-${TRACE}-b7ad6b7169203331-01`;
+
+const read = (parent: string, state?: string) =>
+  readTraceContext(
+    new Headers({ traceparent: parent, ...(state === undefined ? {} : { tracestate: state }) }),
+  );
+
+describe('traceparent', () => {
+  test.each([
+    ['sampled', PARENT, true],
+    ['not sampled', PARENT.replace(/01$/, '00'), false],
+    ['with a flag of a later version', PARENT.replace(/01$/, '03'), true],
+    ['of a later version, with more behind it', `cc-${PARENT.slice(3)}-what-the-future-brings`, true],
+    ['of a later version, as it is now', `01-${PARENT.slice(3)}`, true],
+  ])('%s', (_, parent, isSampled) => {
+    expect(read(parent)).toEqual({ traceId: TRACE, isSampled, state: undefined });
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['upper case', PARENT.toUpperCase()],
+    ['version ff', `ff-${PARENT.slice(3)}`],
+    ['a version of one digit', PARENT.slice(1)],
+    ['more behind version 00', `${PARENT}-00`],
+    ['more without a dash behind a later version', `cc-${PARENT.slice(3)}.x`],
+    ['a trace of zeros', PARENT.replace(TRACE, '0'.repeat(32))],
+    ['a parent of zeros', PARENT.replace('b7ad6b7169203331', '0'.repeat(16))],
+    ['a short trace', PARENT.replace(TRACE, TRACE.slice(1))],
+    ['a letter that is no digit', PARENT.replace('0af', '0ag')],
+    ['two of them, joined', `${PARENT}, ${PARENT}`],
+    ['no flags', PARENT.slice(0, -3)],
+  ])('is ignored: %s', (_, parent) => expect(read(parent, 'a=1')).toBeUndefined());
+});
+
+describe('tracestate', () => {
+  const key = (length: number) => `k${'x'.repeat(length - 1)}`;
+  const members = (count: number) => Array.from({ length: count }, (_, at) => `k${at}=${at}`).join(',');
+
+  test.each([
+    ['one member', 'congo=t61rcWkgMzE', 'congo=t61rcWkgMzE'],
+    ['white space and empty members between', 'a=1 ,\t,b=2', 'a=1,b=2'],
+    ['a key of a tenant', 'fw529a3039@dt=FfAA', 'fw529a3039@dt=FfAA'],
+    ['as many members as may be', members(LIMITS.traceStateMembersMax), members(LIMITS.traceStateMembersMax)],
+    ['as long as may be', `${key(256)}=${'v'.repeat(255)}`, `${key(256)}=${'v'.repeat(255)}`],
+  ])('%s is passed on', (_, state, passed) => expect(read(PARENT, state)?.state).toBe(passed));
+
+  test.each([
+    ['nothing', ''],
+    ['no value', 'a'],
+    ['an empty value', 'a='],
+    ['a value with an equals sign', 'a=1=2'],
+    ['a key in upper case', 'A=1'],
+    ['a key twice', 'a=1,b=2,a=3'],
+    ['one member too many', members(LIMITS.traceStateMembersMax + 1)],
+    ['one character too many', `a=${'v'.repeat(250)},b=${'v'.repeat(LIMITS.traceStateCharactersMax - 254)}`],
+    ['a letter that is not ASCII', 'a=\u00e4'],
+  ])('%s is left out, the trace goes on', (_, state) => {
+    expect(read(PARENT, state)).toEqual({ traceId: TRACE, isSampled: true, state: undefined });
+  });
+});
+
+test('what begins here, and what is passed on, can be read by others', () => {
+  const begun = traceHeaders(beginTrace(systemAmbient), systemAmbient);
+  expect(readTraceContext(new Headers(begun))).toMatchObject({ isSampled: false, state: undefined });
+  const zerosFirst = { randomBytes: (count: number) => new Uint8Array(count).fill(zeros++ === 0 ? 0 : 1) };
+  let zeros = 0;
+  expect(beginTrace(zerosFirst).traceId).toBe('01'.repeat(16));
+});
+
+describe('in the service', () => {
+  let service: Service;
+  let planted: Planted;
+  let token: string;
+  let provider: Bun.Server<undefined>;
+  const asked: Headers[] = [];
+
+  beforeAll(async () => {
+    provider = Bun.serve({
+      hostname: '127.0.0.1',
+      port: 0,
+      fetch(request) {
+        asked.push(request.headers);
+        return Response.json({ issuer: `http://127.0.0.1:${provider.port}` });
+      },
+    });
+    service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
+    planted = await plant(service.vault);
+    token = await service.token(FULL_SCOPE);
+  });
+  afterAll(async () => {
+    provider.stop(true);
+    await service.stop();
+  });
+
+  test('the trace is in the line of the request, and in that of a failure', async () => {
+    const headers = { traceparent: PARENT };
+    expect((await service.get(oidcPath(planted), token, headers)).status).toBe(200);
+    expect(service.log.at(-1)).toMatchObject({ event: 'request', trace_id: TRACE });
+    await service.database.ask('alter table oidc_profile_info rename to elsewhere');
+    expect((await service.get(oidcPath(planted), token, headers)).status).toBe(503);
+    await service.database.ask('alter table elsewhere rename to oidc_profile_info');
+    const failed = service.log.slice(-2);
+    expect(failed.map(({ event }) => event)).toEqual(['fault', 'request']);
+    for (const line of failed) expect(line).toHaveProperty('trace_id', TRACE);
+  });
+
+  test('one that is malformed is in no line, and changes no answer', async () => {
+    for (const traceparent of ['none', PARENT.toUpperCase()]) {
+      expect((await service.get(oidcPath(planted), token, { traceparent })).status).toBe(200);
+      expect(service.log.at(-1)).not.toHaveProperty('trace_id');
+    }
+  });
+
+  async function createProfile(headers: Record<string, string>): Promise<Headers> {
+    const data = {
+      type: 'oidc-profile',
+      name: 'Login',
+      client_id: 'shop',
+      client_secret: 'secret of the shop',
+      discovery_url: `http://127.0.0.1:${provider.port}/.well-known/openid-configuration`,
+    };
+    const path = `/v2/authentication-realms/${planted.realm}/oidc-profiles`;
+    expect((await service.post(path, token, { data }, headers)).status).toBe(201);
+    return asked.at(-1) as Headers;
+  }
+
+  test('a provider is asked as a part of the trace', async () => {
+    const heard = await createProfile({ traceparent: PARENT, tracestate: 'congo=t61rcWkgMzE, rojo=1' });
+    const [version, trace, parent, flags] = (heard.get('traceparent') ?? '').split('-');
+    expect([version, trace, flags]).toEqual(['00', TRACE, '01']);
+    expect(parent).toMatch(/^(?!0{16})[0-9a-f]{16}$/);
+    expect(PARENT).not.toContain(parent as string);
+    expect(heard.get('tracestate')).toBe('congo=t61rcWkgMzE,rojo=1');
+  });
+
+  test('without one, or with one that is malformed, a new one begins there', async () => {
+    const traces = [];
+    for (const headers of [{}, { traceparent: 'none', tracestate: 'a=1' }]) {
+      const heard = await createProfile(headers as Record<string, string>);
+      const trace = readTraceContext(heard);
+      expect(trace).toMatchObject({ isSampled: false, state: undefined });
+      traces.push(trace?.traceId);
+    }
+    expect(new Set(traces).size).toBe(2);
+    expect(traces).not.toContain(TRACE);
+  });
+
+  test('what a caller says has no way into another header of ours', async () => {
+    const heard = await createProfile({ traceparent: PARENT, tracestate: 'a=1,Host=evil' });
+    expect(heard.get('tracestate')).toBeNull();
+    expect(heard.get('host')).toBe(`127.0.0.1:${provider.port}`);
+  });
+});

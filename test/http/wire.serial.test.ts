@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
+import { type Asking, type Exchange, get, talkTo } from '../support/wire.ts';
+
+/** What a client library never sends, byte by byte. */
+
+let service: Service;
+let planted: Planted;
+let authorization: string;
+let slow: Record<string, Promise<Exchange>>;
+
+beforeAll(async () => {
+  service = await startService();
+  planted = await plant(service.vault);
+  authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
+  slow = startSlowOnes();
+});
+afterAll(() => service.stop());
+
+function post(headers: string, body = ''): string {
+  return `POST /oauth/token HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`;
+}
+
+const talk = (bytes: string, asking?: Asking) => talkTo(service.url, bytes, asking);
+
+const IDLE_HEADER = 'GET /healthz HTTP/1.1\r\nHost: a\r\nX: ';
+
+/** What takes seconds runs beside everything else; its tests stand at the end. */
+function startSlowOnes(): Record<string, Promise<Exchange>> {
+  const patienceMs = 14_000;
+  return {
+    silence: talk('', { patienceMs }),
+    'half a header': talk(IDLE_HEADER, { patienceMs }),
+    'a header that never ends': talk(IDLE_HEADER, { patienceMs, drip: 'x' }),
+    'a body that stops': talk(post('Content-Length: 100\r\n', 'grant_type='), { patienceMs }),
+    'a body that drips': talk(post('Content-Length: 100\r\n'), { patienceMs, drip: 'x' }),
+    'a chunked body that drips': talk(post('Transfer-Encoding: chunked\r\n'), {
+      patienceMs,
+      drip: '1\r\nx\r\n',
+    }),
+    'an idle connection': talk(get('/healthz'), { patienceMs: 13_000, answers: 2 }),
+  };
+}
+
+/**
+ * Answered by the runtime before a request reaches the program: a status and `Connection: close`, no body and no
+ * X-Request-Id. docs/operating.md has the same table. A status of 0 is an end without any answer.
+ */
+const BY_RUNTIME: [what: string, bytes: () => string, status: number][] = [
+  ['HTTP/1.1 without Host', () => 'GET /healthz HTTP/1.1\r\n\r\n', 400],
+  ['a request line of one word', () => 'GARBAGE\r\n\r\n', 400],
+  ['a request line with two spaces', () => 'GET  /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+  ['an empty line before the request', () => `\r\n${get('/healthz')}`, 400],
+  ['TLS on a plain port', () => '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+  ['no method', () => ' /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+  ['a target without a slash', () => get('healthz'), 400],
+  ['a target that is a star', () => 'OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n', 400],
+  ['a target that begins with a backslash', () => get('\\healthz'), 400],
+  ['an absolute target that is not http', () => get('ftp://a/healthz'), 400],
+  ['no HTTP version', () => 'GET /healthz\r\n\r\n', 505],
+  ['an unknown HTTP version', () => get('/healthz', '', 'HTTP/9.9'), 505],
+  ['a space in the target', () => get('/heal thz'), 505],
+  ['NUL in the target', () => get('/heal\0thz'), 505],
+  ['a control character in the target', () => get('/heal\x01thz'), 505],
+  ['bare line feeds', () => 'GET /healthz HTTP/1.1\nHost: a\n\n', 505],
+  ['a header line without a colon', () => get('/healthz', 'bad header\r\n'), 400],
+  ['a header line without a name', () => get('/healthz', ': x\r\n'), 400],
+  ['a space before the colon', () => get('/healthz', 'X : x\r\n'), 400],
+  ['NUL in a header', () => get('/healthz', 'X: a\0b\r\n'), 400],
+  ['a folded header line', () => get('/healthz', 'X: a\r\n b\r\n'), 400],
+  ['two different lengths', () => post('Content-Length: 3\r\nContent-Length: 4\r\n', 'abcd'), 400],
+  ['a length that is a list', () => post('Content-Length: 3, 3\r\n', 'abc'), 400],
+  ['a negative length', () => post('Content-Length: -3\r\n', 'abc'), 400],
+  ['a signed length', () => post('Content-Length: +3\r\n', 'abc'), 400],
+  ['an absurd length', () => post(`Content-Length: ${'9'.repeat(20)}\r\n`, 'abc'), 400],
+  ['a length and chunks', () => post('Content-Length: 3\r\nTransfer-Encoding: chunked\r\n', CHUNKS), 400],
+  ['chunks and a length', () => post('Transfer-Encoding: chunked\r\nContent-Length: 3\r\n', CHUNKS), 400],
+  ['an unknown transfer coding', () => post('Transfer-Encoding: gzip\r\n', 'abc'), 400],
+  ['two transfer codings', () => post('Transfer-Encoding: gzip, chunked\r\n', CHUNKS), 400],
+  [
+    'chunks announced twice',
+    () => post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', CHUNKS),
+    400,
+  ],
+  ['a chunk without a size', () => post('Transfer-Encoding: chunked\r\n', 'zz\r\nabc\r\n0\r\n\r\n'), 400],
+  [
+    'a broken chunk behind a good one',
+    () => post('Transfer-Encoding: chunked\r\n', '3\r\nabc\r\nzz\r\n'),
+    400,
+  ],
+  ['chunks with bare line feeds', () => post('Transfer-Encoding: chunked\r\n', '3\nabc\n0\n\n'), 400],
+  ['a header of 20 KiB', () => get('/healthz', `X: ${'x'.repeat(20_480)}\r\n`), 431],
+  ['a token of 64 KiB', () => get('/healthz', `Authorization: Bearer ${'x'.repeat(65_536)}\r\n`), 431],
+  ['headers over 16 KiB together', () => get('/healthz', `X: ${'x'.repeat(160)}\r\n`.repeat(101)), 431],
+  ['a target of 20 KiB', () => get(`/${'x'.repeat(20_480)}`), 431],
+  ['250 headers', () => get('/healthz', 'X: x\r\n'.repeat(250)), 431],
+  ['a method nobody registered', () => 'BREW /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
+  ['a method in lower case', () => 'get /healthz HTTP/1.1\r\nHost: a\r\n\r\n', 0],
+];
+const CHUNKS = '3\r\nabc\r\n0\r\n\r\n';
+
+describe('answered by the runtime, without a body, at once:', () => {
+  test.each(BY_RUNTIME)('%s', async (_what, bytes, status) => {
+    const { answers, isEnded, ms } = await talk(bytes(), { answers: 2 });
+    expect(answers.map((answer) => answer.status)).toEqual(status === 0 ? [] : [status]);
+    expect(answers.map((answer) => answer.body).join('')).toBe('');
+    expect(answers.every(({ headers }) => headers.get('connection') === 'close')).toBe(true);
+    expect(isEnded).toBe(true);
+    expect(ms).toBeLessThan(1_000);
+  });
+});
+
+const RECORD = () => LOOKUPS[0].path(planted);
+const healthy = { status: 200, body: '{"status":"ok"}' };
+const unknown = { status: 404, body: expect.stringContaining('No such path') };
+
+/** Unusual, and yet a request: each has an answer of the program, with a body and an X-Request-Id. */
+const BY_PROGRAM: [what: string, bytes: () => string, answer: { status: number; body: string }][] = [
+  ['an absolute target', () => get('http://evil.example/healthz'), healthy],
+  ['an absolute target in HTTP/1.0', () => 'GET http://evil.example/healthz/ HTTP/1.0\r\n\r\n', healthy],
+  ['an absolute target without a path', () => get('http://evil.example?x=/healthz'), unknown],
+  [
+    'an absolute target without a path in HTTP/1.0',
+    () => 'GET http://evil?x=/healthz HTTP/1.0\r\n\r\n',
+    unknown,
+  ],
+  ['an empty Host', () => 'GET /healthz/ HTTP/1.1\r\nHost:\r\n\r\n', healthy],
+  ['a Host that is none', () => 'GET /healthz/ HTTP/1.1\r\nHost: <>\r\n\r\n', healthy],
+  ['a Host that carries a path', () => 'GET //nowhere HTTP/1.1\r\nHost: a/healthz?\r\n\r\n', unknown],
+  ['two Hosts, neither of which is used', () => get('/healthz', 'Host: b\r\n'), healthy],
+  ['no Host in HTTP/1.0', () => 'GET /healthz HTTP/1.0\r\n\r\n', healthy],
+  ['doubled slashes', () => get('//healthz//'), healthy],
+  ['a path that could be a host', () => 'GET //a/healthz HTTP/1.0\r\n\r\n', unknown],
+  ['a dot segment, resolved', () => get('/x/../healthz'), healthy],
+  [
+    'a dot segment in HTTP/1.0 without Host, not resolved',
+    () => 'GET /x/../healthz HTTP/1.0\r\n\r\n',
+    unknown,
+  ],
+  ['an escaped slash', () => get('/%2Fhealthz'), unknown],
+  ['a query with dot segments', () => get('/healthz?x=/../nowhere'), healthy],
+  ['a fragment', () => get('/healthz#x'), healthy],
+  ['bytes that are no UTF-8 in the target', () => get('/health\xffz'), unknown],
+  [
+    'exactly 16 KiB of headers',
+    () => get('/healthz', `X: ${'x'.repeat(LIMITS.headerBytesMax - 39)}\r\n`),
+    healthy,
+  ],
+  ['the same length twice', () => post('Content-Length: 3\r\nContent-Length: 3\r\n', 'abc'), badGrant()],
+  [
+    'a chunk with an extension',
+    () => post('Transfer-Encoding: chunked\r\n', '3;x=y\r\nabc\r\n0\r\n\r\n'),
+    badGrant(),
+  ],
+  ['no length in HTTP/1.0', () => 'POST /oauth/token HTTP/1.0\r\n\r\n', badGrant()],
+  ['a registered method', () => 'M-SEARCH /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
+  ['TRACE', () => 'TRACE /healthz HTTP/1.1\r\nHost: a\r\n\r\n', refusedMethod()],
+  ['CONNECT', () => 'CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n', unknown],
+  ['an upgrade', () => get('/healthz', 'Connection: upgrade\r\nUpgrade: websocket\r\n'), healthy],
+  ['a length of a gigabyte', () => post('Content-Length: 1000000000\r\n'), tooLarge()],
+];
+
+function badGrant() {
+  return { status: 400, body: expect.stringContaining('grant_type is missing') };
+}
+function refusedMethod() {
+  return { status: 405, body: expect.stringContaining('Method Not Allowed') };
+}
+function tooLarge() {
+  return { status: 413, body: expect.stringContaining('Content Too Large') };
+}
+
+describe('answered by the program:', () => {
+  test.each(BY_PROGRAM)('%s', async (_what, bytes, expected) => {
+    const { answers } = await talk(bytes());
+    expect(answers).toHaveLength(1);
+    expect(answers[0]).toMatchObject(expected);
+    expect(answers[0]?.headers.get('x-request-id')).toMatch(/^[0-9a-f]{20}-/);
+    expect(answers[0]?.headers.get('content-type')).toBe('application/json');
+  });
+
+  test('a lookup in HTTP/1.0 without Host has the links of the base URL', async () => {
+    for (const target of [RECORD(), `${RECORD()}/`, `/${RECORD()}`]) {
+      const { answers, isEnded } = await talk(`GET ${target} HTTP/1.0\r\n${authorization}\r\n`, {
+        answers: 2,
+      });
+      expect(answers).toHaveLength(1);
+      expect(JSON.parse(answers[0]?.body ?? '').links.self).toBe(service.url + RECORD());
+      expect(isEnded).toBe(true);
+    }
+  });
+
+  test('dot segments lead to no record but the one they spell, and never out of the path', async () => {
+    const { realm, user, oidcLink } = planted;
+    const rows: [string, number][] = [
+      [`${RECORD()}/../${oidcLink}`, 200],
+      [RECORD().replace(user, `x/../${user}`), 200],
+      [RECORD().replace(realm, '..'), 404],
+      [RECORD().replace(user, '..'), 404],
+      [RECORD().replace(oidcLink, '..'), 404],
+      [`/../../..${RECORD()}`, 200],
+    ];
+    for (const [target, status] of rows) {
+      const { answers } = await talk(get(target, authorization));
+      expect([target, answers[0]?.status]).toEqual([target, status]);
+      const old = await talk(`GET ${target} HTTP/1.0\r\n${authorization}\r\n`);
+      expect([target, old.answers[0]?.status]).toEqual([target, 404]);
+    }
+  });
+});
+
+describe('one connection', () => {
+  test('pipelined requests are answered in order, each with its own ID', async () => {
+    const targets = ['/healthz', '/', '/nowhere', '/healthz'];
+    const bytes = targets.map((target, at) => get(target, `X-Request-Id: n${at}\r\n`)).join('');
+    const { answers } = await talk(bytes, { answers: targets.length });
+    expect(answers.map(({ status, headers }) => [status, headers.get('x-request-id')])).toEqual([
+      [200, 'n0'],
+      [404, 'n1'],
+      [404, 'n2'],
+      [200, 'n3'],
+    ]);
+  });
+
+  // The runtime answers one request of a connection at a time: https://github.com/oven-sh/bun/pull/38128.
+  test('what stands behind a request that waits is not answered: it ends the connection', async () => {
+    const token = await service.token('users:write');
+    const data = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
+    const body = JSON.stringify({ data });
+    const head = `POST /v2/authentication-realms/${planted.realm}/user-authentication-info HTTP/1.1\r\nHost: a\r\n`;
+    const waits = `${head}Authorization: Bearer ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    for (const exchange of [
+      await talk(waits + get('/healthz'), { answers: 2 }),
+      await talk(waits, { isHalfClosed: true }),
+    ]) {
+      expect([[], [201]]).toContainEqual(exchange.answers.map(({ status }) => status));
+      expect(exchange.isEnded).toBe(true);
+    }
+    expect((await talk(waits)).answers.map(({ status }) => status)).toEqual([201]);
+  });
+
+  test('a body on GET is no second request', async () => {
+    const smuggled = get('/nowhere');
+    const first = get('/healthz', `Content-Length: ${smuggled.length}\r\n`);
+    const { answers } = await talk(first + smuggled + get('/healthz'), { answers: 2 });
+    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
+  });
+
+  test('what is left of a body that was too large is no second request', async () => {
+    const chunk = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
+    const bytes = post('Transfer-Encoding: chunked\r\n', `${chunk.repeat(4)}0\r\n\r\n`) + get('/healthz');
+    const { answers } = await talk(bytes, { answers: 2 });
+    expect(answers.map(({ status }) => status)).toEqual([413, 200]);
+  });
+
+  test('Expect: 100-continue is told to go on', async () => {
+    const { answers } = await talk(post('Expect: 100-continue\r\nContent-Length: 3\r\n'));
+    expect(answers[0]?.status).toBe(100);
+  });
+
+  test('a caller that has ended its half still gets its answer', async () => {
+    for (const target of ['/healthz', '/nowhere']) {
+      const { answers, isEnded } = await talk(get(target), { isHalfClosed: true, answers: 2 });
+      expect([answers.map(({ status }) => status), isEnded]).toEqual([
+        [target === '/nowhere' ? 404 : 200],
+        true,
+      ]);
+    }
+  });
+
+  test('a body given up half-way is nobody’s fault', async () => {
+    const before = service.log.length;
+    const bytes = post('Content-Length: 100\r\n', 'grant_type=');
+    expect((await talk(bytes, { isHalfClosed: true })).answers).toEqual([]);
+    expect((await talk(bytes, { patienceMs: 50 })).answers).toEqual([]);
+    await Bun.sleep(50);
+    expect(service.log.slice(before)).toEqual([]);
+  });
+});
+
+describe('slow', () => {
+  const waiting: [string, number, number][] = [
+    ['a body that stops', 408, LIMITS.answerMsMax],
+    ['a body that drips', 408, LIMITS.answerMsMax],
+    ['a chunked body that drips', 408, LIMITS.answerMsMax],
+  ];
+  test.each(waiting)(
+    '%s is answered %i in time',
+    async (what, status, msMax) => {
+      const { answers, ms } = (await slow[what]) as Exchange;
+      expect(answers.map((answer) => answer.status)).toEqual([status]);
+      expect(ms).toBeWithin(msMax - 1_000, msMax + 500);
+    },
+    300_000,
+  );
+
+  /** The runtime gives the header 10 seconds and looks every 4. */
+  test.each(['silence', 'half a header', 'a header that never ends'])(
+    '%s is ended without an answer',
+    async (what) => {
+      const { answers, isEnded, ms } = (await slow[what]) as Exchange;
+      expect(answers).toEqual([]);
+      expect(isEnded).toBe(true);
+      expect(ms).toBeWithin(7_000, 13_900);
+    },
+    300_000,
+  );
+
+  test('an idle connection that has asked once outlives that', async () => {
+    const { answers, isEnded } = (await slow['an idle connection']) as Exchange;
+    expect([answers.length, isEnded]).toEqual([1, false]);
+  }, 300_000);
+});

@@ -1,0 +1,335 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { lasting, type Snapshot, together } from '../../src/observe/family.ts';
+import { openMetrics } from '../../src/observe/metrics.ts';
+import { openVault } from '../../src/vault.ts';
+import { type Served, startServed } from '../support/client_service.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { readPrometheus, sumOf, type ToldFamily } from '../support/prometheus_text.ts';
+import { oidcPath, type Planted, plant, startService } from '../support/service.ts';
+
+/** What Prometheus reads of the real command, with one process and with several. */
+
+const SCOPE = 'oidc-profile-infos:read users:write';
+const LOOKUP =
+  '/v2/authentication-realms/:realm_id/user-authentication-info/:user_id/user-authentication-oidc-profile-info/:id';
+
+interface Watched {
+  readonly served: Served;
+  readonly planted: Planted;
+  readonly token: string;
+  readonly metricsUrl: string;
+  scrape(): Promise<ReadonlyMap<string, ToldFamily>>;
+}
+
+async function startWatched(...flags: readonly string[]): Promise<Watched> {
+  const database = await freshDatabase();
+  const vault = await openVault(database.settings(), systemAmbient);
+  const planted = await plant(vault);
+  await vault.engine.close();
+  const served = await startServed({ database, scope: SCOPE, flags: ['--metrics-port', '0', ...flags] });
+  const metricsUrl = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
+  return {
+    served,
+    planted,
+    token: await served.token(),
+    metricsUrl,
+    async scrape() {
+      const answer = await fetch(metricsUrl);
+      expect([answer.status, answer.headers.get('content-type')]).toEqual([
+        200,
+        'text/plain; version=0.0.4; charset=utf-8',
+      ]);
+      return readPrometheus(await answer.text());
+    },
+  };
+}
+
+const lookups = (families: ReadonlyMap<string, ToldFamily>, status: string) =>
+  sumOf(families, 'authrealm_requests_total', { method: 'GET', route: LOOKUP, status });
+
+describe('one process', () => {
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await startWatched();
+  }, 300_000);
+  afterAll(() => watched.served.running.stop());
+
+  test('counts the files of the console under one path, whatever they are called in this release', async () => {
+    const { served, scrape } = watched;
+    const page = await (await served.get('/console', '')).text();
+    const names = [...page.matchAll(/(?:src|href)="(console\/[\w.-]+)"/g)].map(([, name]) => `/${name}`);
+    expect(names.length).toBeGreaterThan(1);
+    for (const name of names) expect((await served.get(name, '')).status).toBe(200);
+    const families = await scrape();
+    const counted = { method: 'GET', route: '/console/:name', status: '2xx' };
+    expect(sumOf(families, 'authrealm_requests_total', counted)).toBe(names.length);
+  });
+
+  test('counts every request by its operation, its status and its fault', async () => {
+    const { served, planted, token, scrape } = watched;
+    const before = await scrape();
+    for (let n = 0; n < 3; n += 1) expect((await served.get(oidcPath(planted), token)).status).toBe(200);
+    expect((await served.get(oidcPath({ ...planted, oidcLink: planted.user }), token)).status).toBe(404);
+    expect((await served.get(oidcPath(planted), 'none')).status).toBe(401);
+    expect((await served.get(`/nowhere/${planted.subject}`, token)).status).toBe(404);
+    expect((await served.put('/healthz', token, {})).status).toBe(405);
+    const after = await scrape();
+    const rise = (name: string, labels: Record<string, string>) =>
+      sumOf(after, name, labels) - sumOf(before, name, labels);
+    expect(rise('authrealm_requests_total', { method: 'GET', route: LOOKUP, status: '2xx' })).toBe(3);
+    expect(rise('authrealm_requests_total', { method: 'GET', route: LOOKUP, status: '4xx' })).toBe(2);
+    expect(rise('authrealm_faults_total', { route: LOOKUP, code: 'not_found' })).toBe(1);
+    expect(rise('authrealm_faults_total', { route: LOOKUP, code: 'unauthenticated' })).toBe(1);
+    expect(rise('authrealm_faults_total', { method: 'other', route: '*', code: 'route_unknown' })).toBe(1);
+    expect(
+      rise('authrealm_faults_total', { method: 'other', route: '/healthz', code: 'method_unknown' }),
+    ).toBe(1);
+    expect(rise('authrealm_request_seconds_count', { route: LOOKUP })).toBe(5);
+  });
+
+  test('counts commits, and what waits by its queue', async () => {
+    const { served, planted, token, scrape } = watched;
+    const before = await scrape();
+    const users = `/v2/authentication-realms/${planted.realm}/user-authentication-info`;
+    const data = { type: 'user_authentication_info', name: 'Jane', email: 'jane@example.com' };
+    expect((await served.post(users, token, { data })).status).toBe(201);
+    const after = await scrape();
+    const commits = (families: typeof after) => sumOf(families, 'authrealm_commits_total');
+    expect(commits(after) - commits(before)).toBeGreaterThanOrEqual(1);
+    const queues = after
+      .get('authrealm_queue_waiting')
+      ?.samples.map(({ labels, value }) => [labels.queue, value]);
+    expect(queues).toEqual([
+      ['writes', 0],
+      ['lists', 0],
+      ['hashes', 0],
+    ]);
+    expect(sumOf(after, 'authrealm_queue_waiting_max', { queue: 'writes' })).toBe(LIMITS.writesQueuedMax);
+  });
+
+  test('a histogram is one: its buckets rise to its count', async () => {
+    const families = await watched.scrape();
+    const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
+    expect(histograms.map(([name]) => name).sort()).toEqual([
+      'authrealm_event_loop_delay_seconds',
+      'authrealm_request_seconds',
+    ]);
+    for (const [name, { samples }] of histograms) {
+      const rows = Map.groupBy(samples, ({ labels: { le: _, ...own } }) => JSON.stringify(own));
+      for (const row of rows.values()) {
+        const buckets = row.filter((sample) => sample.name === `${name}_bucket`);
+        const values = buckets.map(({ value }) => value);
+        expect(values).toEqual(values.toSorted((left, right) => left - right));
+        expect(buckets.at(-1)?.labels.le).toBe('+Inf');
+        const count = row.find((sample) => sample.name === `${name}_count`);
+        expect(values.at(-1)).toBe(count?.value ?? Number.NaN);
+      }
+    }
+  });
+
+  test('nothing of a caller is in it', async () => {
+    const { planted, token, metricsUrl } = watched;
+    const text = await (await fetch(metricsUrl)).text();
+    for (const value of [...Object.values(planted), token]) expect(text).not.toContain(value);
+    const families = readPrometheus(text);
+    const names = new Set(
+      [...families.values()].flatMap(({ samples }) => samples.flatMap(({ labels }) => Object.keys(labels))),
+    );
+    const known = [
+      'cause',
+      'code',
+      'engine',
+      'le',
+      'method',
+      'queue',
+      'route',
+      'runtime',
+      'status',
+      'version',
+    ];
+    expect([...names].filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  test('the listener has this page alone, and the API does not have it', async () => {
+    const { metricsUrl, served, token } = watched;
+    expect((await fetch(new URL('/healthz', metricsUrl))).status).toBe(404);
+    expect((await served.get('/metrics', token)).status).toBe(404);
+  });
+});
+
+describe('several processes', () => {
+  let watched: Watched;
+  beforeAll(async () => {
+    watched = await startWatched('--processes', '3');
+  }, 300_000);
+  afterAll(() => watched.served.running.stop());
+
+  /** Each over a connection of its own, so that every process gets some. */
+  async function lookUp(times: number): Promise<void> {
+    const { served, planted, token } = watched;
+    await Promise.all(Array.from({ length: times }, () => served.get(oidcPath(planted), token)));
+  }
+
+  const workers = () =>
+    [...watched.served.running.output().matchAll(/"event":"process_started","pid":(\d+)/g)].map(([, pid]) =>
+      Number(pid),
+    );
+
+  /** What is true soon, because it is heard every second at the latest. */
+  async function soon(what: () => Promise<boolean>): Promise<void> {
+    const end = performance.now() + 10_000;
+    while (!(await what())) {
+      if (performance.now() > end) throw new Error('it did not become true');
+      await Bun.sleep(50);
+    }
+  }
+
+  test('are told as one', async () => {
+    const { scrape } = watched;
+    const before = lookups(await scrape(), '2xx');
+    await lookUp(60);
+    await soon(async () => lookups(await scrape(), '2xx') - before === 60);
+    const families = await scrape();
+    expect(sumOf(families, 'authrealm_processes', { state: 'answering' })).toBe(3);
+    expect(sumOf(families, 'authrealm_build_info')).toBe(1);
+    expect(sumOf(families, 'authrealm_queue_waiting_max', { queue: 'writes' })).toBe(
+      3 * LIMITS.writesQueuedMax,
+    );
+  });
+
+  test('one that does not answer holds nobody up, and what it counted is told', async () => {
+    const { scrape } = watched;
+    await lookUp(30);
+    const before = await scrape();
+    const [pid = 0] = workers();
+    process.kill(pid, 'SIGSTOP');
+    try {
+      const start = performance.now();
+      const families = await scrape();
+      const ms = performance.now() - start;
+      expect(ms).toBeLessThan(2 * LIMITS.metricsMsMax + 500);
+      expect(sumOf(families, 'authrealm_processes', { state: 'late' })).toBe(1);
+      expect(lookups(families, '2xx')).toBe(lookups(before, '2xx'));
+    } finally {
+      process.kill(pid, 'SIGCONT');
+    }
+    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'late' }) === 0);
+  }, 300_000);
+
+  test('what one had counted stays when it is killed', async () => {
+    const { scrape } = watched;
+    await lookUp(30);
+    await Bun.sleep(LIMITS.metricsHeardMs + 200);
+    const before = await scrape();
+    const ends = sumOf(before, 'authrealm_process_ends_total');
+    process.kill(workers()[1] ?? 0, 'SIGKILL');
+    await soon(async () => sumOf(await scrape(), 'authrealm_process_ends_total') === ends + 1);
+    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'answering' }) === 3);
+    const after = await scrape();
+    expect(lookups(after, '2xx')).toBe(lookups(before, '2xx'));
+    expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
+  }, 300_000);
+
+  test('the last words of one that ends by itself are counted', async () => {
+    const { scrape } = watched;
+    const before = lookups(await scrape(), '2xx');
+    await lookUp(30);
+    process.kill(workers().at(-1) ?? 0, 'SIGTERM');
+    await soon(async () => sumOf(await scrape(), 'authrealm_process_ends_total') === 2);
+    expect(lookups(await scrape(), '2xx') - before).toBe(30);
+  }, 300_000);
+});
+
+test('where nobody asked for metrics nothing is counted, and figures can be read all the same', async () => {
+  const service = await startService();
+  expect((await service.get('/healthz')).status).toBe(200);
+  const names = (await service.server.metrics.together()).map(({ name }) => name);
+  expect(names).not.toContain('authrealm_requests_total');
+  expect(names).toContain('authrealm_commits_total');
+  await service.stop();
+});
+
+test('a service whose metrics have no port does not start', async () => {
+  const taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } });
+  const { words } = await freshDatabase();
+  for (const processes of ['1', '2']) {
+    const flags = ['--port', '0', '--metrics-port', String(taken.port), '--processes', processes];
+    const { code, stderr } = await runCommand([AUTHREALM, 'serve', ...flags, ...words]);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`cannot listen on 127.0.0.1 port ${taken.port}`);
+  }
+  taken.stop(true);
+}, 300_000);
+
+describe('what is measured in one process', () => {
+  const settings = { isCounting: true, readingMsMax: 50, causesMax: LIMITS.causesCountedMax };
+  const named = (snapshot: Snapshot, name: string) => snapshot.find((family) => family.name === name);
+
+  test('a reading that fails, or is late, is left out; the others are told', async () => {
+    const metrics = openMetrics({ ...settings, readingMsMax: LIMITS.readingMsMax });
+    const gauge = { kind: 'gauge', across: 'sum', help: 'h' } as const;
+    metrics.add(
+      { ...gauge, name: 'late', read: () => new Promise(() => undefined) },
+      { ...gauge, name: 'failing', read: () => Promise.reject(new Error('no')) },
+      { ...gauge, name: 'well', read: () => [{ labels: { target: 'a' }, value: 7 }] },
+    );
+    const start = performance.now();
+    const snapshot = await metrics.snapshot();
+    expect(performance.now() - start).toBeWithin(LIMITS.readingMsMax - 50, LIMITS.readingMsMax + 500);
+    expect(named(snapshot, 'late') ?? named(snapshot, 'failing')).toBeUndefined();
+    expect(named(snapshot, 'well')).toMatchObject({ samples: [{ labels: { target: 'a' }, value: 7 }] });
+    expect(() => metrics.add({ ...gauge, name: 'well', read: () => 1 })).toThrow('read already');
+    metrics.close();
+  });
+
+  test('causes beyond their bound are one', () => {
+    const metrics = openMetrics(settings);
+    for (let n = 0; n < LIMITS.causesCountedMax + 5; n += 1) metrics.meter?.trouble(`C${n}`);
+    const [family] = (metrics.meter?.read() ?? []).filter(({ name }) => name === 'authrealm_troubles_total');
+    const samples = family && 'samples' in family ? family.samples : [];
+    expect(samples).toHaveLength(LIMITS.causesCountedMax + 1);
+    expect(samples.at(-1)).toEqual({ labels: { cause: 'other' }, value: 5 });
+    metrics.close();
+  });
+
+  test('a busy event loop is seen', async () => {
+    const metrics = openMetrics(settings);
+    await Bun.sleep(20);
+    const end = performance.now() + 400;
+    while (performance.now() < end);
+    await Bun.sleep(20);
+    const family = named(await metrics.snapshot(), 'authrealm_event_loop_delay_seconds');
+    const [told] = family?.kind === 'histogram' ? family.distributions : [];
+    expect(told?.sum).toBeGreaterThan(0.2);
+    metrics.close();
+  });
+
+  test('processes come to one: sums, the largest, the smallest; of one that ended its counts', () => {
+    const of = (value: number): Snapshot => [
+      { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '1' }, value }] },
+      { kind: 'gauge', across: 'max', name: 'max', help: 'h', samples: [{ labels: {}, value }] },
+      { kind: 'gauge', across: 'min', name: 'min', help: 'h', samples: [{ labels: {}, value }] },
+      {
+        kind: 'histogram',
+        name: 'h',
+        help: 'h',
+        bounds: [1],
+        distributions: [{ labels: {}, counts: [value, 1], sum: value }],
+      },
+    ];
+    const other: Snapshot = [
+      { kind: 'counter', name: 'c', help: 'h', samples: [{ labels: { a: '2' }, value: 1 }] },
+    ];
+    const joined = together([of(2), of(3), other]);
+    const value = (name: string) => {
+      const family = named(joined, name);
+      return family && 'samples' in family ? family.samples.map((sample) => sample.value) : [];
+    };
+    expect([value('c'), value('max'), value('min')]).toEqual([[5, 1], [3], [2]]);
+    expect(named(joined, 'h')).toMatchObject({ distributions: [{ counts: [5, 2], sum: 5 }] });
+    expect(lasting(joined).map(({ name }) => name)).toEqual(['c', 'h']);
+  });
+});

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parser } from '@prometheus-io/lezer-promql';
+import { YAML } from 'bun';
+import { systemAmbient } from '../../src/ambient.ts';
+import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
+import { openVault } from '../../src/vault.ts';
+import { type Served, startServed } from '../support/client_service.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { readPrometheus, type ToldFamily } from '../support/prometheus_text.ts';
+import { plant } from '../support/service.ts';
+
+/** The alert rules and the dashboard of deploy/: each expression parses, and asks for what a running service tells. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string): string => readFileSync(join(ROOT, 'deploy', path), 'utf8');
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly description: string };
+}
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly type: string;
+  readonly targets?: readonly { readonly expr: string }[];
+  readonly gridPos: Readonly<Record<'x' | 'y' | 'w' | 'h', number>>;
+}
+
+interface Variable {
+  readonly name: string;
+  readonly query: string | { readonly query: string };
+}
+
+const { groups } = YAML.parse(read('prometheus/alerts.yaml')) as {
+  groups: readonly { readonly name: string; readonly rules: readonly Rule[] }[];
+};
+const rules = groups.flatMap((group) => group.rules);
+const dashboard = JSON.parse(read('grafana/authrealm.json')) as {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly Variable[] };
+};
+const panels = dashboard.panels.filter(({ type }) => type !== 'row');
+
+/** Every expression, with where it stands. */
+const EXPRESSIONS: readonly (readonly [where: string, expression: string])[] = [
+  ...rules.map(({ alert, expr }) => [alert, expr] as const),
+  ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const)),
+];
+
+/** What Grafana puts in the place of its variables. */
+function filled(expression: string): string {
+  return expression.replaceAll('$__rate_interval', '1m').replaceAll(/\$(?:job|instance)\b/g, 'authrealm');
+}
+
+interface Asked {
+  readonly name: string;
+  /** Labels that choose among its series. */
+  readonly labels: readonly string[];
+}
+
+interface Query {
+  readonly asked: readonly Asked[];
+  /** Labels that it groups by. */
+  readonly grouped: readonly string[];
+  readonly errors: readonly string[];
+}
+
+/** Reads a query by the grammar of Prometheus itself. */
+function readQuery(text: string): Query {
+  const asked: { name: string; labels: string[] }[] = [];
+  const grouped: string[] = [];
+  const errors: string[] = [];
+  parser.parse(text).iterate({
+    enter({ type, name, from, to, node }) {
+      const said = text.slice(from, to);
+      if (type.isError) errors.push(`at ${from}: ${text.slice(Math.max(0, from - 20), to + 20)}`);
+      if (name === 'VectorSelector') asked.push({ name: '', labels: [] });
+      if (name === 'Identifier' && node.parent?.name === 'VectorSelector')
+        Object.assign(asked.at(-1) ?? {}, { name: said });
+      if (name !== 'LabelName') return;
+      if (node.parent?.name === 'GroupingLabels') grouped.push(said);
+      else asked.at(-1)?.labels.push(said);
+    },
+  });
+  return { asked, grouped, errors };
+}
+
+test('what reads the expressions sees what is wrong with one', () => {
+  for (const wrong of ['sum(rate(a[5m])', 'a b', 'a{b=c}', 'a > > b', '']) {
+    expect([wrong, readQuery(wrong).errors.length > 0]).toEqual([wrong, true]);
+  }
+  const { asked, grouped } = readQuery('sum by (le) (rate(a_bucket{b="c", d!="e"}[5m])) / b');
+  expect([asked, grouped]).toEqual([
+    [
+      { name: 'a_bucket', labels: ['b', 'd'] },
+      { name: 'b', labels: [] },
+    ],
+    ['le'],
+  ]);
+});
+
+describe('what they ask for', () => {
+  let served: Served;
+  let families: ReadonlyMap<string, ToldFamily>;
+
+  beforeAll(async () => {
+    const database = await freshDatabase();
+    const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
+    // Nobody listens there, and nothing is older than what it is to be told.
+    const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
+    const vault = await openVault(database.settings(), systemAmbient);
+    await plant(vault);
+    await vault.engine.close();
+    const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.words];
+    expect((await runCommand([AUTHREALM, ...words])).code).toBe(0);
+    served = await startServed({ database, scope: 'oidc-profile-infos:read', flags });
+    const address = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
+    const token = await served.token();
+    expect((await served.get('/nowhere', token)).status).toBe(404);
+    // A real failure of the engine, so that there is a cause to be told.
+    await database.ask('alter table instance rename to elsewhere');
+    expect((await served.get('/readyz', token)).status).toBe(503);
+    await database.ask('alter table elsewhere rename to instance');
+    const end = performance.now() + 15_000;
+    do families = readPrometheus(await (await fetch(address)).text());
+    while (!families.has('authrealm_webhook_delivery_seconds') && performance.now() < end);
+  }, 300_000);
+  afterAll(() => served.running.stop());
+
+  /** Labels that Prometheus adds to what it reads. */
+  const ADDED = ['instance', 'job'];
+
+  function labelsOf(name: string): readonly string[] | undefined {
+    const family = families.get(name) ?? families.get(name.replace(/_(?:bucket|sum|count)$/, ''));
+    const samples = (family?.samples ?? []).filter((sample) => sample.name === name);
+    if (samples.length === 0) return name === 'up' ? ADDED : undefined;
+    return [...new Set(samples.flatMap(({ labels }) => Object.keys(labels))), ...ADDED];
+  }
+
+  test.each(EXPRESSIONS)('%s', (_, expression) => {
+    const { asked, grouped, errors } = readQuery(filled(expression));
+    expect(errors).toEqual([]);
+    expect(asked.length).toBeGreaterThan(0);
+    for (const { name, labels } of asked) {
+      const told = labelsOf(name);
+      expect([name, told]).toEqual([name, expect.anything()]);
+      expect([name, [...labels, ...grouped].filter((label) => !told?.includes(label))]).toEqual([name, []]);
+    }
+  });
+
+  test('what chooses a route, a status or a code chooses one that there is', async () => {
+    const document = (await (await fetch(`${served.url}/openapi.json`)).json()) as { paths: object };
+    const routes = Object.keys(document.paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
+    const known: Readonly<Record<string, readonly string[]>> = {
+      route: routes,
+      status: ['2xx', '3xx', '4xx', '5xx'],
+      code: [...Object.keys(FAULTS), ...Object.keys(GRANT_FAULTS)],
+    };
+    for (const [where, expression] of EXPRESSIONS) {
+      for (const [, label = '', pattern = ''] of expression.matchAll(/\b(route|status|code)=~?"([^"]+)"/g)) {
+        const chosen = known[label]?.filter((value) => new RegExp(`^(?:${pattern})$`).test(value));
+        expect([where, pattern, (chosen?.length ?? 0) > 0]).toEqual([where, pattern, true]);
+        if (label === 'code') expect([where, chosen?.length]).toEqual([where, pattern.split('|').length]);
+      }
+    }
+  });
+
+  test('the variables of the dashboard are read from what is told', () => {
+    for (const { query } of dashboard.templating.list.slice(1)) {
+      const [, name = ''] =
+        /^label_values\((\w+)/.exec(typeof query === 'string' ? query : query.query) ?? [];
+      expect([name, labelsOf(name)]).toEqual([name, expect.anything()]);
+    }
+  });
+
+  test('docs/operating.md has every name that is told, with its kind, and no other', () => {
+    const page = readFileSync(join(ROOT, 'docs/operating.md'), 'utf8');
+    const [, section = ''] = page.split('\n## Metrics\n');
+    const rows = [...(section.split('\n## ')[0] ?? '').matchAll(/^\| `(\w+)` \| (\w+) \|/gm)];
+    const told = [...families].map(([name, { kind }]) => [name, kind]);
+    expect(rows.map(([, name, kind]) => [name, kind]).sort()).toEqual(told.sort());
+  });
+});
+
+describe('the alert rules', () => {
+  test.each(rules.map((rule) => [rule.alert, rule] as const))('%s', (name, rule) => {
+    expect(name).toMatch(/^Authrealm[A-Z]\w+$/);
+    expect(['warning', 'critical']).toContain(rule.labels.severity);
+    expect(rule.for ?? '0m').toMatch(/^\d+[sm]$/);
+    for (const text of Object.values(rule.annotations)) expect(text).toMatch(/\S{2}.*\.$/s);
+    // A label that the expression drops would be told as nothing.
+    const { asked, grouped } = readQuery(rule.expr);
+    const dropped = grouped.length > 0;
+    for (const [, label = ''] of JSON.stringify(rule.annotations).matchAll(/\$labels\.(\w+)/g)) {
+      if (dropped) expect(grouped).toContain(label);
+    }
+    expect(asked.length).toBeGreaterThan(0);
+  });
+
+  test('no name is there twice', () => {
+    const names = rules.map(({ alert }) => alert);
+    expect(names).toEqual([...new Set(names)]);
+  });
+});
+
+test('no panel of the dashboard lies over another one, and each has an identifier of its own', () => {
+  const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, at) => `${x + (at % w)} ${y + Math.floor(at / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  for (const { gridPos } of dashboard.panels) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+  const ids = dashboard.panels.map(({ id }) => id);
+  expect(ids).toEqual([...new Set(ids)]);
+});

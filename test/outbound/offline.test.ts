@@ -1,0 +1,152 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { type Served, startServed } from '../support/client_service.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { examine } from '../support/doctor_report.ts';
+import { type Body, FULL_SCOPE, type Home, KINDS, type Kind } from '../support/resource_cases.ts';
+import { judged } from '../support/service.ts';
+
+/** `--offline` and `--strict-issuers`, as an operator gives them (contract 8, rows 15 and 30). */
+
+const [realms, profiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
+const WELL_KNOWN = '/.well-known/openid-configuration';
+const LOGIN = 'https://login.example.com';
+
+interface Offline {
+  readonly database: TestDatabase;
+  readonly home: Home;
+  post(kind: Kind, data: object): Promise<Response>;
+  put(kind: Kind, id: string, data: object): Promise<Response>;
+  del(kind: Kind, id: string): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+async function startOffline(...flags: string[]): Promise<Offline> {
+  const database = await freshDatabase();
+  const served: Served = await startServed({ database, scope: FULL_SCOPE, flags: ['--offline', ...flags] });
+  const token = await served.token();
+  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  const call = async (method: string, below: string, data?: object) => {
+    const answer = await fetch(`${served.url}${below}`, {
+      method,
+      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+      ...(data ? { body: JSON.stringify({ data }) } : {}),
+    });
+    return judged(answer, [token, ...Object.values(data ?? {}).filter((each) => `${each}`.includes('://'))]);
+  };
+  const offline = {
+    database,
+    post: (kind: Kind, data: object) => call('POST', kind.collection(home), { ...kind.fresh(home), ...data }),
+    put: (kind: Kind, id: string, data: object) =>
+      call('PUT', `${kind.collection(home)}/${id}`, { type: kind.resource.type, ...data }),
+    del: (kind: Kind, id: string) => call('DELETE', `${kind.collection(home)}/${id}`),
+    async stop() {
+      expect(await served.running.stop()).toBe(0);
+    },
+  };
+  home = { ...home, realm: (await made(offline.post(realms, {}))).id };
+  home = { ...home, user: (await made(offline.post(users, {}))).id };
+  home = {
+    ...home,
+    oidcProfile: (await made(offline.post(profiles, { discovery_url: LOGIN + WELL_KNOWN }))).id,
+  };
+  return { ...offline, home };
+}
+
+async function made(answering: Promise<Response>) {
+  const answer = await answering;
+  expect([answer.status, answer.headers.get('etag') !== null]).toEqual([201, true]);
+  return ((await answer.json()) as Body).data;
+}
+
+async function refusal(answering: Promise<Response>): Promise<unknown[]> {
+  const answer = await answering;
+  const { errors = [] } = (await answer.json()) as { errors?: { detail: string }[] };
+  return [answer.status, ...errors.map(({ detail }) => detail)];
+}
+
+describe('--offline', () => {
+  let service: Offline;
+  beforeAll(async () => {
+    service = await startOffline();
+  });
+  afterAll(() => service.stop());
+
+  test('asks nobody: the issuer is the discovery URL without the well-known ending', async () => {
+    const { post } = service;
+    // Reserved names (RFC 2606) and addresses that no request may leave for.
+    for (const issuer of ['https://nobody.invalid', 'https://10.0.0.1/tenant', 'http://127.0.0.1:1']) {
+      expect((await made(post(profiles, { discovery_url: issuer + WELL_KNOWN }))).meta.issuer).toBe(issuer);
+    }
+  });
+
+  test.each([
+    LOGIN,
+    `${LOGIN}/`,
+    `${LOGIN}${WELL_KNOWN}/`,
+    `${LOGIN}${WELL_KNOWN}?tenant=one`,
+    `${LOGIN}${WELL_KNOWN.toUpperCase()}`,
+    `${LOGIN}/.well-known/oauth-authorization-server`,
+  ])('%s names no issuer: 422', async (discovery_url) => {
+    const { post, put, home } = service;
+    const said = [422, 'data.discovery_url: issuer differs'];
+    expect(await refusal(post(profiles, { discovery_url }))).toEqual(said);
+    expect(await refusal(put(profiles, home.oidcProfile, { discovery_url }))).toEqual(said);
+  });
+
+  test('a PUT may move the issuer until a link refers to the profile', async () => {
+    const { post, put, del } = service;
+    const { id } = await made(post(profiles, { discovery_url: LOGIN + WELL_KNOWN }));
+    const move = (issuer: string) => put(profiles, id, { discovery_url: issuer + WELL_KNOWN });
+    const moved = (await (await move('https://sso.example.com')).json()) as Body;
+    expect(moved.data.meta.issuer).toBe('https://sso.example.com');
+    const link = await made(post(identities, { oidc_profile_id: id, issuer: 'https://sso.example.com' }));
+    expect(await refusal(move(LOGIN))).toEqual([
+      422,
+      'data.discovery_url: cannot change while records refer to this one',
+    ]);
+    expect((await move('https://sso.example.com')).status).toBe(200);
+    expect((await put(profiles, id, { name: 'SSO' })).status).toBe(200);
+    expect((await del(identities, link.id)).status).toBe(204);
+    expect((await move(LOGIN)).status).toBe(200);
+  });
+
+  test('a link of another issuer is accepted; doctor lists it, and is content', async () => {
+    const { post, put, database, home } = service;
+    const other = await made(post(identities, { issuer: 'https://elsewhere.example' }));
+    const own = await made(post(identities, { issuer: LOGIN }));
+    const moved = await made(post(identities, { issuer: LOGIN }));
+    expect((await put(identities, moved.id, { issuer: 'https://third.example' })).status).toBe(200);
+    const examined = await examine(database);
+    expect([examined.code, examined.healthy]).toEqual([0, true]);
+    const { findings, notes } = examined.report('issuers');
+    expect(findings).toEqual([]);
+    const says = 'its issuer is not that of its profile';
+    const noted = (id: string) => ({ says, table: 'oidc_profile_info', realm: home.realm, ids: [id] });
+    expect(notes).toHaveLength(2);
+    expect(notes).toEqual(expect.arrayContaining([noted(other.id), noted(moved.id)]));
+    expect(JSON.stringify(notes)).not.toContain(own.id);
+    expect(examined.text).not.toContain('elsewhere');
+  });
+});
+
+describe('--strict-issuers', () => {
+  let service: Offline;
+  beforeAll(async () => {
+    service = await startOffline('--strict-issuers');
+  });
+  afterAll(() => service.stop());
+
+  test('a link must have the issuer of its profile, letter for letter: 422', async () => {
+    const { post, put, database } = service;
+    const rule = [422, 'data.issuer: must be the issuer of the record in oidc_profile_id'];
+    const { id } = await made(post(identities, { issuer: LOGIN }));
+    for (const issuer of ['https://elsewhere.example', `${LOGIN}/`, LOGIN.replace('login', 'LOGIN')]) {
+      expect(await refusal(post(identities, { issuer }))).toEqual(rule);
+      expect(await refusal(put(identities, id, { issuer }))).toEqual(rule);
+    }
+    expect((await put(identities, id, { subject: 'somebody else' })).status).toBe(200);
+    expect((await put(identities, id, { issuer: LOGIN, subject: 'a third' })).status).toBe(200);
+    const examined = await examine(database);
+    expect([examined.healthy, examined.report('issuers').notes]).toEqual([true, []]);
+  });
+});

@@ -1,0 +1,346 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { CheckedAddress } from '../../src/outbound/addresses.ts';
+import { openExchange } from '../../src/outbound/exchange.ts';
+import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
+import { addressesOf, readTarget } from '../../src/outbound/target.ts';
+import {
+  DOCUMENT,
+  http,
+  leadTo,
+  PROVIDER_CERTIFICATE,
+  PROVIDER_NAME,
+  PUBLIC,
+  servePlain,
+  serveTls,
+  stopAll,
+  towards,
+  UNREACHABLE,
+  URL_OF_PROVIDER,
+} from '../support/outbound_servers.ts';
+import { start } from '../support/processes.ts';
+
+const PUBLIC_V6 = '2606:4700:4700::1111';
+const OK = '200 OK';
+const fixture = (name: string) =>
+  readFileSync(fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)), 'utf8');
+const LOCALHOST = { cert: fixture('localhost.cert.pem'), key: fixture('localhost.key.pem') };
+
+afterAll(stopAll);
+
+describe('a public server', () => {
+  test('is asked by name at the address that was checked', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    const { fetch, addresses } = towards(server);
+    expect(await fetch()).toEqual(DOCUMENT);
+    expect(addresses).toEqual([PUBLIC]);
+    const [{ serverName, head } = { serverName: '', head: '' }] = server.seen;
+    expect(serverName).toBe(PROVIDER_NAME);
+    expect(head).toStartWith('GET /doc?x=1 HTTP/1.1\r\n');
+    expect(head.split('\r\n').slice(1, -2).sort()).toEqual([
+      'Accept-Encoding: identity',
+      'Accept: application/json',
+      'Connection: close',
+      `Host: ${PROVIDER_NAME}`,
+      'User-Agent: authrealm',
+    ]);
+  });
+
+  test('each fetch has a connection and a handshake of its own', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    const { fetch } = towards(server);
+    for (const _ of [1, 2, 3]) expect(await fetch()).toEqual(DOCUMENT);
+    expect(server.connections()).toBe(3);
+    // The same server under a name that its certificate is not for, after sessions that were good.
+    expect(await fetch('https://other.example.com/doc')).toEqual(UNREACHABLE);
+  });
+
+  test('a final dot of the name is neither sent nor looked for in the certificate', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    expect(await towards(server).fetch(`https://${PROVIDER_NAME}./doc`)).toEqual(DOCUMENT);
+    expect(server.seen[0]?.serverName).toBe(PROVIDER_NAME);
+  });
+
+  test('another port is spoken to only where the options name it', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    const url = `https://${PROVIDER_NAME}:8443/doc`;
+    expect(await towards(server).fetch(url)).toEqual(UNREACHABLE);
+    expect(server.connections()).toBe(0);
+    expect(await towards(server, { ports: [443, 8443] }).fetch(url)).toEqual(DOCUMENT);
+    expect(server.seen[0]?.head).toContain(`\r\nHost: ${PROVIDER_NAME}:8443\r\n`);
+  });
+});
+
+describe('the certificate', () => {
+  test('of the dialled address is not that of the name', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
+    const { exchange } = leadTo(server.port, LOCALHOST.cert);
+    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
+    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
+    expect(server.seen).toEqual([]);
+  });
+
+  test('of an unknown authority is refused', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    const { exchange } = leadTo(server.port, LOCALHOST.cert);
+    const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange });
+    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
+    expect(server.seen).toEqual([]);
+  });
+
+  test('must name the address where the URL has no name', async () => {
+    const named = await serveTls(http(OK, '{"a":1}'));
+    const numbered = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
+    const fetchWith = (ca?: string) => openGuardedFetch({ allowLoopback: true, ...(ca && { ca }) });
+    const ca = LOCALHOST.cert;
+    expect(await fetchWith(ca)(`https://127.0.0.1:${numbered.port}/`)).toEqual(DOCUMENT);
+    expect(numbered.seen[0]?.serverName).toBeFalsy();
+    expect(await fetchWith()(`https://127.0.0.1:${numbered.port}/`)).toEqual(UNREACHABLE);
+    expect(await fetchWith(ca)(`https://127.0.0.1:${named.port}/`)).toEqual(UNREACHABLE);
+    const { exchange } = leadTo(numbered.port, ca);
+    expect(await openGuardedFetch({ exchange })(`https://${PUBLIC}/`)).toEqual(UNREACHABLE);
+    expect(numbered.seen).toHaveLength(1);
+  });
+});
+
+test('an exchange that is given up before it begins dials nobody', async () => {
+  const server = await servePlain(http(OK, '{"a":1}'));
+  const target = readTarget(`http://127.0.0.1:${server.port}/`, { allowLoopback: true });
+  if (target === undefined) throw new Error('loopback was allowed');
+  const [address] = await addressesOf(target, async () => []);
+  expect(await openExchange()(target, address as CheckedAddress, AbortSignal.abort())).toEqual({
+    kind: 'broken',
+  });
+  expect(server.connections()).toBe(0);
+});
+
+describe('addresses', () => {
+  async function resolvingTo(...answers: readonly string[][]) {
+    const server = await serveTls(http(OK, '{"a":1}'));
+    let asked = 0;
+    const resolve = async () => {
+      asked += 1;
+      return answers[Math.min(asked, answers.length) - 1] ?? [];
+    };
+    const { fetch, addresses } = towards(server, { resolve, allowLoopback: true });
+    return { fetched: await fetch(), asked, addresses, connections: server.connections() };
+  }
+
+  test('a name that changes its answer is resolved once, and dialled where it was checked', async () => {
+    const { fetched, asked, addresses } = await resolvingTo([PUBLIC], ['127.0.0.1']);
+    expect(fetched).toEqual(DOCUMENT);
+    expect([asked, addresses]).toEqual([1, [PUBLIC]]);
+  });
+
+  test.each([
+    [['127.0.0.1']],
+    [[PUBLIC, '127.0.0.1']],
+    [['10.0.0.1', PUBLIC]],
+    [[PUBLIC, PUBLIC_V6, '::ffff:93.184.216.34']],
+    [[PUBLIC, '64:ff9b::5db8:d822']],
+    [[PUBLIC_V6, 'fe80::1%eth0']],
+    [[PUBLIC, 'localhost']],
+    [[PUBLIC, '']],
+    [['169.254.169.254']],
+    [[]],
+  ])('a name with the addresses %j is not dialled', async (told) => {
+    const { fetched, asked, addresses, connections } = await resolvingTo(told);
+    expect(fetched).toEqual(UNREACHABLE);
+    expect([asked, addresses, connections]).toEqual([1, [], 0]);
+  });
+
+  test('a name that cannot be resolved is unreachable', async () => {
+    const resolve = () => Promise.reject(new Error('ENOTFOUND'));
+    expect(await openGuardedFetch({ resolve })(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
+    // The system's resolver, and a label longer than a name server could be asked for.
+    expect(await openGuardedFetch()(`https://${'a'.repeat(64)}.example/`)).toEqual(UNREACHABLE);
+  });
+
+  test('of each family the first is tried, the next one where nobody took the call', async () => {
+    const tried: string[] = [];
+    const fetchDocument = openGuardedFetch({
+      resolve: async () => [PUBLIC_V6, '2606:4700::2', PUBLIC, '93.184.216.35'],
+      exchange: async (_target, address) => {
+        tried.push(address);
+        return { kind: address === PUBLIC_V6 ? 'unconnected' : 'broken' };
+      },
+    });
+    expect(await fetchDocument(URL_OF_PROVIDER)).toEqual(UNREACHABLE);
+    expect(tried).toEqual([PUBLIC_V6, PUBLIC]);
+  });
+});
+
+/** An address that takes no call: its listener is stopped and full, so the system drops what comes. */
+async function serveNobody() {
+  const listening = `const s = require('node:net').createServer();
+    s.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(s.address().port));`;
+  const child = start([process.execPath, '-e', listening]);
+  const port = Number(await child.line(/^\d+$/));
+  child.process.kill('SIGSTOP');
+  const sockets: Socket[] = [];
+  for (let isTaken = true; isTaken; ) {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    sockets.push(socket);
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    socket.once('connect', () => resolve(true));
+    setTimeout(resolve, 200, false);
+    isTaken = await promise;
+  }
+  return {
+    port,
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      child.process.kill('SIGKILL');
+    },
+  };
+}
+
+describe('an address that is silent', () => {
+  /** A fetch of a name with two public addresses, each led to a port of loopback. */
+  async function fetchWith(first: number, second: number) {
+    const asked: string[] = [];
+    const real = openExchange({ ca: PROVIDER_CERTIFICATE });
+    const fetchDocument = openGuardedFetch({
+      resolve: async () => [PUBLIC_V6, PUBLIC],
+      exchange: (target, address, signal, connectMs) => {
+        asked.push(address);
+        const port = address === PUBLIC_V6 ? first : second;
+        return real({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, connectMs);
+      },
+    });
+    const began = performance.now();
+    return { fetched: await fetchDocument(URL_OF_PROVIDER), asked, ms: performance.now() - began };
+  }
+
+  test('has half of the time, and the other one the rest', async () => {
+    const [nobody, server] = [await serveNobody(), await serveTls(http(OK, '{"a":1}'))];
+    const { fetched, asked, ms } = await fetchWith(nobody.port, server.port);
+    nobody.stop();
+    expect(fetched).toEqual(DOCUMENT);
+    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(ms).toBeGreaterThan(LIMITS.outboundMsMax / 2 - 50);
+  }, 300_000);
+
+  test('as the last one has all that is left', async () => {
+    const [nobody, closed] = [await serveNobody(), await servePlain(() => undefined)];
+    closed.stop();
+    const { fetched, asked, ms } = await fetchWith(closed.port, nobody.port);
+    nobody.stop();
+    expect(fetched).toEqual(UNREACHABLE);
+    expect(asked).toEqual([PUBLIC_V6, PUBLIC]);
+    expect(ms).toBeGreaterThan(LIMITS.outboundMsMax - 50);
+  }, 300_000);
+
+  test('is one that takes no call: the first that does is waited for, however slow it is', async () => {
+    const document = http(OK, '{"a":1}');
+    const slow = await serveTls((socket) => setTimeout(document, LIMITS.outboundMsMax / 2 + 500, socket));
+    const { fetched, asked } = await fetchWith(slow.port, slow.port);
+    expect(fetched).toEqual(DOCUMENT);
+    expect(asked).toEqual([PUBLIC_V6]);
+  }, 300_000);
+});
+
+describe('loopback', () => {
+  const plain = () => servePlain(http(OK, '{"a":1}'));
+
+  test('is nobody unless it is allowed', async () => {
+    const server = await plain();
+    for (const host of ['127.0.0.1', 'localhost', '[::1]', '127.9.9.9'])
+      for (const scheme of ['http', 'https'])
+        expect(await openGuardedFetch()(`${scheme}://${host}:${server.port}/`)).toEqual(UNREACHABLE);
+    expect(server.connections()).toBe(0);
+  });
+
+  test.each(['127.0.0.1', '127.1', '127.9.9.9', 'localhost', 'LOCALHOST'])(
+    '%s, where allowed',
+    async (host) => {
+      const server = host === '127.9.9.9' ? await servePlain(http(OK, '{"a":1}'), host) : await plain();
+      const fetchDocument = openGuardedFetch({ allowLoopback: true });
+      expect(await fetchDocument(`http://${host}:${server.port}/`)).toEqual(DOCUMENT);
+    },
+  );
+
+  test('https on any port, with the certificate of the name', async () => {
+    const server = await serveTls(http(OK, '{"a":1}'), LOCALHOST);
+    const fetchDocument = openGuardedFetch({ allowLoopback: true, ca: LOCALHOST.cert });
+    expect(await fetchDocument(`https://localhost:${server.port}/`)).toEqual(DOCUMENT);
+    expect(server.seen[0]?.serverName).toBe('localhost');
+  });
+
+  test('localhost is tried at its next address where the first has no listener', async () => {
+    const server = await plain();
+    const resolve = async () => ['::1', '127.0.0.1'];
+    const fetchDocument = openGuardedFetch({ allowLoopback: true, resolve });
+    expect(await fetchDocument(`http://localhost:${server.port}/`)).toEqual(DOCUMENT);
+  });
+
+  test.each([
+    ['another name with its address', 'rebound.example', ['127.0.0.1']],
+    ['localhost at a private address', 'localhost', ['10.0.0.1']],
+    ['localhost at a public address', 'localhost', [PUBLIC]],
+    ['localhost with one address too many', 'localhost', ['127.0.0.1', '10.0.0.1']],
+    ['a name below localhost', 'a.localhost', ['127.0.0.1']],
+    ['localhost with a final dot', 'localhost.', ['127.0.0.1']],
+    ['any address', '0.0.0.0', []],
+    ['loopback in the clothes of version 6', '[::ffff:127.0.0.1]', []],
+    ['a private address', '10.0.0.1', []],
+  ])('allowed, it does not allow %s', async (_, host, told) => {
+    const server = await plain();
+    const tried: string[] = [];
+    const fetchDocument = openGuardedFetch({
+      allowLoopback: true,
+      ports: [443, server.port],
+      resolve: async () => told,
+      exchange: async (_target, address) => {
+        tried.push(address);
+        return { kind: 'broken' };
+      },
+    });
+    for (const scheme of ['http', 'https'])
+      expect(await fetchDocument(`${scheme}://${host}:${server.port}/`)).toEqual(UNREACHABLE);
+    expect(tried).toEqual([]);
+  });
+});
+
+describe('the environment', () => {
+  test('its proxies are not asked, and it cannot turn the certificate check off', async () => {
+    const answer = http(OK, '{"a":1}');
+    const plain = await servePlain(answer);
+    const secure = await serveTls(answer, LOCALHOST);
+    const proxy = await servePlain(http('502 Bad Gateway', ''));
+    const proxyUrl = `http://127.0.0.1:${proxy.port}`;
+    const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
+    const environment = Object.fromEntries(
+      [...names, ...names.map((name) => name.toLowerCase())].map((name) => [name, proxyUrl]),
+    );
+    const room = new URL('../../src/outbound/guarded_fetch.ts', import.meta.url).href;
+    const script = `
+      const { openGuardedFetch } = await import(${JSON.stringify(room)});
+      const [plain, secure, ca] = ${JSON.stringify([plain.port, secure.port, LOCALHOST.cert])};
+      const trusting = openGuardedFetch({ allowLoopback: true, ca });
+      const doubting = openGuardedFetch({ allowLoopback: true });
+      const kinds = [
+        await trusting('http://localhost:' + plain), await trusting('https://localhost:' + secure),
+        await doubting('https://localhost:' + secure),
+      ].map(({ kind }) => kind);
+      console.log('guarded', ...kinds);
+      await Bun.stdin.text();
+      console.log('bare', (await fetch('http://localhost:' + plain)).status);
+    `;
+    const child = start([process.execPath, '-e', script], {
+      ...environment,
+      NODE_USE_ENV_PROXY: '1',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+    });
+    expect(await child.line(/^guarded/)).toBe('guarded document document unreachable');
+    expect(proxy.connections()).toBe(0);
+    // The variables do work: the runtime's own fetch goes where they say.
+    child.process.stdin.end();
+    expect(await child.line(/^bare/)).toBe('bare 502');
+    expect(proxy.connections()).toBe(1);
+    await child.process.exited;
+  });
+});

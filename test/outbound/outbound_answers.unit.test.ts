@@ -1,0 +1,199 @@
+import { afterAll, describe, expect, test } from 'bun:test';
+import { connect, type Socket } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
+import {
+  type Answer,
+  DOCUMENT,
+  endless,
+  http,
+  NOT_JSON,
+  PROVIDER_NAME,
+  servePlain,
+  serveTls,
+  stopAll,
+  towards,
+  UNREACHABLE,
+  URL_OF_PROVIDER,
+} from '../support/outbound_servers.ts';
+import { start } from '../support/processes.ts';
+
+const OK = '200 OK';
+const OPEN_HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n';
+
+afterAll(stopAll);
+
+async function answeredBy(answer: Answer) {
+  const server = await serveTls(answer);
+  const began = performance.now();
+  const fetched = await towards(server).fetch();
+  // Nothing here is found out by waiting for the deadline.
+  expect(performance.now() - began).toBeLessThan(LIMITS.outboundMsMax / 2);
+  server.stop();
+  return fetched;
+}
+
+describe('answers', () => {
+  const json = (type: string) => http(OK, '{"a":1}', { 'Content-Type': type });
+  const encoded = (encoding: string, body: Uint8Array) => http(OK, body, { 'Content-Encoding': encoding });
+  const bomb = Buffer.concat([Buffer.from('{"a":1'), Buffer.alloc(104_857_600, 32), Buffer.from('}')]);
+  const padded = (bytes: number) => `{"a":1${' '.repeat(bytes - 7)}}`;
+
+  test.each<[string, Answer, object]>([
+    ['JSON', json('application/json'), DOCUMENT],
+    ['JSON with a parameter', json('Application/JSON ; charset=utf-8'), DOCUMENT],
+    ['JSON by suffix', json('application/jrd+json'), DOCUMENT],
+    ['JSON that says it is not encoded', encoded('identity', Buffer.from('{"a":1}')), DOCUMENT],
+    ['JSON without a length', (s) => s.end(`${OPEN_HEAD}\r\n{"a":1}`), DOCUMENT],
+    [
+      'JSON in chunks',
+      (s) => s.end(`${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n7\r\n{"a":1}\r\n0\r\n\r\n`),
+      DOCUMENT,
+    ],
+    ['after one interim answer', (s) => s.end(`HTTP/1.1 103 E\r\n\r\n${OPEN_HEAD}\r\n{"a":1}`), DOCUMENT],
+    ['the longest that is read', http(OK, padded(LIMITS.outboundBytesMax)), DOCUMENT],
+    ['one byte more', http(OK, padded(LIMITS.outboundBytesMax + 1)), UNREACHABLE],
+    ['HTML', json('text/html'), NOT_JSON],
+    ['text', json('text/json'), NOT_JSON],
+    ['another type that begins like JSON', json('application/jsonp'), NOT_JSON],
+    ['another type that has JSON inside', json('text/html; a=application/json'), NOT_JSON],
+    ['no type', (s) => s.end('HTTP/1.1 200 OK\r\n\r\n{"a":1}'), NOT_JSON],
+    ['an array', http(OK, '[{"a":1}]'), NOT_JSON],
+    ['null', http(OK, 'null'), NOT_JSON],
+    ['a text', http(OK, '"a"'), NOT_JSON],
+    ['nothing', http(OK, ''), NOT_JSON],
+    ['half an object', http(OK, '{"a":1'), NOT_JSON],
+    ['two objects', http(OK, '{"a":1}{"a":1}'), NOT_JSON],
+    ['invalid UTF-8', http(OK, Buffer.from('{"a":"\xff"}', 'latin1')), NOT_JSON],
+    ['depth', http(OK, '['.repeat(LIMITS.outboundBytesMax)), NOT_JSON],
+    ['gzip, unasked', encoded('gzip', gzipSync('{"a":1}')), UNREACHABLE],
+    ['a gzip bomb', encoded('gzip', gzipSync(bomb)), UNREACHABLE],
+    ['a deflate bomb', encoded('deflate', deflateSync(bomb)), UNREACHABLE],
+    ['a brotli bomb', encoded('br', brotliCompressSync(bomb, { params: { 1: 1 } })), UNREACHABLE],
+    ['an encoding nobody knows', encoded('x', Buffer.from('{"a":1}')), UNREACHABLE],
+    ['a body cut short', http(OK, '{"a":1}', { 'Content-Length': '8' }), UNREACHABLE],
+    [
+      'chunks cut short',
+      (s) => s.end(`${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n7\r\n{"a":1}\r\n`),
+      UNREACHABLE,
+    ],
+    [
+      'two lengths',
+      (s) => s.end(`${OPEN_HEAD}Content-Length: 7\r\nContent-Length: 8\r\n\r\n{"a":1}`),
+      UNREACHABLE,
+    ],
+    ['201', http('201 Created', '{"a":1}'), UNREACHABLE],
+    ['204', (s) => s.end('HTTP/1.1 204 No Content\r\n\r\n'), UNREACHABLE],
+    ['206', http('206 Partial Content', '{"a":1}'), UNREACHABLE],
+    ['401', http('401 Unauthorized', '{"a":1}'), UNREACHABLE],
+    ['404', http('404 Not Found', '{"a":1}'), UNREACHABLE],
+    ['500', http('500 Internal Server Error', '{"a":1}'), UNREACHABLE],
+    [
+      'a switch of protocols',
+      (s) => s.end('HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'),
+      UNREACHABLE,
+    ],
+    ['another protocol', (s) => s.end('SSH-2.0-OpenSSH_9.6\r\n'), UNREACHABLE],
+    ['silence', (s) => s.end(), UNREACHABLE],
+    ['a reset', (s) => s.destroy(), UNREACHABLE],
+  ])('%s', async (_, answer, expected) => {
+    expect(await answeredBy(answer)).toEqual(expected as never);
+  });
+
+  test.each([301, 302, 303, 307, 308])('a redirect (%p) is not followed', async (status) => {
+    const beyond = await serveTls(http(OK, '{"a":1}'));
+    const Location = `https://${PROVIDER_NAME}:${beyond.port}/`;
+    const server = await serveTls(http(`${status} Elsewhere`, '{"a":1}', { Location }));
+    expect(await towards(server, { ports: [443, beyond.port] }).fetch()).toEqual(UNREACHABLE);
+    expect([server.connections(), beyond.connections()]).toEqual([1, 0]);
+  });
+
+  test.each([
+    ['a body', `${OPEN_HEAD}Content-Length: 104857600\r\n\r\n{`, ' '.repeat(65_536)],
+    ['a body without a length', `${OPEN_HEAD}\r\n{`, ' '.repeat(65_536)],
+    [
+      'chunks of one byte',
+      `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n`,
+      '1\r\n \r\n'.repeat(8_192),
+    ],
+    ['a body of another status', 'HTTP/1.1 404 Not Found\r\n\r\n', ' '.repeat(65_536)],
+    ['an encoded body', `${OPEN_HEAD}Content-Encoding: gzip\r\n\r\n`, '\0'.repeat(65_536)],
+    ['a status line', 'HTTP/1.1 200 ', 'x'.repeat(65_536)],
+    ['a header', 'HTTP/1.1 200 OK\r\nX: ', 'x'.repeat(65_536)],
+    ['headers', 'HTTP/1.1 200 OK\r\n', 'X: y\r\n'.repeat(8_192)],
+    ['interim answers', '', 'HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n'.repeat(1_024)],
+    ['a chunk extension', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n1;`, 'x'.repeat(65_536)],
+    ['trailers', `${OPEN_HEAD}Transfer-Encoding: chunked\r\n\r\n0\r\n`, 'X: y\r\n'.repeat(8_192)],
+  ])('%s of 100 MiB is cut', async (_, head, piece) => {
+    const { answer, count } = endless(head, piece);
+    const server = await serveTls(answer);
+    expect(await towards(server).fetch()).toEqual(UNREACHABLE);
+    await server.ended;
+    // What went beyond the bound lies in the buffers of the two sockets.
+    expect(count()).toBeLessThan(16_777_216);
+    server.stop();
+  });
+});
+
+/** A port that accepts what its queue holds and no more: its process sleeps, and the queue is full. */
+async function silentPort(): Promise<{ readonly port: number; stop(): void }> {
+  const listening = `require('node:net').createServer().listen(0, '127.0.0.1', function () {
+    console.log(this.address().port);
+    setTimeout(() => Bun.sleepSync(20_000), 50);
+  });`;
+  const child = start([process.execPath, '-e', listening]);
+  const port = Number(await child.line(/^\d+$/));
+  await Bun.sleep(200);
+  const waiting: Socket[] = [];
+  for (const _ of Array(600)) waiting.push(connect(port, '127.0.0.1').on('error', () => undefined));
+  await Bun.sleep(300);
+  return {
+    port,
+    stop() {
+      for (const socket of waiting) socket.destroy();
+      child.process.kill('SIGKILL');
+    },
+  };
+}
+
+test('a server that hangs is left when the time is over, wherever it hangs', async () => {
+  const silent = await silentPort();
+  const drip = (head: string, piece: string): Answer => {
+    return (socket) => {
+      socket.write(head);
+      const timer = setInterval(() => socket.write(piece), 100);
+      socket.on('close', () => clearInterval(timer));
+    };
+  };
+  const noTls = await servePlain(() => undefined);
+  const servers = [
+    await serveTls(() => undefined),
+    await serveTls(drip('HTTP/1.1 200 ', 'x')),
+    await serveTls(drip('HTTP/1.1 200 OK\r\n', 'X: y\r\n')),
+    await serveTls(drip('', 'HTTP/1.1 103 Early Hints\r\n\r\n')),
+    await serveTls(drip(`${OPEN_HEAD}\r\n{`, ' ')),
+    await serveTls(drip('HTTP/1.1 404 Not Found\r\n\r\n', ' ')),
+  ];
+  const loopback = openGuardedFetch({ allowLoopback: true });
+  const never = openGuardedFetch({ resolve: () => new Promise(() => undefined) });
+  const hanging = [
+    () => never(URL_OF_PROVIDER),
+    () => loopback(`https://127.0.0.1:${silent.port}/`),
+    () => loopback(`https://127.0.0.1:${noTls.port}/`),
+    ...servers.map((server) => () => towards(server).fetch()),
+  ];
+  const waits = await Promise.all(
+    hanging.map(async (fetch) => {
+      const began = performance.now();
+      expect(await fetch()).toEqual(UNREACHABLE);
+      return performance.now() - began;
+    }),
+  );
+  for (const wait of waits) {
+    expect(wait).toBeGreaterThanOrEqual(LIMITS.outboundMsMax - 50);
+    expect(wait).toBeLessThan(LIMITS.answerMsMax);
+  }
+  await Promise.all([...servers, noTls].map(({ ended }) => ended));
+  silent.stop();
+}, 300_000);

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Provider } from 'oidc-provider';
+import {
+  type Body,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  make,
+  rowsOf,
+  settle,
+  word,
+} from '../support/resource_cases.ts';
+import { errorsOf, freePort, type Service, startService } from '../support/service.ts';
+
+/** OIDC profiles of a real provider: oidc-provider from npm, on loopback (issue 4, point 7). */
+
+let service: Service;
+let token: string;
+let home: Home;
+let server: Server;
+/** The providers' addresses: one at the root of its host, one below a path, one whose issuer ends in a slash. */
+let root: string;
+const TENANT = '/tenants/one';
+const WELL_KNOWN = '/.well-known/openid-configuration';
+const profiles = KINDS[1] as Kind;
+const identities = KINDS[4] as Kind;
+
+beforeAll(async () => {
+  server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  root = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const atRoot = new Provider(root).callback();
+  const below = new Provider(`${root}${TENANT}`).callback();
+  const slashed = new Provider(`${root}/slashed/`).callback();
+  server.on('request', (request, response) => {
+    const { url = '' } = request;
+    if (url.startsWith('/hello')) response.end('hello');
+    else if (url.startsWith('/list')) response.setHeader('Content-Type', 'application/json').end('[]');
+    else if (url.startsWith('/moved')) response.writeHead(302, { Location: `${root}${WELL_KNOWN}` }).end();
+    else if (url.startsWith(TENANT)) {
+      request.url = url.slice(TENANT.length);
+      below(request, response);
+    } else if (url.startsWith('/slashed')) {
+      request.url = url.slice('/slashed'.length);
+      slashed(request, response);
+    } else atRoot(request, response);
+  });
+  service = await startService({ allowLoopbackDiscovery: 'true' });
+  token = await service.token(FULL_SCOPE);
+  home = await settle(service, token, { discovery_url: `${root}${WELL_KNOWN}` });
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await service.stop();
+});
+
+async function issuerAt(discovery_url: string): Promise<unknown> {
+  const { body } = await make(service, token, { kind: profiles, home, data: { discovery_url } });
+  return body.data.meta.issuer;
+}
+
+test('creating a profile learns the issuer that the provider says', async () => {
+  expect(await issuerAt(`${root}${WELL_KNOWN}`)).toBe(root);
+  expect(await issuerAt(`${root}${TENANT}${WELL_KNOWN}`)).toBe(`${root}${TENANT}`);
+  expect(await issuerAt(`${root}/slashed${WELL_KNOWN}`)).toBe(`${root}/slashed/`);
+});
+
+/** What each wrong address is answered with: one of three phrases, and nothing of what was met there. */
+const WRONG: [what: string, url: () => string | Promise<string>, phrase: string][] = [
+  ['another spelling of the address', () => `${root}/.${WELL_KNOWN}`, 'issuer differs'],
+  ['the document with a query', () => `${root}${WELL_KNOWN}?tenant=one`, 'issuer differs'],
+  ['its key set', () => `${root}/jwks`, 'issuer differs'],
+  ['the provider itself', () => root, 'issuer differs'],
+  ['nobody', async () => `http://127.0.0.1:${await freePort()}${WELL_KNOWN}`, 'unreachable'],
+  ['no provider', () => `${root}/hello${WELL_KNOWN}`, 'not an OpenID provider'],
+  ['JSON that is no object', () => `${root}/list${WELL_KNOWN}`, 'not an OpenID provider'],
+  ['a redirect to the provider', () => `${root}/moved${WELL_KNOWN}`, 'unreachable'],
+  ['a private address', () => `https://10.0.0.1${WELL_KNOWN}`, 'unreachable'],
+  ['a private address in another form', () => `https://[::ffff:192.168.0.1]${WELL_KNOWN}`, 'unreachable'],
+  ['the address of the cloud’s metadata', () => `http://169.254.169.254${WELL_KNOWN}`, 'unreachable'],
+];
+
+describe('an address that does not lead to a provider is 422', () => {
+  test.each(WRONG)('%s', async (_what, url, phrase) => {
+    const { path } = await make(service, token, {
+      kind: profiles,
+      home,
+      data: { discovery_url: `${root}${WELL_KNOWN}` },
+    });
+    const before = await rowsOf(service);
+    const discovery_url = await url();
+    const data = { ...profiles.fresh(home), discovery_url };
+    for (const answer of [
+      await service.post(profiles.collection(home), token, { data }),
+      await service.put(path, token, { data: { type: profiles.resource.type, discovery_url } }),
+    ]) {
+      expect(answer.status).toBe(422);
+      expect(await errorsOf(answer)).toEqual([
+        {
+          status: '422',
+          title: 'Unprocessable Entity',
+          detail: `data.discovery_url: ${phrase}`,
+          source: { pointer: '/data/discovery_url' },
+        },
+      ]);
+    }
+    expect(await rowsOf(service)).toEqual(before);
+  });
+});
+
+describe('the issuer of a profile that has links', () => {
+  const move = (path: string, where: string) =>
+    service.put(path, token, {
+      data: { type: profiles.resource.type, discovery_url: `${root}${where}${WELL_KNOWN}` },
+    });
+
+  test('stays: 422 to a PUT that would change it, until the last link is gone', async () => {
+    const profile = await make(service, token, {
+      kind: profiles,
+      home,
+      data: { discovery_url: `${root}${WELL_KNOWN}` },
+    });
+    expect((await move(profile.path, TENANT)).status).toBe(200);
+    const where = { ...home, oidcProfile: profile.id };
+    const link = await make(service, token, {
+      kind: identities,
+      home: where,
+      data: { issuer: `${root}${TENANT}` },
+    });
+    const refused = await move(profile.path, '');
+    expect([refused.status, (await errorsOf(refused))[0]?.detail]).toEqual([
+      422,
+      'data.discovery_url: cannot change while records refer to this one',
+    ]);
+    // The same address again, and any other member, is no change of it.
+    expect((await move(profile.path, TENANT)).status).toBe(200);
+    const rename = { data: { type: profiles.resource.type, name: word('Login') } };
+    expect((await service.put(profile.path, token, rename)).status).toBe(200);
+    await service.del(link.path, token);
+    const moved = await move(profile.path, '');
+    expect(((await moved.json()) as Body).data.meta.issuer).toBe(root);
+  });
+
+  test('need not be that of its links, unless the service is told to insist', async () => {
+    const where = { ...home, oidcProfile: home.oidcProfile };
+    await make(service, token, {
+      kind: identities,
+      home: where,
+      data: { issuer: 'https://elsewhere.example' },
+    });
+    const strict = await startService({ offline: 'true', strictIssuers: 'true' });
+    try {
+      const bearer = await strict.token(FULL_SCOPE);
+      const there = await settle(strict, bearer);
+      const profile = await strict.get(`${profiles.collection(there)}/${there.oidcProfile}`, bearer);
+      const { issuer } = ((await profile.json()) as Body).data.meta;
+      const rule = 'data.issuer: must be the issuer of the record in oidc_profile_id';
+      const { path } = await make(strict, bearer, { kind: identities, home: there, data: { issuer } });
+      const other = { ...identities.fresh(there), issuer: `${issuer}/` };
+      for (const answer of [
+        await strict.post(identities.collection(there), bearer, { data: other }),
+        await strict.put(path, bearer, { data: { type: identities.resource.type, issuer: other.issuer } }),
+      ]) {
+        expect([answer.status, (await errorsOf(answer))[0]?.detail]).toEqual([422, rule]);
+      }
+      const renamed = { type: identities.resource.type, subject: word('subject'), issuer };
+      expect((await strict.put(path, bearer, { data: renamed })).status).toBe(200);
+    } finally {
+      await strict.stop();
+    }
+  });
+});

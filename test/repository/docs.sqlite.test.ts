@@ -1,0 +1,332 @@
+import { Database } from 'bun:sqlite';
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemAmbient } from '../../src/ambient.ts';
+import { SETTINGS } from '../../src/config.ts';
+import { lineReader } from '../../src/directory/transfer.ts';
+import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { SCOPE_WORDS } from '../../src/domain/principal.ts';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { EXIT } from '../../src/exit.ts';
+import { openApiDocument } from '../../src/http/openapi.ts';
+import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { operationsOf } from '../support/document_caller.ts';
+import { DOORS } from '../support/import_rules.ts';
+import type { JsonObject } from '../support/json_schema.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const PAGES = [...new Bun.Glob('**/*.md').scanSync(ROOT)]
+  .filter((path) => !path.includes('node_modules'))
+  .sort();
+const operating = read('docs/operating.md');
+const manifest = JSON.parse(read('package.json'));
+
+/** The text under a heading, up to the next one of its level or above. */
+function section(page: string, heading: string): string {
+  const level = heading.split(' ')[0] ?? '';
+  const [, after] = page.split(`\n${heading}\n`);
+  if (after === undefined) throw new Error(`no heading ${heading}`);
+  return after.split(new RegExp(`\n#{1,${level.length}} `))[0] ?? '';
+}
+
+/** The rows of the tables in a text, without the heading rows; code marks and escapes taken off. */
+function rows(text: string): readonly (readonly string[])[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('|'));
+  return lines
+    .filter((line, index) => !/^\|[-|]+\|$/.test(line) && !/^\|[-|]+\|$/.test(lines[index + 1] ?? ''))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim().replaceAll('\\|', '|').replaceAll('`', '')),
+    );
+}
+
+const firsts = (text: string): string[] => rows(text).map(([first]) => first ?? '');
+
+/** The names in code marks of the first column. */
+function named(text: string): string[] {
+  const lines = text.split('\n').filter((line) => line.startsWith('|'));
+  return lines.flatMap((line) =>
+    [...(line.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name]) => name ?? ''),
+  );
+}
+
+describe('faults', () => {
+  const codes = [...Object.keys(FAULTS), ...Object.keys(GRANT_FAULTS)].sort();
+
+  test('every code has its page, and no page lacks a code', () => {
+    const pages = PAGES.filter((path) => /^docs\/faults\/(?!README)/.test(path));
+    expect(pages).toEqual(codes.map((code) => `docs/faults/${code}.md`));
+  });
+
+  test.each([
+    ...Object.entries(FAULTS).map(([code, { status }]) => [code, status] as const),
+    ...Object.entries(GRANT_FAULTS),
+  ])('%s: its page and the index name its status %p', (code, status) => {
+    expect(read(`docs/faults/${code}.md`)).toMatch(new RegExp(`^# ${code}\n\nStatus ${status}\\b`));
+    expect(rows(read('docs/faults/README.md')).map(([first, second]) => `${first} ${second}`)).toContain(
+      `[${code}](${code}.md) ${status}`,
+    );
+  });
+});
+
+describe('docs/operating.md', () => {
+  test.each(Object.values(SETTINGS).map((row) => [row.env, row as (typeof SETTINGS)['host']] as const))(
+    '%s stands there with its flag and its fallback',
+    (env, { flag, value, fallback }) => {
+      const row = rows(section(operating, '## Settings')).find((cells) => cells[1] === env);
+      const written = flag === undefined ? 'none' : value === undefined ? `--${flag}` : `--${flag} ${value}`;
+      expect(row?.slice(0, 3)).toEqual([written, env, { '': 'empty' }[fallback] ?? fallback ?? 'none']);
+    },
+  );
+
+  test('no setting is told that is none', () => {
+    const told = rows(section(operating, '## Settings')).map(([, env]) => env ?? '');
+    expect(told.sort()).toEqual(
+      Object.values(SETTINGS)
+        .map(({ env }) => env)
+        .sort(),
+    );
+  });
+
+  test('every limit stands there with its bound, and no other', () => {
+    const told = rows(section(operating, '## Limits')).map(([name, bound]) => [name, bound?.split(' ')[0]]);
+    const known = Object.entries(LIMITS).map(([name, bound]) => [name, bound.toLocaleString('en-US')]);
+    expect(told.sort()).toEqual(known.sort());
+  });
+
+  test('every exit code stands there', () => {
+    expect(firsts(section(operating, '## Exit codes'))).toEqual(Object.values(EXIT).map(String));
+  });
+
+  test('every table of the database stands there', () => {
+    const db = new Database(':memory:');
+    for (const { sql } of knownMigrations()) db.run(sql);
+    const tables = db
+      .query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`)
+      .all();
+    const told = firsts(section(operating, '## The SQLite schema in short'));
+    // The migrations themselves are counted in a table made before the first one.
+    expect(told.sort()).toEqual([...tables.map(({ name }) => name), 'migration'].sort());
+  });
+});
+
+test('docs/operating.md names every command, and no other', async () => {
+  const { stdout } = await runCommand([AUTHREALM, '--help']);
+  const known = [...(stdout.split('Commands:')[1] ?? '').matchAll(/^ {2}([a-z-]+)/gm)].map(
+    ([, name]) => name ?? '',
+  );
+  const told = firsts(section(operating, '## Commands')).flatMap((words) =>
+    (words.split(' ')[0] ?? '').split('|'),
+  );
+  expect([...told, 'help'].sort()).toEqual(known.sort());
+});
+
+test('docs/architecture.md has a row for every room, and no other', () => {
+  const rooms = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
+  const told = firsts(section(read('docs/architecture.md'), '## Rooms'));
+  expect(told.map((name) => name.replace(/^src\/|\/$/g, '')).sort()).toEqual(rooms.sort());
+});
+
+test('each of them says what the room may import', () => {
+  const told = rows(section(read('docs/architecture.md'), '## Rooms')).map(
+    ([room, , imports]) => [room?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
+  );
+  const { main: _, ...doors } = DOORS;
+  const said = Object.entries(doors).map(([room, { any, types = [] }]) => {
+    const parts = [any.join(', '), types.length > 0 ? `types of ${types.join(', ')}` : ''];
+    return [room, parts.filter(Boolean).join('; ') || 'nothing of ours'] as const;
+  });
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(said));
+});
+
+test('the index of decisions has every one, by its title', () => {
+  const pages = PAGES.filter((path) => /^docs\/decisions\/\d/.test(path));
+  const titled = pages.map((path) => {
+    const [, title] = /^# (.+)/.exec(read(path)) ?? [];
+    return `- [${title}](${path.split('/').at(-1)})`;
+  });
+  const listed = read('docs/decisions/README.md').match(/^- \[.+?\]\(.+?\)/gm);
+  expect([...(listed ?? [])]).toEqual(titled);
+});
+
+describe('the benchmark', () => {
+  test('README shows the tables that the last runs wrote', () => {
+    expect(read('README.md')).toContain(read('bench/results/lookups.md'));
+    expect(read('README.md')).toContain(read('bench/results/postgres.md'));
+  });
+});
+
+describe('links', () => {
+  const slug = (heading: string): string =>
+    heading
+      .toLowerCase()
+      .replace(/[^\w\- ]/g, '')
+      .replaceAll(' ', '-');
+  const anchors = (path: string): string[] =>
+    [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => slug(heading ?? ''));
+
+  test.each(PAGES)('%s: every relative link leads somewhere', (page) => {
+    const links = [...read(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link ?? '');
+    for (const link of links.filter((each) => !/^https?:/.test(each))) {
+      const [path = '', anchor] = link.split('#');
+      const target = path === '' ? page : join(dirname(page), path);
+      expect([link, existsSync(join(ROOT, target))]).toEqual([link, true]);
+      if (anchor !== undefined) expect(anchors(target)).toContain(anchor);
+    }
+  });
+
+  test.each(PAGES)('%s: every test it names exists', (page) => {
+    for (const [path] of read(page).matchAll(/\btest\/[\w/.]+\.ts\b/g)) {
+      expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
+    }
+  });
+});
+
+test('docs/dependencies.md has a row for every dependency, and no other', () => {
+  const page = read('docs/dependencies.md');
+  expect(named(section(page, '## At run time')).sort()).toEqual(Object.keys(manifest.dependencies).sort());
+  expect(named(section(page, '## For development')).sort()).toEqual(
+    Object.keys(manifest.devDependencies).sort(),
+  );
+});
+
+describe('the README', () => {
+  const readme = read('README.md');
+
+  test('its first commands are scripts of the package', () => {
+    const [, commands = ''] = /^```sh\n(.*?)^```/ms.exec(readme) ?? [];
+    const lines = commands.trim().split('\n');
+    expect(lines.map((line) => line.split('#')[0]?.trim())).toEqual([
+      'npm ci && npm run demo -- --once',
+      'npm ci && npm test',
+    ]);
+    expect(manifest.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
+  });
+
+  test('its table names every scope word', () => {
+    const told = section(readme, '## Who can read what, unless you say otherwise');
+    for (const word of SCOPE_WORDS) expect(told).toContain(`\`${word}\``);
+  });
+});
+
+describe('docs/seed-gaps.md', () => {
+  const page = read('docs/seed-gaps.md');
+  const quoted = [...section(page, '## The lines').matchAll(/^\d+\. (.+)$/gm)].map(([, line]) => line ?? '');
+  const answers = rows(section(page, '## Our answers'));
+
+  test('every line has an answer, every answer a line and a test', () => {
+    const lines = quoted.map((_, index) => String(index + 1));
+    expect([...new Set(answers.map(([line]) => line))]).toEqual(lines);
+    for (const [, , gap, answer, held] of answers) {
+      expect([gap, answer !== '', /test\/\S+\.test\.ts/.test(held ?? '')]).toEqual([gap, true, true]);
+    }
+  });
+
+  test('the lines are those of the seed', () => {
+    expect(quoted).toHaveLength(8);
+    for (const line of quoted) expect(line).toContain('not shown');
+    // Beside a clone that has no seed, what is quoted must do.
+    const path = new URL('../../../shared/seed.md', import.meta.url);
+    const seed = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : quoted;
+    const open = seed.filter((line) => line.includes('not shown'));
+    expect(open.map((line, index) => line.slice(-(quoted[index]?.length ?? 0)))).toEqual(quoted);
+  });
+});
+
+describe('docs/extensions.md', () => {
+  const page = read('docs/extensions.md');
+  const document = openApiDocument('https://idp.example', '0') as JsonObject;
+  const operations = operationsOf(document);
+  const isOurs = (each: object): boolean => 'x-authrealm-extension' in each;
+  const unique = (names: readonly string[]) => [...new Set(names)].sort();
+
+  test('has every operation that OpenAPI marks as ours, and no other', () => {
+    const marked = Object.entries(document.paths as Record<string, Record<string, object>>).flatMap(
+      ([path, methods]) =>
+        Object.entries(methods)
+          .filter(([, each]) => isOurs(each))
+          .map(([method]) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(firsts(section(page, '## Operations')).sort()).toEqual(marked.sort());
+  });
+
+  test('has every parameter that OpenAPI marks as ours, and no other', () => {
+    const marked = operations.flatMap(({ parameters }) => parameters.filter(isOurs).map(({ name }) => name));
+    expect(firsts(section(page, '## Parameters and request headers')).sort()).toEqual(unique(marked));
+  });
+
+  const answers = operations.flatMap((operation) => Object.entries(operation.answers));
+
+  test('has every header that OpenAPI marks as ours, and no other', () => {
+    const headers = answers.flatMap(([, answer]) => Object.entries(answer.headers ?? {}));
+    const marked = headers.filter(([, header]) => isOurs(header)).map(([name]) => name);
+    // 405 is the answer to what is no operation.
+    expect(firsts(section(page, '## Response headers')).sort()).toEqual(unique([...marked, 'Allow']));
+  });
+
+  test('has every status that OpenAPI marks as ours, and no other', () => {
+    const marked = answers.filter(([, answer]) => isOurs(answer)).map(([status]) => status);
+    expect(firsts(section(page, '## Statuses')).sort()).toEqual(unique(marked));
+  });
+
+  test('nothing is deprecated', () => {
+    expect(JSON.stringify(document)).not.toContain('"deprecated"');
+  });
+});
+
+test('the lines shown for import can be read', () => {
+  const lines = /```json\n(.*?)\n```/s.exec(section(operating, '## Import'))?.[1]?.split('\n') ?? [];
+  const read = lineReader({
+    ambient: systemAmbient,
+    isUpsert: false,
+    installation: 'here',
+    seal: () => new Uint8Array(),
+    open: () => '',
+  });
+  const types = lines.map((line) => read(Buffer.from(line)).load.write.resource.type);
+  expect(types).toEqual(RESOURCES.map(({ type }) => type));
+});
+
+describe('the statements an operator may paste', () => {
+  const statement = (heading: string): string =>
+    /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
+  test('after the loss of the master key the records are served again, to new tokens', async () => {
+    const before = await startService();
+    const planted = await plant(before.vault);
+    const { clientId, secret } = await before.client('profile-infos:read');
+    const old = await before.token('profile-infos:read');
+    await before.stop();
+    rmSync(`${databaseFile(before)}.key`);
+    const db = new Database(databaseFile(before));
+    db.run(statement('### When the master key is lost'));
+    db.close();
+
+    const after = await startService({ database: `sqlite:${databaseFile(before)}`, baseUrl: before.url });
+    const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+    const { access_token: token } = (await (await after.grant(form)).json()) as { access_token: string };
+    expect((await after.get(oidcPath(planted), old)).status).toBe(401);
+    expect((await after.get(oidcPath(planted), token)).status).toBe(200);
+    await after.stop();
+  });
+});
+
+test('what another process removes is gone at the next request', async () => {
+  const service = await startService();
+  const planted = await plant(service.vault);
+  const token = await service.token('oidc-profile-infos:read');
+  expect((await service.get(oidcPath(planted), token)).status).toBe(200);
+  const other = new Database(databaseFile(service));
+  other.run('delete from oidc_profile_info where id = ?', [planted.oidcLink]);
+  other.close();
+  expect((await service.get(oidcPath(planted), token)).status).toBe(404);
+  await service.stop();
+});

@@ -1,0 +1,135 @@
+import { beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { makeSbom, type Sbom } from '../../scripts/make_sbom.ts';
+
+/** What a release is made of: pinned, with a digest each, and told. */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const read = (path: string) => JSON.parse(readFileSync(join(ROOT, path), 'utf8'));
+
+interface Locked {
+  readonly version: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly dev?: boolean;
+  readonly hasInstallScript?: boolean;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
+
+const manifest = read('package.json') as Record<
+  'dependencies' | 'devDependencies',
+  Record<string, string>
+> & {
+  readonly name: string;
+  readonly version: string;
+  readonly allowScripts: Readonly<Record<string, boolean>>;
+};
+const lock = read('package-lock.json') as {
+  readonly lockfileVersion: number;
+  readonly packages: Readonly<Record<string, Locked>>;
+};
+const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
+const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
+
+describe('package-lock.json', () => {
+  test.each(packages)(
+    '%s: its version is exact, its content is known by SHA-512',
+    (_, { version, integrity }) => {
+      expect(version).toMatch(/^\d+\.\d+\.\d+/);
+      const [, digest = ''] = /^sha512-([A-Za-z0-9+/]+={0,2})$/.exec(integrity ?? '') ?? [];
+      expect(Buffer.from(digest, 'base64')).toHaveLength(64);
+    },
+  );
+
+  test('names no place that a package must come from: the digest decides', () => {
+    expect(packages.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
+  });
+
+  test('every dependency is asked for by one exact version, which is the one that is locked', () => {
+    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) {
+      expect([name, lock.packages[`node_modules/${name}`]?.version]).toEqual([name, version]);
+    }
+  });
+
+  test('one package of a release runs a script at its installation, and no other one may', () => {
+    const scripted = packages.filter(([, { hasInstallScript, dev }]) => hasInstallScript && !dev);
+    expect(scripted.map(([path]) => nameOf(path))).toEqual(['bun']);
+    const allowed = Object.entries(manifest.allowScripts).filter(([, isAllowed]) => isAllowed);
+    expect(allowed.map(([name]) => name)).toEqual(['bun']);
+  });
+
+  test('a release brings no package but those of docs/dependencies.md, and what these need', () => {
+    const { dependencies } = read('package.json') as typeof manifest;
+    const seen = new Set<string>();
+    const follow = (name: string): void => {
+      const locked = lock.packages[`node_modules/${name}`];
+      if (seen.has(name) || locked === undefined) return;
+      seen.add(name);
+      for (const next of Object.keys({ ...locked.dependencies, ...locked.optionalDependencies }))
+        follow(next);
+    };
+    for (const name of Object.keys(dependencies)) follow(name);
+    const used = packages.filter(([, { dev }]) => !dev).map(([path]) => nameOf(path));
+    expect(used.sort()).toEqual([...seen].sort());
+  });
+});
+
+describe.each([
+  ['for use', false],
+  ['with the tests', true],
+] as const)('npm run sbom, %s', (_, isWithDevelopment) => {
+  let sbom: Sbom;
+  beforeAll(async () => {
+    sbom = await makeSbom(isWithDevelopment);
+  }, 300_000);
+
+  test('is a document of CycloneDX about this release', () => {
+    expect(sbom).toMatchObject({
+      bomFormat: 'CycloneDX',
+      specVersion: expect.stringMatching(/^1\.[5-9]$/),
+      serialNumber: expect.stringMatching(
+        /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+      ),
+      metadata: {
+        component: {
+          name: manifest.name,
+          version: manifest.version,
+          purl: `pkg:npm/${manifest.name}@${manifest.version}`,
+        },
+      },
+    });
+  });
+
+  test('has every package of the lock, by name, version and digest, and no other', () => {
+    const wanted = packages
+      .filter(([, { dev }]) => isWithDevelopment || !dev)
+      .map(([path, { version, integrity = '' }]) => {
+        const digest = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
+        return `${nameOf(path)}@${version} ${digest}`;
+      });
+    const told = sbom.components.map(({ name, version, hashes = [] }) => {
+      const digest = hashes.find(({ alg }) => alg === 'SHA-512')?.content;
+      return `${name}@${version} ${digest}`;
+    });
+    expect(told.sort()).toEqual([...new Set(wanted)].sort());
+  });
+
+  test('each of them says where it is from and what it may be used for', () => {
+    for (const { name, version, purl, licenses = [] } of sbom.components) {
+      expect(purl).toBe(`pkg:npm/${name.replace('@', '%40')}@${version}`);
+      // A package of the tests names none.
+      if (!isWithDevelopment) expect([name, licenses.length]).toEqual([name, 1]);
+    }
+  });
+
+  test('who needs whom leads to what is in it', () => {
+    const known = new Set([sbom.metadata.component, ...sbom.components].map((each) => each['bom-ref']));
+    expect(sbom.dependencies.length).toBe(known.size);
+    for (const { ref, dependsOn } of sbom.dependencies) {
+      expect([ref, [ref, ...dependsOn].filter((each) => !known.has(each))]).toEqual([ref, []]);
+    }
+  });
+});

@@ -1,0 +1,213 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { DOORS, type Doors, GUESTS } from '../support/import_rules.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+function sources(pattern: string): readonly Source[] {
+  return [...new Bun.Glob(pattern).scanSync(ROOT)]
+    .filter((path) => !path.includes('node_modules'))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}
+
+const src = sources('src/**/*.ts');
+
+/** The rooms of the console, which runs in browsers: what of it, and of the service, each may import. */
+const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
+  description: [],
+  described: ['description'],
+  observable: ['preact/hooks'],
+  session: ['observable'],
+  api: ['authrealm:described', 'description', 'observable', 'preact/hooks', 'session'],
+  parts: ['api', 'description', 'observable', 'preact', 'preact/hooks', 'session'],
+  form: [
+    'api',
+    'authrealm:described',
+    'description',
+    'observable',
+    'parts',
+    'preact',
+    'preact/hooks',
+    'session',
+  ],
+  layout: ['api', 'authrealm:described', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  openapi: ['api', 'parts', 'preact', 'preact/hooks'],
+  docs: ['api', 'layout', 'observable', 'openapi', 'parts', 'preact', 'preact/hooks'],
+  sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  pages: [
+    ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/directory', 'uplot'],
+  ],
+  main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
+};
+
+function roomOf(path: string): string {
+  return (relative('src', path).split('/')[0] ?? '').replace(/\.ts$/, '');
+}
+
+interface Import {
+  readonly from: string;
+  readonly isType: boolean;
+}
+
+/** Imports of a file; one is a type import when everything it brings is. */
+function importsOf(text: string): readonly Import[] {
+  const atStart = [
+    ...text.matchAll(/^(?:import|export) (type )?(?:\{([^}]*)\}|\*|\w+)?[^'"\n]*?from '([^']+)'/gms),
+  ].map(([, type, names = '', from = '']) => ({
+    from,
+    isType: type !== undefined || names.split(',').every((name) => /^\s*(type .*)?$/.test(name)),
+  }));
+  const whenNeeded = [...text.matchAll(/\bimport\('([^']+)'\)/g)];
+  return [...atStart, ...whenNeeded.map(([, from = '']) => ({ from, isType: false }))];
+}
+
+describe('the arrows between rooms', () => {
+  for (const { path, text } of src) {
+    test(path, () => {
+      const room = roomOf(path);
+      const doors = DOORS[room];
+      expect(doors).toBeDefined();
+      for (const { from, isType } of importsOf(text)) {
+        if (!from.startsWith('.')) {
+          expect([from, GUESTS[from]?.includes(room)]).toEqual([from, true]);
+          continue;
+        }
+        const target = roomOf(join(dirname(path), from));
+        const isOpen =
+          target === room ||
+          doors?.any.includes(target) ||
+          (isType && doors?.types?.includes(target) === true);
+        expect([from, isOpen]).toEqual([from, true]);
+      }
+    });
+  }
+});
+
+/** What the files of each room import of other rooms. */
+function doorsThatAreUsed(): Readonly<Record<string, Doors>> {
+  const used = Object.groupBy(
+    src.flatMap(({ path, text }) =>
+      importsOf(text)
+        .filter(({ from }) => from.startsWith('.'))
+        .map(({ from, isType }) => ({
+          room: roomOf(path),
+          target: roomOf(join(dirname(path), from)),
+          isType,
+        }))
+        .filter(({ room, target }) => room !== target),
+    ),
+    ({ room }) => room,
+  );
+  return Object.fromEntries(
+    Object.keys(DOORS).map((room) => {
+      const through = used[room] ?? [];
+      const any = new Set(through.filter(({ isType }) => !isType).map(({ target }) => target));
+      const types = new Set(through.map(({ target }) => target)).difference(any);
+      return [room, { any: [...any].sort(), ...(types.size > 0 ? { types: [...types].sort() } : {}) }];
+    }),
+  );
+}
+
+test('every door between rooms is used, and open no wider than it is used', () => {
+  expect(DOORS).toEqual(doorsThatAreUsed());
+});
+
+test('src has no import cycle, type imports aside', () => {
+  const imports = new Map(
+    src.map(({ path, text }) => [
+      path,
+      importsOf(text)
+        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .map(({ from }) => join(dirname(path), from)),
+    ]),
+  );
+  // A file is free of cycles when all its imports are; the files that remain in the end are not.
+  for (let size = -1; size !== imports.size; ) {
+    size = imports.size;
+    for (const [path, targets] of imports)
+      if (!targets.some((target) => imports.has(target))) imports.delete(path);
+  }
+  expect([...imports.keys()]).toEqual([]);
+});
+
+describe('the arrows between rooms of the console', () => {
+  for (const { path, text } of sources('console/**/*.{ts,tsx}')) {
+    test(path, () => {
+      const room = (path.split('/')[1] ?? '').replace(/(\.d)?\.tsx?$/, '');
+      for (const { from } of importsOf(text)) {
+        const [house, first = ''] = join(dirname(path), from).split('/');
+        const inside = house === 'console' ? first.replace(/\.tsx?$/, '') : `${house}/${first}`;
+        const target = from.startsWith('.') ? inside : from;
+        expect([from, target === room || CONSOLE_DOORS[room]?.includes(target)]).toEqual([from, true]);
+      }
+    });
+  }
+});
+
+/** What stands nowhere but in the one file that owns it. */
+const OWNED: readonly [RegExp, string][] = [
+  [/Date\.now\(|new Date\(\)|Math\.random\(\) \* 1e/, 'src/ambient.ts'],
+  [/Bun\.serve\b/, 'src/http/server.ts'],
+  [/process\.env\b/, 'src/main.ts'],
+];
+
+const BANNED: readonly [RegExp, string][] = [
+  [/\bas any\b|: any\b/, 'a real type'],
+  [/\/\/ ?(TODO|FIXME|XXX)/, 'an issue'],
+  [/\bexport default\b/, 'a named export'],
+  [/@ts-ignore|@ts-expect-error|biome-ignore/, 'the type or the rule itself'],
+];
+
+describe('style', () => {
+  const all = [
+    ...src,
+    ...sources('test/**/*.ts'),
+    ...sources('bench/**/*.ts'),
+    ...sources('scripts/**/*.ts'),
+    ...sources('console/**/*.{ts,tsx,css}'),
+  ];
+
+  for (const { path, text } of all) {
+    test(path, () => {
+      expect(text.split('\n').length).toBeLessThanOrEqual(400);
+      if (path === 'test/repository/tidy.unit.test.ts') return;
+      const code = text.replace(/^\s*\/?\*.*$/gm, '');
+      for (const [pattern, better] of BANNED)
+        expect([better, pattern.exec(code)?.[0]]).toEqual([better, undefined]);
+      expect(path).not.toMatch(/(^|\/)(utils?|helpers?|common|shared|tools?|misc)(\/|\.)/);
+    });
+  }
+
+  for (const [pattern, owner] of OWNED) {
+    test(`${pattern.source} stands in ${owner} alone`, () => {
+      const code = src.filter(({ text }) => pattern.test(text.replace(/^\s*(\/\/|\/?\*).*$/gm, '')));
+      expect(code.map(({ path }) => path)).toEqual([owner]);
+    });
+  }
+
+  test('SQL stands in store/ alone', () => {
+    const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;
+    expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => roomOf(path))).toEqual(
+      src.filter(({ text }) => sql.test(text)).map(() => 'store'),
+    );
+  });
+
+  test('no file of src is imported by nobody', () => {
+    const imported = new Set(
+      src.flatMap(({ path, text }) => importsOf(text).map(({ from }) => join(dirname(path), from))),
+    );
+    const orphans = src
+      .map(({ path }) => path)
+      .filter((path) => !imported.has(path) && path !== 'src/main.ts');
+    expect(orphans).toEqual([]);
+  });
+});

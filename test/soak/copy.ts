@@ -1,0 +1,172 @@
+import { Database } from 'bun:sqlite';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { readableStreamToText, SQL } from 'bun';
+import { prepareBare } from '../../bench/bare.ts';
+import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { lines, REALM } from '../support/population.ts';
+import { endServers, startServer } from '../support/postgres_server.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+
+/**
+ * A file with records by the million is copied to PostgreSQL and back. Each copy is killed half way and run again; a
+ * third run finds nothing to do. All of them tell the same checksums, and both files hold the same rows.
+ */
+const { values: given } = parseArgs({ options: { users: { type: 'string', default: '1000000' } } });
+const users = Number(given.users);
+const records = 3 + 3 * users;
+const folder = mkdtempSync(join(tmpdir(), 'authrealm-copy-'));
+const [before, after] = [join(folder, 'before.db'), join(folder, 'after.db')];
+
+const COMMIT_LINES = 30_000;
+const LOOK_MS = 50;
+
+/** The population with its changes, in a database that has clients and keys. */
+async function fill(path: string): Promise<void> {
+  const words = ['--name', 'n', '--scope', 'profile-infos:read', '--database', `sqlite:${path}`];
+  const { code, stderr } = await runCommand([AUTHREALM, 'client', 'create', ...words]);
+  if (code !== 0) throw new Error(stderr);
+  const db = connect(path);
+  db.run('pragma synchronous = off');
+  const insertsOf = prepareBare(db);
+  let count = 0;
+  db.run('begin');
+  for (const group of lines(users)) {
+    for (const line of group.split('\n')) {
+      for (const { statement, values } of insertsOf(line)) statement.run(...values);
+      count += 1;
+      if (count % COMMIT_LINES === 0) db.run('commit; begin');
+    }
+  }
+  db.query('insert into realm_clock (realm_id, seq) values (?, ?)').run(REALM, count);
+  db.run('commit');
+  db.close();
+}
+
+interface Told {
+  /** A line for each table: rows and checksum. */
+  readonly checksums: string;
+  readonly added: number;
+  readonly seconds: number;
+}
+
+const command = (from: string, to: string) => [AUTHREALM, 'copy', '--from', from, '--to', to];
+
+/** Runs a copy to its end. */
+async function copied(from: string, to: string): Promise<Told> {
+  const since = performance.now();
+  const { code, stdout, stderr } = await runCommand(command(from, to));
+  if (code !== 0) throw new Error(`${stdout}${stderr}`);
+  const [, checksums = ''] = /^(table .*?)^equal;/ms.exec(stdout) ?? [];
+  const added = Number(/^equal; (\d+) rows were added and 0 removed$/m.exec(stdout)?.[1]);
+  return { checksums, added, seconds: (performance.now() - since) / 1_000 };
+}
+
+/** Runs a copy until all records and none of their changes are there, which is half of the rows; then kills it. */
+async function killedHalfWay(from: string, to: string, isHalfWay: () => Promise<boolean>): Promise<number> {
+  const since = performance.now();
+  const child = Bun.spawn(command(from, to), { stdio: ['ignore', 'ignore', 'pipe'] });
+  const errors = readableStreamToText(child.stderr);
+  while (child.exitCode === null && !(await isHalfWay())) await Bun.sleep(LOOK_MS);
+  child.kill('SIGKILL');
+  await child.exited;
+  if (child.signalCode !== 'SIGKILL') throw new Error(`it ended before it was killed: ${await errors}`);
+  return (performance.now() - since) / 1_000;
+}
+
+const HAS_CHANGES = 'select 1 from change limit 1';
+
+async function hasChangesIn(sql: SQL): Promise<boolean> {
+  return sql.unsafe(HAS_CHANGES).then(
+    (rows) => rows.length > 0,
+    // The tables are not there yet.
+    () => false,
+  );
+}
+
+async function hasChangesAt(path: string): Promise<boolean> {
+  try {
+    const db = new Database(path, { readonly: true });
+    try {
+      return db.query(HAS_CHANGES).get() !== null;
+    } finally {
+      db.close();
+    }
+  } catch {
+    return false;
+  }
+}
+
+interface Moved extends Told {
+  /** Of the run that was killed and the one after it. */
+  readonly whole: number;
+  /** Of a run that has nothing to move. */
+  readonly again: number;
+}
+
+async function moved(
+  what: string,
+  { from, to }: { readonly from: string; readonly to: string },
+  isHalfWay: () => Promise<boolean>,
+): Promise<Moved> {
+  const first = await killedHalfWay(from, to, isHalfWay);
+  const rest = await copied(from, to);
+  const again = await copied(from, to);
+  const isFine = rest.added > 0 && again.added === 0 && rest.checksums === again.checksums;
+  const whole = first + rest.seconds;
+  console.log(
+    `${what}: killed after ${Math.round(first)} s, ended in ${Math.round(rest.seconds)} s more with ${rest.added} rows, ` +
+      `compared again in ${Math.round(again.seconds)} s: ${isFine ? 'ok' : 'NOT ok'}`,
+  );
+  if (!isFine) throw new Error(`${rest.checksums}\n${again.checksums}`);
+  return { ...rest, whole, again: again.seconds };
+}
+
+/** How many rows of a table one file has and the other one has not. */
+function differences(): number {
+  const db = new Database(after, { readwrite: true });
+  db.run('attach ? as other', [before]);
+  let count = 0;
+  for (const { name, columns } of [INSTANCE, ...TABLES]) {
+    const [ours, theirs] = [
+      `select ${columns.join()} from main.${name}`,
+      `select ${columns.join()} from other.${name}`,
+    ];
+    for (const [one, two] of [
+      [ours, theirs],
+      [theirs, ours],
+    ]) {
+      count += db.query<{ n: number }, []>(`select count(*) as n from (${one} except ${two})`).get()?.n ?? 0;
+    }
+  }
+  db.close();
+  return count;
+}
+
+async function prove(): Promise<boolean> {
+  await fill(before);
+  const server = await startServer();
+  const url = await server.freshDatabase();
+  const sql = new SQL(url, { max: 1 });
+  const there = await moved('to PostgreSQL', { from: `sqlite:${before}`, to: url }, () => hasChangesIn(sql));
+  await sql.close();
+  const back = await moved('back', { from: url, to: `sqlite:${after}` }, () => hasChangesAt(after));
+  const found = differences();
+  const isFine = there.checksums === back.checksums && found === 0;
+  const seconds = [there.whole, back.whole, there.again, back.again].map(Math.round);
+  console.log(
+    `${records} records to PostgreSQL in ${seconds[0]} s and back in ${seconds[1]} s, compared alone in ${seconds[2]} s and ` +
+      `${seconds[3]} s, each killed once: ${isFine ? 'the same rows' : `${found} rows differ`}`,
+  );
+  return isFine;
+}
+
+try {
+  process.exitCode = (await prove()) ? 0 : 1;
+} finally {
+  await endServers();
+  rmSync(folder, { recursive: true, force: true });
+}

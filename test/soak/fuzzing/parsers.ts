@@ -1,0 +1,275 @@
+import fc from 'fast-check';
+import { systemAmbient } from '../../../src/ambient.ts';
+import { linesOf } from '../../../src/directory/lines.ts';
+import { lineReader } from '../../../src/directory/transfer.ts';
+import { Fault, type FaultCode } from '../../../src/domain/fault.ts';
+import { parseFilter } from '../../../src/domain/filter.ts';
+import type { Revision } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { RESOURCES } from '../../../src/domain/resources.ts';
+import { isVisibleWord } from '../../../src/domain/visible_word.ts';
+import { parseJson } from '../../../src/http/body.ts';
+import { namedRevisions, revisionReader } from '../../../src/http/precondition.ts';
+import { readSearch } from '../../../src/http/search_body.ts';
+
+/** What has to hold of a parser whatever it reads. `runs` times; a failure names its seed. */
+export interface Property {
+  readonly name: string;
+  check(runs: number, seed: number): Promise<void>;
+}
+
+function property<T>(
+  name: string,
+  arbitrary: fc.Arbitrary<T>,
+  holds: (value: T) => void | Promise<void>,
+): Property {
+  return {
+    name,
+    check: (numRuns, seed) =>
+      fc.assert(
+        fc.asyncProperty(arbitrary, async (value) => holds(value)),
+        { numRuns, seed },
+      ),
+  };
+}
+
+function must(isSo: boolean, what: string): void {
+  if (!isSo) throw new Error(what);
+}
+
+/** No parser takes longer, whatever it is given: bounds are said in bytes, not in time. */
+const MS_MAX = 250;
+
+/** What it answers; undefined where it refused with one of these codes. Whatever else it throws is a bug. */
+function answered<T>(read: () => T, ...codes: readonly FaultCode[]): T | undefined {
+  const start = performance.now();
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof Fault && codes.includes(error.code)) return undefined;
+    throw error;
+  } finally {
+    must(performance.now() - start < MS_MAX, 'it took too long');
+  }
+}
+
+const anything = fc.string({ unit: 'binary', maxLength: 200 });
+const FILTERABLES = RESOURCES.flatMap(({ filterables }) => (filterables ? [filterables] : []));
+
+/** Pieces of the grammar, in any order and number. */
+const filterText = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 5,
+        arbitrary: fc.constantFrom(
+          'eq(',
+          'in(',
+          'like(',
+          'gt(',
+          'is_null(',
+          ')',
+          ',',
+          ':',
+          '|',
+          '(',
+          '"',
+          "'",
+          '*',
+        ),
+      },
+      {
+        weight: 3,
+        arbitrary: fc.constantFrom(
+          'name',
+          'email',
+          'id',
+          'created_at',
+          'subject',
+          '2026-01-31T09:00:00.000Z',
+          '%',
+        ),
+      },
+      { weight: 2, arbitrary: fc.string({ unit: 'grapheme', maxLength: 12 }) },
+      { weight: 1, arbitrary: anything },
+    ),
+    { maxLength: 60 },
+  )
+  .map((pieces) => pieces.join(''));
+
+const deep = fc
+  .tuple(fc.constantFrom('(', 'eq(name,', '"', '*', ':', '((a|'), fc.nat(LIMITS.filterBytesMax))
+  .map(([piece, times]) => piece.repeat(times).slice(0, LIMITS.filterBytesMax));
+
+const jsonText = fc.oneof(
+  fc.json({ maxDepth: 4 }),
+  anything,
+  fc.tuple(fc.json(), fc.nat(200)).map(([text, at]) => text.slice(0, at)),
+  fc
+    .tuple(fc.constantFrom('[', '{"a":', '[{"a":'), fc.nat(3_000))
+    .map(([piece, times]) => piece.repeat(times)),
+  fc.tuple(fc.nat(140), fc.boolean()).map(([depth, isEscaped]) => {
+    const inside = isEscaped ? '"\\"]}[{"' : '1';
+    return `${'['.repeat(depth)}${inside}${']'.repeat(depth)}`;
+  }),
+);
+
+const TYPES = RESOURCES.map(({ type }) => type);
+const NAMES = [
+  ...new Set(
+    RESOURCES.flatMap(({ members, inputs = {} }) => [...Object.keys(members), ...Object.keys(inputs)]),
+  ),
+];
+const uuid = fc.uuid();
+
+/** Lines that are nearly right, and some that are. */
+const line = fc
+  .record(
+    {
+      type: fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...TYPES) }, fc.jsonValue()),
+      id: fc.oneof({ weight: 9, arbitrary: uuid }, fc.jsonValue()),
+      realm_id: uuid,
+      user_authentication_info_id: uuid,
+      meta: fc.oneof(
+        fc.jsonValue(),
+        fc.record({
+          created_at: fc.oneof(
+            fc.string(),
+            fc.date({ noInvalidDate: true }).map((at) => at.toISOString()),
+          ),
+        }),
+      ),
+      relationships: fc.jsonValue(),
+    },
+    { requiredKeys: ['type', 'id'] },
+  )
+  .chain((head) =>
+    fc
+      .dictionary(
+        fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...NAMES) }, anything),
+        fc.oneof(anything, uuid, fc.jsonValue()),
+      )
+      .map((more) => JSON.stringify({ ...more, ...head })),
+  );
+
+const bytesOf = (text: string) => new TextEncoder().encode(text);
+const readLine = lineReader({
+  ambient: systemAmbient,
+  isUpsert: false,
+  installation: 'here',
+  seal: () => new Uint8Array(),
+  open: () => '',
+});
+
+const etagOf = ({ revision }: { readonly revision: Revision }) => `"${revision}-AAAAAAAA"`;
+const revisionOf = revisionReader(etagOf);
+const revision = fc.stringMatching(/^[0-9a-f]{16}$/) as fc.Arbitrary<Revision>;
+const foreign = fc.constantFrom('"x"', '""', 'W/"x"', '', '"', '*x', '"0123456789abcdef-BBBBBBBB"');
+
+/** What a JSON text holds at most within brackets, counted the slow way. */
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  return 1 + Math.max(0, ...Object.values(value).map(depthOf));
+}
+
+function parsedPlainly(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+export const PROPERTIES: readonly Property[] = [
+  property('a filter is read or refused', fc.oneof(filterText, deep, anything), (text) => {
+    for (const filterables of FILTERABLES) answered(() => parseFilter(text, filterables), 'filter_malformed');
+  }),
+  property('JSON is what JSON.parse says, down to the depth that is allowed', jsonText, (text) => {
+    const read = answered(() => ({ value: parseJson(text) }), 'malformed');
+    const plain = parsedPlainly(text);
+    const isAllowed = plain !== undefined && depthOf(plain.value) <= LIMITS.bodyDepthMax;
+    must((read !== undefined) === isAllowed, `read: ${read !== undefined}`);
+    must(Bun.deepEquals(read, isAllowed ? plain : undefined), 'it reads another value');
+  }),
+  property('a search is read or refused', jsonText, (text) => {
+    answered(() => readSearch(text), 'malformed', 'invalid');
+  }),
+  property('a line of an import is read or refused', fc.oneof(line, line, jsonText), (text) => {
+    answered(() => readLine(bytesOf(text)), 'invalid');
+  }),
+  property('bytes that are no line are refused', fc.uint8Array({ maxLength: 300 }), (bytes) => {
+    answered(() => readLine(bytes), 'invalid');
+  }),
+  property(
+    'a file is cut into the same lines however it arrives',
+    fc.tuple(
+      fc.array(fc.constantFrom('{}', '', '\r', '\n', '\r\n', '\ufeff', 'ü', 'x'.repeat(70_000)), {
+        maxLength: 30,
+      }),
+      fc.array(fc.nat(400), { maxLength: 40 }),
+    ),
+    async ([pieces, cuts]) => {
+      const bytes = bytesOf(pieces.join(''));
+      must(Bun.deepEquals(await linesIn(cut(bytes, cuts)), await linesIn([bytes])), 'the lines differ');
+    },
+  ),
+  property(
+    'an idempotency key is visible ASCII of its length',
+    fc.oneof(anything, fc.stringMatching(/^[!-~]{0,300}$/)),
+    (text) => {
+      const isOne =
+        text.length >= 1 &&
+        text.length <= LIMITS.idempotencyKeyCharactersMax &&
+        [...text].every((each) => each > ' ' && each < '\x7f');
+      must(isVisibleWord(text) === isOne, 'it is judged otherwise');
+    },
+  ),
+  property(
+    'If-Match names the revisions in it, and no weak one',
+    fc
+      .array(fc.oneof(revision, foreign), { maxLength: 8 })
+      .chain((of) => fc.tuple(fc.constant(of), fc.constantFrom(',', ', ', ' ,\t'), fc.boolean())),
+    ([parts, comma, isWeak]) => {
+      const ours = parts.filter((part) => /^[0-9a-f]{16}$/.test(part)) as Revision[];
+      const header = parts
+        .map((part) =>
+          ours.includes(part as Revision)
+            ? `${isWeak ? 'W/' : ''}${etagOf({ revision: part as Revision })}`
+            : part,
+        )
+        .join(comma);
+      must(
+        Bun.deepEquals(namedRevisions(header, revisionOf), isWeak ? [] : ours),
+        `it names others in ${header}`,
+      );
+    },
+  ),
+  property('If-Match is read whatever it holds', anything, (header) => {
+    const named = namedRevisions(header, revisionOf);
+    must(named === undefined ? header.trim() === '*' : named.length === 0, 'it names something');
+  }),
+];
+
+async function linesIn(chunks: readonly Uint8Array[]) {
+  const found = [];
+  for await (const lines of linesOf(flowing(chunks))) {
+    // A line is a view of its chunk.
+    for (const { number, bytes, end } of lines)
+      found.push({ number, end, text: bytes && Buffer.from(bytes).toString('hex') });
+  }
+  return found;
+}
+
+async function* flowing(chunks: readonly Uint8Array[]) {
+  yield* chunks;
+}
+
+function cut(bytes: Uint8Array, lengths: readonly number[]): readonly Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  let from = 0;
+  for (const length of lengths) {
+    pieces.push(bytes.subarray(from, from + length));
+    from += length;
+  }
+  return [...pieces, bytes.subarray(Math.min(from, bytes.length))];
+}

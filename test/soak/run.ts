@@ -1,0 +1,104 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PGBENCH } from '../../bench/pgbench.ts';
+import { freshSeed } from '../support/random.ts';
+
+/** A script of this folder. It exits 0 where it holds, and its last line of standard output is its figure. */
+interface Check {
+  readonly name: string;
+  readonly arguments: readonly string[];
+  /** Commands that must be there. */
+  readonly needs: readonly string[];
+  readonly minutesMax: number;
+}
+
+const CHECKS: readonly Check[] = [
+  { name: 'kills', arguments: ['--rounds', '50', '--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'postgres_kills', arguments: ['--rounds', '20', '--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'model', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'fuzz', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'fuzz', arguments: ['--seed', 'SEED', '--minutes', '10'], needs: [], minutesMax: 25 },
+  {
+    name: 'torture',
+    arguments: ['--engine', 'sqlite', '--rounds', '100', '--seed', 'SEED'],
+    needs: ['cc', 'mount'],
+    minutesMax: 60,
+  },
+  {
+    name: 'torture',
+    arguments: ['--engine', 'postgres', '--rounds', '100', '--seed', 'SEED'],
+    needs: ['cc'],
+    minutesMax: 60,
+  },
+  { name: 'backups', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 10 },
+  { name: 'mutations', arguments: [], needs: [], minutesMax: 90 },
+  { name: 'roundtrip', arguments: [], needs: [], minutesMax: 40 },
+  { name: 'copy', arguments: [], needs: [], minutesMax: 40 },
+  { name: 'doctor', arguments: [], needs: [], minutesMax: 10 },
+  { name: 'overload', arguments: [], needs: [], minutesMax: 25 },
+  { name: 'webhooks', arguments: [], needs: [], minutesMax: 30 },
+  { name: 'first_view', arguments: ['--seed', 'SEED'], needs: [], minutesMax: 15 },
+  { name: 'bench', arguments: [], needs: ['wrk', 'nginx', 'taskset'], minutesMax: 25 },
+  { name: 'watched', arguments: [], needs: ['wrk', 'taskset'], minutesMax: 10 },
+  { name: 'bench_postgres', arguments: [], needs: ['wrk', PGBENCH], minutesMax: 25 },
+];
+
+const names = CHECKS.map(({ name }) => name);
+const { values: given } = parseArgs({
+  options: { only: { type: 'string', multiple: true, default: names }, seed: { type: 'string' } },
+});
+const unknown = given.only.filter((name) => !names.includes(name));
+if (unknown.length > 0) {
+  console.error(`there is no check ${unknown.join(', ')}; there are ${names.join(', ')}`);
+  process.exit(2);
+}
+const seed = given.seed ?? String(freshSeed());
+console.log(`seed ${seed}`);
+
+let failed = 0;
+const chosen = CHECKS.filter(({ name }) => given.only.includes(name));
+for (const check of chosen) {
+  const start = performance.now();
+  const { holds, figure, output } = await perform(check);
+  const seconds = Math.round((performance.now() - start) / 1000);
+  console.log(`${check.name}: ${figure}, ${seconds} s, ${holds ? 'ok' : 'FAILED'}`);
+  if (holds) continue;
+  failed += 1;
+  if (output !== '') console.error(output);
+}
+console.log(`${chosen.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+interface Outcome {
+  readonly holds: boolean;
+  readonly figure: string;
+  /** All that the check wrote. */
+  readonly output: string;
+}
+
+async function perform({ name, arguments: words, needs, minutesMax }: Check): Promise<Outcome> {
+  const missing = needs.filter((command) => !Bun.which(command));
+  if (missing.length > 0)
+    return failure(`needs ${missing.join(', ')}: apt-get install -y wrk nginx util-linux gcc libc6-dev`);
+  const script = join(import.meta.dir, `${name}.ts`);
+  if (!existsSync(script)) return failure(`${script} is not there`);
+  const command = [process.execPath, script, ...words.map((word) => (word === 'SEED' ? seed : word))];
+  // A group of its own, so that what it started ends with it.
+  const child = Bun.spawn(command, { stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    process.kill(-child.pid, 'SIGKILL');
+  }, minutesMax * 60_000);
+  const said = [new Response(child.stdout).text(), new Response(child.stderr).text()];
+  const [stdout = '', stderr = ''] = await Promise.all(said);
+  const code = await child.exited;
+  clearTimeout(timer);
+  const figure = isLate ? `not done after ${minutesMax} minutes` : (stdout.trim().split('\n').at(-1) ?? '');
+  return { holds: code === 0, figure, output: `${stdout}${stderr}` };
+}
+
+function failure(figure: string): Outcome {
+  return { holds: false, figure, output: '' };
+}

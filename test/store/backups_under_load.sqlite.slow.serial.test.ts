@@ -1,0 +1,20 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { runBackupRounds } from '../soak/backup_rounds.ts';
+import { chanceOf, freshSeed } from '../support/random.ts';
+import { freshFolder } from '../support/service.ts';
+
+setDefaultTimeout(300_000);
+
+test('backups under write load are the model at their moment, and nobody who was erased is in what is restored', async () => {
+  const seed = freshSeed();
+  const outcome = await runBackupRounds({
+    folder: freshFolder(),
+    backups: 3,
+    users: 500,
+    writers: 6,
+    chance: chanceOf(seed),
+  });
+  expect([seed, outcome.complaints]).toEqual([seed, []]);
+  expect(outcome.acknowledged).toBeGreaterThan(50);
+  expect(outcome.erased).toBeGreaterThan(0);
+});

@@ -1,0 +1,275 @@
+import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { changeClient, createClient } from '../../src/access/clients.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openVault } from '../../src/vault.ts';
+import { freshDatabase } from '../support/database.ts';
+import { OFFLINE } from '../support/resource_cases.ts';
+import { movableAmbient, type Service, startService } from '../support/service.ts';
+
+/** Processes over one database whose clocks are apart (issue 5, bad input). */
+
+setDefaultTimeout(300_000);
+
+const SCOPE = 'realms:read realms:write users:read users:write';
+const REALMS = '/v2/authentication-realms';
+const { clockLeewayMs, accessAgeMsMax, idempotencyMsMax } = LIMITS;
+
+/** Two services over one database. Their clocks only go forward. */
+interface Pair {
+  readonly slow: Service;
+  /** Its clock is ahead. */
+  readonly fast: Service;
+  readonly realm: Uuid;
+  /** The path of the users in it. */
+  readonly users: string;
+  /** A token of the same client as ever, from this one of them. */
+  tokenOf(service: Service): Promise<string>;
+  /** So much time goes by. */
+  pass(milliseconds: number): void;
+}
+
+const running: Service[] = [];
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((service) => service.stop()));
+});
+
+/** Behind whatever spreads requests over both: tokens are for the one address that callers know. */
+const FLAGS = { ...OFFLINE, baseUrl: 'https://identity.example.com' };
+
+async function pair(apart: number = clockLeewayMs): Promise<Pair> {
+  const slow = await startService(FLAGS);
+  const fast = await startService({ ...FLAGS, ...slow.database.flags });
+  running.push(slow, fast);
+  const { clientId, secret } = await slow.client(SCOPE);
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const tokenOf = async (service: Service) =>
+    ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
+  const data = { type: 'authentication-realm', name: 'Shop' };
+  const { id: realm } = await recordOf(await slow.post(REALMS, await tokenOf(slow), { data }));
+  fast.ambient.advance(slow.ambient.now() + apart - fast.ambient.now());
+  return {
+    slow,
+    fast,
+    realm,
+    users: `${REALMS}/${realm}/user-authentication-info`,
+    tokenOf,
+    pass(milliseconds) {
+      for (const { ambient } of [slow, fast]) ambient.advance(milliseconds);
+    },
+  };
+}
+
+interface Answered {
+  readonly id: Uuid;
+  readonly name: string;
+  readonly meta: { readonly created_at: string; readonly updated_at: string };
+}
+
+async function recordOf(answer: Pick<Response, 'ok' | 'status' | 'text' | 'json'>): Promise<Answered> {
+  if (!answer.ok) throw new Error(`${answer.status}: ${await answer.text()}`);
+  return ((await answer.json()) as { data: Answered }).data;
+}
+
+const person = (name: string) => ({ data: { type: user.type, name, email: 'jane@example.com' } });
+const freshKey = () => ({ 'Idempotency-Key': crypto.randomUUID() });
+
+/** Users that both make in turn, the one that is ahead first. */
+async function makeUsers({ slow, fast, users }: Pair, token: string, count: number) {
+  const made: Answered[] = [];
+  for (let number = 0; number < count; number += 1) {
+    const service = number % 2 === 0 ? fast : slow;
+    made.push(await recordOf(await service.post(users, token, person(`Jane ${number}`))));
+  }
+  return made;
+}
+
+describe('a token', () => {
+  test('is accepted by both, as long as clocks are no further apart than is allowed for', async () => {
+    const { slow, fast, tokenOf, pass } = await pair();
+    const [ofSlow, ofFast] = [await tokenOf(slow), await tokenOf(fast)];
+    expect((await slow.get(REALMS, ofFast)).status).toBe(200);
+    expect((await fast.get(REALMS, ofSlow)).status).toBe(200);
+    // Its last seconds, by the clock that made it: by the other one it ended before.
+    pass(3_590_000);
+    expect((await fast.get(REALMS, ofSlow)).status).toBe(200);
+    pass(10_000);
+    expect((await fast.get(REALMS, ofSlow)).status).toBe(401);
+    expect((await slow.get(REALMS, ofFast)).status).toBe(200);
+  });
+
+  test('from further ahead is refused for as long as it is, and then accepted', async () => {
+    const { slow, fast, tokenOf, pass } = await pair(clockLeewayMs + 5_000);
+    const ofFast = await tokenOf(fast);
+    expect((await slow.get(REALMS, ofFast)).status).toBe(401);
+    pass(5_000);
+    expect((await slow.get(REALMS, ofFast)).status).toBe(200);
+  });
+});
+
+describe('a signing key', () => {
+  test('that a process ahead has made signs in one that starts behind it', async () => {
+    const database = await freshDatabase();
+    const ahead = movableAmbient();
+    ahead.advance(clockLeewayMs);
+    await (await openVault(database.settings(), ahead)).engine.close();
+    const service = await startService({ ...FLAGS, ...database.flags });
+    running.push(service);
+    expect((await service.get(REALMS, await service.token(SCOPE))).status).toBe(200);
+  });
+
+  test('that takes the place of one that was withdrawn signs everywhere at once, the announced one does not', async () => {
+    const { slow, fast, tokenOf, pass } = await pair();
+    const { engine, keyring } = fast.vault;
+    const old = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
+    const announced = await rotateSigningKey(engine.access, keyring, fast.ambient);
+    expect(await withdrawSigningKey(old, engine.access, keyring, fast.ambient)).toBe(true);
+    pass(accessAgeMsMax);
+    const tokens = [await tokenOf(slow), await tokenOf(fast)];
+    const kids = tokens.map((token) => JSON.parse(atob(token.split('.')[0] ?? '')).kid);
+    expect(new Set(kids).size).toBe(1);
+    expect([old, announced.kid]).not.toContain(kids[0]);
+    for (const token of tokens) {
+      for (const service of [slow, fast]) expect((await service.get(REALMS, token)).status).toBe(200);
+    }
+  });
+});
+
+test('the moment at which a client was changed never goes back', async () => {
+  const { slow, fast } = await pair();
+  const { access } = fast.vault.engine;
+  const given = { scopes: new Set(['users:read'] as const), realms: '*' } as const;
+  const { client } = await createClient(access, 'test', given, fast.ambient);
+  const { updatedAt } = await changeClient(access, client.clientId, { name: 'later' }, slow.ambient);
+  expect([client.updatedAt > slow.ambient.now(), updatedAt]).toEqual([true, client.updatedAt]);
+});
+
+describe('a remembered answer', () => {
+  test('is repeated by the other one, whichever was asked first, and the record is there once', async () => {
+    const { slow, fast, users, tokenOf } = await pair();
+    const token = await tokenOf(slow);
+    for (const [first, second] of [[slow, fast] as const, [fast, slow] as const]) {
+      const key = freshKey();
+      const made = await recordOf(await first.post(users, token, person('Once'), key));
+      expect(await recordOf(await second.post(users, token, person('Once'), key))).toEqual(made);
+      expect((await second.post(users, token, person('Another'), key)).status).toBe(422);
+    }
+    const listed = (await (await slow.get(users, token)).json()) as { data: readonly Answered[] };
+    expect(listed.data).toHaveLength(2);
+  });
+
+  test('is one, where both are asked at once', async () => {
+    const { slow, fast, users, tokenOf } = await pair();
+    const token = await tokenOf(slow);
+    const ids = new Set<Uuid>();
+    for (let round = 0; round < 10; round += 1) {
+      const key = freshKey();
+      const asked = [slow, fast].map((service) => service.post(users, token, person('Once'), key));
+      const answers = await Promise.all(asked);
+      const made = answers.filter(({ status }) => status === 201);
+      expect(answers.every(({ status }) => [201, 409].includes(status)) && made.length > 0).toBe(true);
+      for (const answer of made) ids.add((await recordOf(answer)).id);
+    }
+    expect(ids.size).toBe(10);
+    const listed = (await (await slow.get(users, token)).json()) as { data: readonly Answered[] };
+    expect(new Set(listed.data.map(({ id }) => id))).toEqual(ids);
+  });
+
+  test('ends when the clock of whoever is asked has come so far, and is then made anew, once', async () => {
+    const { slow, fast, users, tokenOf, pass } = await pair();
+    const key = freshKey();
+    const post = async (service: Service) =>
+      recordOf(await service.post(users, await tokenOf(service), person('Once'), key));
+    const made = await post(slow);
+    pass(idempotencyMsMax - clockLeewayMs - 10_000);
+    expect([await post(slow), await post(fast)]).toEqual([made, made]);
+    pass(11_000);
+    expect(await post(slow)).toEqual(made);
+    const anew = await post(fast);
+    expect(anew.id).not.toBe(made.id);
+    expect([await post(slow), await post(fast)]).toEqual([anew, anew]);
+  });
+});
+
+describe('a record', () => {
+  test('that both change has an updated_at that never goes back, and every change another ETag', async () => {
+    const { slow, fast, users, tokenOf } = await pair();
+    const token = await tokenOf(slow);
+    const made = await recordOf(await fast.post(users, token, person('Jane')));
+    const path = `${users}/${made.id}`;
+    let last = made.meta.updated_at;
+    const tags = new Set<string | null>();
+    for (const service of [slow, fast, slow, slow, fast]) {
+      const name = `Jane ${tags.size}`;
+      const answer = await service.put(path, token, { data: { type: user.type, name } });
+      const changed = await recordOf(answer.clone());
+      expect([changed.name, changed.meta.updated_at >= last]).toEqual([name, true]);
+      expect(changed.meta.created_at).toBe(made.meta.created_at);
+      for (const reader of [slow, fast]) {
+        const read = await reader.get(path, token);
+        expect([await recordOf(read.clone()), read.headers.get('etag')]).toEqual([
+          changed,
+          answer.headers.get('etag'),
+        ]);
+      }
+      tags.add(answer.headers.get('etag'));
+      last = changed.meta.updated_at;
+    }
+    expect(tags.size).toBe(5);
+  });
+
+  test('and its changes stand in the order of their commits, whatever their moments say', async () => {
+    const both = await pair();
+    const { slow, fast, realm } = both;
+    const made = await makeUsers(both, await both.tokenOf(slow), 8);
+    const moments = made.map(({ meta }) => meta.created_at);
+    expect(moments).not.toEqual(moments.toSorted());
+    for (const { vault } of [slow, fast]) {
+      const changes = await vault.engine.records.changes(realm, 0, 100);
+      expect(changes.map(({ seq }) => seq)).toEqual(changes.map((_, place) => place + 1));
+      expect(changes.map(({ id }) => id)).toEqual([realm, ...made.map(({ id }) => id)]);
+    }
+  });
+});
+
+describe('a list', () => {
+  test('by created_at is the same of both, and has the moments in order', async () => {
+    const both = await pair();
+    const token = await both.tokenOf(both.slow);
+    const made = await makeUsers(both, token, 8);
+    const inOrder = made.toSorted((one, other) => (one.meta.created_at < other.meta.created_at ? -1 : 1));
+    for (const [sort, wanted] of [
+      ['created_at', inOrder],
+      ['-created_at', inOrder.toReversed()],
+    ] as const) {
+      for (const service of [both.slow, both.fast]) {
+        const answer = await service.get(`${both.users}?sort=${sort}`, token);
+        const { data } = (await answer.json()) as { data: readonly Answered[] };
+        expect(data.map(({ id }) => id)).toEqual(wanted.map(({ id }) => id));
+      }
+    }
+  });
+
+  test('that is walked while both write shows each record that was there once', async () => {
+    const both = await pair();
+    const { slow, fast, users } = both;
+    const token = await both.tokenOf(slow);
+    const made = await makeUsers(both, token, 8);
+    const seen: Uuid[] = [];
+    let next: string | null = `${users}?page[after]=&page[limit]=2`;
+    for (let pages = 0; next !== null && pages < 20; pages += 1) {
+      const reader = pages % 2 === 0 ? slow : fast;
+      const { pathname, search } = new URL(next, reader.url);
+      const answer = await reader.get(`${pathname}${search}`, token);
+      const body = (await answer.json()) as { data: readonly Answered[]; links: { next: string | null } };
+      seen.push(...body.data.map(({ id }) => id));
+      next = body.links.next;
+      if (pages < 3) await makeUsers(both, token, 2);
+    }
+    expect(next).toBeNull();
+    expect(new Set(seen).size).toBe(seen.length);
+    for (const { id } of made) expect(seen).toContain(id);
+  });
+});

@@ -1,0 +1,110 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openLog } from '../../src/store/log.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { openPlace } from '../../src/store/sqlite/place.ts';
+import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
+import { openWriter } from '../../src/store/sqlite/writer.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** Commits give way to lookups (decision 0025). */
+
+async function database() {
+  const path = join(freshFolder(), 'pauses.db');
+  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  const db = connect(path);
+  const snapshot = openSnapshot(db);
+  const place = openPlace(path);
+  let proofs = 0;
+  const prove = () => {
+    proofs += 1;
+    place.prove();
+  };
+  const writer = openWriter(db, snapshot, { prove }, openLog(SQLITE));
+  const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
+  const done: string[] = [];
+  return {
+    done,
+    /** Each commit proves twice that the file is where it was. */
+    commits: () => proofs / 2,
+    write: (name: string) =>
+      writer.write(() => {
+        insert.run(systemAmbient.mintId());
+        done.push(name);
+        return { value: undefined, keep: true };
+      }),
+    /** Reads for longer than a pause, so many times a millisecond. */
+    async readFor(perMillisecond: number) {
+      const start = performance.now();
+      let read = 0;
+      for (let passed = 0; passed < 2 * LIMITS.commitPauseMs; passed = performance.now() - start) {
+        for (; read < passed * perMillisecond; read += 1) snapshot.read(() => undefined);
+        await turns(1);
+      }
+    },
+    close() {
+      snapshot.close();
+      db.close();
+    },
+  };
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise(setImmediate);
+}
+
+const SOON = 5;
+/** The clock of the rate and that of the reads are not read at the same moment. */
+const BESIDE = 2;
+
+test.each([0, LIMITS.commitPauseReadsMin - BESIDE])(
+  'a write lands in the next turn where nobody reads more than %d times a millisecond',
+  async (rate) => {
+    const { done, write, readFor, close } = await database();
+    await write('first');
+    await readFor(rate);
+    await write('before');
+    const later = write('later');
+    await turns(SOON);
+    expect(done).toEqual(['first', 'before', 'later']);
+    await later;
+    close();
+  },
+);
+
+test('beside more reads a write waits for the end of the pause, and shares the next commit', async () => {
+  const { done, write, commits, readFor, close } = await database();
+  await write('start');
+  let shared = 0;
+  // A machine that stands still for a moment lets the pause pass.
+  for (let attempt = 0; attempt < 20 && shared === 0; attempt += 1) {
+    await readFor(LIMITS.commitPauseReadsMin + BESIDE);
+    await write('before');
+    const before = commits();
+    const first = write('first');
+    await turns(SOON);
+    const hasWaited = done.at(-1) === 'before';
+    await Promise.all([first, write('second')]);
+    expect(done.slice(-2)).toEqual(['first', 'second']);
+    if (hasWaited && commits() === before + 1) shared += 1;
+  }
+  expect(shared).toBe(1);
+  close();
+});
+
+test('what one commit could not take does not wait for another pause', async () => {
+  const { done, write, readFor, close } = await database();
+  await write('start');
+  await readFor(10 * LIMITS.commitPauseReadsMin);
+  await write('before');
+  const all = Array.from({ length: 2 * LIMITS.writesGroupedMax }, (_, at) => write(`${at}`));
+  await all[0];
+  await turns(SOON);
+  expect(done.length).toBe(2 * LIMITS.writesGroupedMax + 2);
+  await Promise.all(all);
+  close();
+});

@@ -1,0 +1,141 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { changeClient, createClient } from '../../src/access/clients.ts';
+import { withdrawSigningKey } from '../../src/access/signing.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { parseScopes } from '../../src/domain/principal.ts';
+import { openVault } from '../../src/vault.ts';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, type Running, start } from '../support/processes.ts';
+import { oidcPath, plant } from '../support/service.ts';
+
+async function freshVault() {
+  const database = await freshDatabase();
+  return { database, vault: await openVault(database.settings(), systemAmbient) };
+}
+
+test('four processes insert the same link 64 times at once: one succeeds, the others get the conflict', async () => {
+  const { database, vault } = await freshVault();
+  const { realm, user, oidcProfile } = await plant(vault);
+  const script = join(import.meta.dir, 'contract/attempts.ts');
+  const processes = Array.from({ length: 4 }, () =>
+    start([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
+  );
+  await Promise.all(processes.map((running) => running.line(/^ready$/)));
+  for (const { process: child } of processes) child.stdin.write('go\n');
+  for (const { process: child } of processes) child.stdin.flush();
+  const lines = await Promise.all(processes.map((running) => running.line(/^\[/)));
+  const kinds = lines.flatMap((line) => JSON.parse(line) as string[]);
+  expect(kinds).toHaveLength(64);
+  expect(kinds.filter((kind) => kind === 'landed')).toHaveLength(1);
+  expect(kinds.filter((kind) => kind === 'taken')).toHaveLength(63);
+  await vault.engine.close();
+}, 300_000);
+
+test('twenty first starts at once all serve, with the same signing key', async () => {
+  const { words } = await freshDatabase();
+  const services = Array.from({ length: 20 }, () => start([AUTHREALM, 'serve', '--port', '0', ...words]));
+  const urls = await Promise.all(services.map(listeningUrl));
+  const kids = new Set<string>();
+  for (const url of urls) {
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    const { keys } = (await (await fetch(`${url}/.well-known/jwks.json`)).json()) as {
+      keys: { kid: string }[];
+    };
+    for (const { kid } of keys) kids.add(kid);
+  }
+  expect(kids.size).toBe(1);
+  expect(new Set(await Promise.all(services.map((service) => service.stop())))).toEqual(new Set([0]));
+}, 300_000);
+
+async function listeningUrl(service: Running): Promise<string> {
+  return (await service.line(/^listening on /)).slice('listening on '.length);
+}
+
+/** Which process answered, by the part of the request ID that is its own. */
+function answeredBy(answer: Response): string {
+  return answer.headers.get('x-request-id')?.split('-')[0] ?? '';
+}
+
+/** Asks on fresh connections until every process has answered; the statuses by process. */
+async function statusesOfAll(
+  url: string,
+  token: string,
+  processes: number,
+): Promise<Map<string, Set<number>>> {
+  const seen = new Map<string, Set<number>>();
+  for (let attempt = 0; attempt < 400 && (seen.size < processes || attempt < 24); attempt += 1) {
+    const headers = { Authorization: `Bearer ${token}`, Connection: 'close' };
+    const answer = await fetch(url, { headers, keepalive: false });
+    await answer.arrayBuffer();
+    const statuses = seen.get(answeredBy(answer)) ?? new Set();
+    seen.set(answeredBy(answer), statuses.add(answer.status));
+  }
+  expect(seen.size).toBe(processes);
+  return seen;
+}
+
+test('two processes serve; what an operator takes back is felt by both within a second', async () => {
+  const { database, vault } = await freshVault();
+  const planted = await plant(vault);
+  const { access } = vault.engine;
+  const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+  const url = await listeningUrl(service);
+  const link = `${url}${oidcPath(planted)}`;
+
+  const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
+  const made = await createClient(access, 'felt', { scopes, realms: '*' }, systemAmbient);
+  await Bun.sleep(1_000);
+  const token = await tokenFor(url, made.client.clientId, made.secret);
+
+  const change = (patch: Parameters<typeof changeClient>[2]) =>
+    changeClient(access, made.client.clientId, patch, systemAmbient);
+  /** Every process answers this status, from one second after the change on. */
+  const expectAll = async (status: number, withToken = token) => {
+    await Bun.sleep(1_000);
+    const seen = await statusesOfAll(link, withToken, 2);
+    expect([...seen.values()].map((statuses) => [...statuses])).toEqual([[status], [status]]);
+  };
+
+  await expectAll(200);
+  await change({ disabledAt: systemAmbient.now() });
+  await expectAll(401);
+  await change({ disabledAt: undefined });
+  await expectAll(200);
+  await change({ realms: new Set([systemAmbient.mintId()]) });
+  await expectAll(404);
+  await change({ realms: '*' });
+  await expectAll(200);
+  await change({ scopes: parseScopes('password-profile-infos:read') ?? new Set() });
+  await expectAll(403);
+  await change({ scopes });
+  await expectAll(200);
+
+  const [key] = (await access.table(undefined))?.signingKeys ?? [];
+  expect(await withdrawSigningKey(key?.kid ?? '', access, vault.keyring, systemAmbient)).toBe(true);
+  await expectAll(401);
+  await expectAll(200, await tokenFor(url, made.client.clientId, made.secret));
+
+  expect(await service.stop()).toBe(0);
+  await vault.engine.close();
+}, 300_000);
+
+async function tokenFor(url: string, clientId: string, secret: string): Promise<string> {
+  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
+  const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+test('a process that dies is replaced, and the others go on', async () => {
+  const { database, vault } = await freshVault();
+  await vault.engine.close();
+  const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
+  const url = await listeningUrl(service);
+  const before = await statusesOfAll(`${url}/readyz`, '', 2);
+  const [victim] = [...service.output().matchAll(/"event":"process_started","pid":(\d+)/g)];
+  process.kill(Number(victim?.[1]), 'SIGKILL');
+  await Bun.sleep(1_500);
+  const after = await statusesOfAll(`${url}/readyz`, '', 2);
+  expect([...after.keys()].filter((each) => !before.has(each))).toHaveLength(1);
+  expect(await service.stop()).toBe(0);
+}, 300_000);

@@ -1,0 +1,195 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { type Served, startServed } from '../support/client_service.ts';
+import { freshDatabase } from '../support/database.ts';
+import {
+  type Body,
+  FULL_SCOPE,
+  type Home,
+  KINDS,
+  type Kind,
+  make,
+  settle,
+  userPath,
+  word,
+} from '../support/resource_cases.ts';
+import { settled } from '../support/settled.ts';
+
+/** Many writers at once, through four processes on one database (issue 4, show 2). */
+
+const PROCESSES = 4;
+const database = await freshDatabase();
+
+let service: Served;
+let token: string;
+let home: Home;
+
+beforeAll(async () => {
+  const flags = ['--processes', String(PROCESSES), '--offline'];
+  service = await startServed({ database, scope: FULL_SCOPE, flags });
+  token = await service.token();
+  home = await settle(service, token);
+}, 300_000);
+afterAll(async () => {
+  expect(await service.running.stop()).toBe(0);
+  expect(await database.disagreements()).toEqual([]);
+}, 300_000);
+
+const [, oidcProfiles, , users, identities] = KINDS as readonly Kind[] as [Kind, Kind, Kind, Kind, Kind];
+
+/** How many answers there are of each status. */
+function tally(answers: readonly Response[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+/** Which processes answered, by the part of the request ID that is their own. */
+function processesOf(answers: readonly Response[]): ReadonlySet<string | undefined> {
+  return new Set(answers.map(({ headers }) => headers.get('x-request-id')?.split('-')[0]));
+}
+
+async function countOf(sql: string, ...values: string[]): Promise<number> {
+  const [row] = await database.ask<{ n: number }>(`select count(*) as n from ${sql}`, ...values);
+  return row?.n ?? -1;
+}
+
+test('200 creates of one identity at once: one 201, the rest 422', async () => {
+  const subject = word('contested');
+  const homes = await Promise.all(
+    Array.from({ length: 4 }, async () => {
+      return { ...home, user: (await make(service, token, { kind: users, home })).id };
+    }),
+  );
+  const answers = await Promise.all(
+    Array.from({ length: 200 }, (_, index) => {
+      const where = homes[index % homes.length] as Home;
+      const body = { data: { ...identities.fresh(where), subject } };
+      return settled(() => service.once.post(identities.collection(where), token, body));
+    }),
+  );
+  expect(tally(answers)).toEqual({ 201: 1, 422: 199 });
+  expect(processesOf(answers).size).toBe(PROCESSES);
+  expect(await countOf('oidc_profile_info where subject = ?', subject)).toBe(1);
+}, 300_000);
+
+test('one request sent 50 times at once with one key makes one record', async () => {
+  const data = identities.fresh(home);
+  const headers = { 'Idempotency-Key': word('key') };
+  const send = () => service.once.post(identities.collection(home), token, { data }, headers);
+  const answers = await Promise.all(Array.from({ length: 50 }, () => settled(send)));
+  expect(processesOf(answers).size).toBe(PROCESSES);
+  const made = answers.filter(({ status }) => status === 201);
+  // A process knows what is in flight in itself, and in the others what has landed.
+  expect(answers.filter(({ status }) => status !== 201 && status !== 409)).toEqual([]);
+  expect(made.length).toBeGreaterThan(0);
+  const ids = await Promise.all(made.map(async (answer) => ((await answer.json()) as Body).data.id));
+  expect(new Set(ids).size).toBe(1);
+  expect(new Set(made.map(({ headers }) => headers.get('etag'))).size).toBe(1);
+  expect(await countOf('oidc_profile_info where subject = ?', data.subject as string)).toBe(1);
+}, 300_000);
+
+const STEPS_MIN = 6;
+const ATTEMPTS_MAX = 40;
+
+test('100 writers with If-Match: every success saw the version before it', async () => {
+  const { path: at, etag } = await make(service, token, { kind: users, home });
+  const steps: { readonly before: string; readonly after: string; readonly name: string }[] = [];
+  const writers = Array.from({ length: 100 }, async (_, writer) => {
+    // Whatever the turns, of all that are under way one sees the version before it.
+    for (let attempt = 0; attempt < 4 || (attempt < ATTEMPTS_MAX && steps.length < STEPS_MIN); attempt += 1) {
+      const before = (await service.get(at, token)).headers.get('etag') ?? '';
+      const name = `Writer ${writer}, attempt ${attempt}`;
+      const put = { data: { type: users.resource.type, name } };
+      const answer = await settled(() => service.once.put(at, token, put, { 'If-Match': before }));
+      expect([200, 412]).toContain(answer.status);
+      if (answer.status === 412) continue;
+      steps.push({ before, after: answer.headers.get('etag') ?? '', name });
+      return;
+    }
+  });
+  await Promise.all(writers);
+  const last = await service.get(at, token);
+  // From the first version each step leads to exactly one next one, and none is left over.
+  const next = new Map(steps.map((step) => [step.before, step]));
+  expect(next.size).toBe(steps.length);
+  let [current, count, name] = [etag, 0, ''];
+  for (let step = next.get(current); step; step = next.get(current)) {
+    [current, count, name] = [step.after, count + 1, step.name];
+  }
+  expect(count).toBe(steps.length);
+  expect(count).toBeGreaterThanOrEqual(STEPS_MIN);
+  expect(last.headers.get('etag')).toBe(current);
+  expect(((await last.json()) as Body).data.name).toBe(name);
+}, 300_000);
+
+describe('a parent that is deleted under 50 creates at once leaves no orphan', () => {
+  const CHILDREN = 50;
+  const ROUNDS = 4;
+
+  /** Creates children all along, and deletes the parent in the midst of it; the statuses of both. */
+  async function race(parent: string, child: Kind, where: Home) {
+    const create = () => service.post(child.collection(where), token, { data: child.fresh(where) });
+    const early = Array.from({ length: CHILDREN / 2 }, create);
+    const removal = service.del(parent, token);
+    const late = Array.from({ length: CHILDREN / 2 }, create);
+    const answers = await Promise.all([...early, ...late]);
+    const made = tally(answers);
+    met.created += made[201] ?? 0;
+    met.refused += CHILDREN - (made[201] ?? 0);
+    return { removed: (await removal).status, made };
+  }
+
+  /** Over all rounds: a removal that came before or after all of the creates would prove nothing. */
+  const met = { created: 0, refused: 0 };
+  afterAll(() => {
+    expect(met.created).toBeGreaterThan(0);
+    expect(met.refused).toBeGreaterThan(0);
+  });
+
+  /** Rows that name this record, in any table there is. */
+  async function traces(id: string): Promise<number> {
+    const tables = [
+      'oidc_profile',
+      'password_profile',
+      'user_info',
+      'oidc_profile_info',
+      'password_profile_info',
+    ];
+    let found = 0;
+    for (const table of tables) {
+      const columns = table.endsWith('_info') && table !== 'user_info' ? ['user_id'] : [];
+      if (table === 'oidc_profile_info') columns.push('oidc_profile_id');
+      const names = ['realm_id', 'id', ...columns].map((column) => `${column} = ?1`);
+      found += await countOf(`${table} where ${names.join(' or ')}`, id);
+    }
+    return found;
+  }
+
+  test('a user and links', async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { id } = await make(service, token, { kind: users, home });
+      const where = { ...home, user: id };
+      const { removed, made } = await race(userPath(where), identities, where);
+      expect(removed).toBe(204);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
+    }
+  }, 300_000);
+
+  test('a profile and links that refer to it', async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { id, path: parent } = await make(service, token, { kind: oidcProfiles, home });
+      const { removed, made } = await race(parent, identities, { ...home, oidcProfile: id });
+      expect(removed).toBe(204);
+      expect([(made[201] ?? 0) + (made[422] ?? 0), await traces(id)]).toEqual([CHILDREN, 0]);
+    }
+  }, 300_000);
+
+  test('a realm and users', async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const where = await settle(service, token);
+      const { removed, made } = await race(`/v2/authentication-realms/${where.realm}`, users, where);
+      expect(removed).toBe(204);
+      expect([(made[201] ?? 0) + (made[404] ?? 0), await traces(where.realm)]).toEqual([CHILDREN, 0]);
+    }
+  }, 300_000);
+});

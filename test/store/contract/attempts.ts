@@ -1,0 +1,23 @@
+import { systemAmbient } from '../../../src/ambient.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { oidcProfileInfo } from '../../../src/domain/resources.ts';
+import { openEngine, parseDatabase } from '../../../src/store/open.ts';
+import { ISSUER, stamped } from '../../support/service.ts';
+
+/**
+ * One process of several that insert the same link at once. Arguments: database, realm, user, profile, how many
+ * attempts. It says `ready`, begins when a line comes in, and writes the kinds of its verdicts as JSON.
+ */
+const [url = '', realm, user, profile, count] = process.argv.slice(2);
+const address = parseDatabase(url);
+if (!address) throw new Error(`no database ${url}`);
+const engine = await openEngine(address, 'check', { version: 'test', ambient: systemAmbient });
+console.log('ready');
+for await (const _ of console) break;
+const attempts = Array.from({ length: Number(count) }, () => {
+  const key = [realm as Uuid, user as Uuid, systemAmbient.mintId()] as const;
+  const record = stamped(key, { subject: 'contended', issuer: ISSUER, oidc_profile_id: profile });
+  return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }], []);
+});
+console.log(JSON.stringify((await Promise.all(attempts)).map(({ kind }) => kind)));
+await engine.close();

@@ -1,0 +1,306 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import type { Memory } from '../../../src/directory/store.ts';
+import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
+import {
+  ABSENT,
+  anotherUser,
+  changeFor,
+  type Ground,
+  ground,
+  LANDED,
+  land,
+  mint,
+  type OpenStore,
+  oidcLink,
+  removing,
+} from './store_fixtures.ts';
+
+const REMEMBERED = { kind: 'remembered' } as const;
+const KEPT_AT_ONCE = 50;
+
+/** What a Store promises of answers it remembers, in the sentences of its port. */
+export function memoryContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`memory contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Ground;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+    });
+    afterAll(() => opened.close());
+
+    const now = systemAmbient.now();
+    const memory = (more: Partial<Memory> = {}): Memory => ({
+      realm: at.realm,
+      clientId: 'client',
+      key: mint(),
+      body: 'digest',
+      status: 201,
+      recordId: mint(),
+      user: undefined,
+      sealed: new Uint8Array([1, 2, 3, 4]),
+      at: now,
+      expiresAt: now + LIMITS.idempotencyMsMax,
+      ...more,
+    });
+    const keep = (kept: Memory) => store.commit([], [], kept);
+    /** So many at once that none waits until it is given up, however slow the machine and the way to the server are. */
+    const keepAll = async (all: readonly Memory[]) => {
+      for (let from = 0; from < all.length; from += KEPT_AT_ONCE)
+        await Promise.all(all.slice(from, from + KEPT_AT_ONCE).map(keep));
+    };
+
+    test('what is remembered comes back as it was, until it has expired', async () => {
+      for (const kept of [memory({ user: at.user }), memory({ recordId: undefined, status: 422 })]) {
+        expect(await keep(kept)).toEqual(LANDED);
+        expect(await store.recall(kept, now)).toEqual(kept);
+        expect(await store.recall(kept, kept.expiresAt - 1)).toEqual(kept);
+        expect(await store.recall(kept, kept.expiresAt)).toBeUndefined();
+      }
+    });
+
+    test('the place is realm, client and key together', async () => {
+      const there = await ground(store);
+      const kept = memory();
+      await keep(kept);
+      for (const other of [
+        { ...kept, realm: there.realm },
+        { ...kept, realm: NIL_UUID },
+        { ...kept, clientId: 'other' },
+        { ...kept, key: mint() },
+      ]) {
+        expect(await store.recall(other, now)).toBeUndefined();
+        expect(await keep(other)).toEqual(LANDED);
+      }
+    });
+
+    test('it lands with the writes, or with none of them', async () => {
+      const [link, kept] = [oidcLink(at, 'remembered'), memory()];
+      expect(await store.commit([link], [changeFor(link)], kept)).toEqual(LANDED);
+      expect(await store.recall(kept, now)).toEqual(kept);
+      const [double, other] = [oidcLink(at, 'remembered'), memory()];
+      expect((await store.commit([double], [changeFor(double)], other)).kind).toBe('taken');
+      expect(await store.recall(other, now)).toBeUndefined();
+      const lost = oidcLink({ ...at, user: mint() }, 'no user');
+      expect(await store.commit([lost], [], other)).toEqual(ABSENT);
+      expect(await store.recall(other, now)).toBeUndefined();
+    });
+
+    test('what is there already lets nothing land, and says so before any rule is asked', async () => {
+      const kept = memory();
+      const link = oidcLink(at, 'once');
+      await store.commit([link], [changeFor(link)], kept);
+      const [again, another] = [oidcLink(at, 'once'), oidcLink(at, 'another')];
+      const changed = { ...kept, body: 'other', sealed: new Uint8Array([9]) };
+      expect(await store.commit([again], [changeFor(again)], changed)).toEqual(REMEMBERED);
+      expect(await store.commit([another], [changeFor(another)], changed)).toEqual(REMEMBERED);
+      expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
+      expect(await store.recall(kept, now)).toEqual(kept);
+    });
+
+    test('of two hundred with one key one lands', async () => {
+      const kept = memory();
+      const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
+      const verdicts = await Promise.all(links.map((link) => store.commit([link], [], kept)));
+      expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual([
+        'landed',
+        ...Array(199).fill('remembered'),
+      ]);
+    });
+
+    test('one that has expired is replaced', async () => {
+      const old = memory({ at: now - 10, expiresAt: now });
+      await keep(old);
+      const fresh = { ...memory(), key: old.key, body: 'fresh' };
+      expect(await keep(fresh)).toEqual(LANDED);
+      expect(await store.recall(old, now)).toEqual(fresh);
+    });
+
+    test('those that have expired go a few at a time', async () => {
+      const clientId = 'swept';
+      const old = Array.from({ length: 25 }, (_, index) =>
+        memory({ clientId, at: now - 1_000, expiresAt: now - 500 + index }),
+      );
+      for (const each of old) await keep(each);
+      const left = async () => {
+        const found = await Promise.all(old.map((each) => store.recall(each, now - 600)));
+        return found.filter((each) => each !== undefined).length;
+      };
+      expect(await left()).toBe(25);
+      const counts: number[] = [];
+      for (let count = 0; count < 3; count += 1) {
+        await keep(memory({ clientId }));
+        counts.push(await left());
+      }
+      expect(counts.every((count, index) => count < (counts[index - 1] ?? 25))).toBe(true);
+      expect(counts[0]).toBeGreaterThan(0);
+      expect(counts.at(-1)).toBe(0);
+    });
+
+    test('all that have expired go when they are swept, no more at once than may be; what has not stays', async () => {
+      const clientId = 'expired';
+      const expiresAt = now - 500;
+      const all = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, () =>
+        memory({ clientId, at: now - 1_000, expiresAt }),
+      );
+      await store.forgetExpired(now);
+      await keepAll(all);
+      const kept = memory({ clientId, expiresAt: now + 1 });
+      await keep({ ...kept, at: now - 2_000 });
+      const counts: number[] = [];
+      do counts.push(await store.forgetExpired(now));
+      while (counts.at(-1) !== 0);
+      // The last one that was kept swept some itself.
+      expect(counts[0]).toBe(LIMITS.cascadeRecordsMax);
+      for (const each of all) expect(await store.recall(each, expiresAt - 1)).toBeUndefined();
+      expect(await store.recall(kept, now)).toBeDefined();
+    });
+
+    test('a step of a purge forgets what has expired as well', async () => {
+      const [here, old] = [await ground(store), memory({ at: now - 1_000, expiresAt: now - 500 })];
+      await keep(old);
+      await store.purge(removing(user, [here.realm, here.user]));
+      expect(await store.recall(old, now - 600)).toBeUndefined();
+    });
+
+    test('the oldest of a client is forgotten for one more, and no other one', async () => {
+      const [clientId, others] = ['busy', memory({ clientId: 'idle' })];
+      await keep(others);
+      const all = Array.from({ length: LIMITS.idempotencyKeysPerClientMax }, () => memory({ clientId }));
+      await keepAll(all);
+      const isKept = async (each: Memory | undefined) =>
+        (await store.recall(each as Memory, now)) !== undefined;
+      expect([await isKept(all[0]), await isKept(all[1])]).toEqual([true, true]);
+      await keep(memory({ clientId }));
+      expect([await isKept(all[0]), await isKept(all[1]), await isKept(all.at(-1))]).toEqual([
+        false,
+        true,
+        true,
+      ]);
+      expect(await isKept(others)).toBe(true);
+    }, 300_000);
+
+    test('what tells about a user goes when the user goes, and nothing else', async () => {
+      const here = await ground(store);
+      const owner = anotherUser(here);
+      await land(store, owner);
+      const id = owner.key[1] as Uuid;
+      const gone = [
+        memory({ realm: here.realm, user: id }),
+        memory({ realm: here.realm, user: id, recordId: id }),
+        memory({ realm: here.realm, recordId: id }),
+      ];
+      const kept = [
+        memory({ realm: here.realm, user: here.user }),
+        memory({ realm: here.realm }),
+        memory({ realm: at.realm, user: id }),
+      ];
+      for (const each of [...gone, ...kept]) await keep(each);
+      expect(await store.remove(removing(user, owner.key))).toEqual({ kind: 'removed' });
+      for (const each of gone) expect(await store.recall(each, now)).toBeUndefined();
+      for (const each of kept) expect(await store.recall(each, now)).toEqual(each);
+    });
+
+    const GOING = [
+      ['is removed', (key: readonly [Uuid]) => store.remove(removing(realm, key))],
+      ['is purged', (key: readonly [Uuid]) => store.purge(removing(realm, key))],
+    ] as const;
+    test.each(GOING)(
+      'what was remembered in a realm goes when it %s, its creation included',
+      async (_, go) => {
+        const [here, there] = [await ground(store), await ground(store)];
+        const [inside, made] = [
+          memory({ realm: here.realm, user: here.user }),
+          memory({ realm: NIL_UUID, recordId: here.realm }),
+        ];
+        const kept = [memory({ realm: there.realm }), memory({ realm: NIL_UUID, recordId: there.realm })];
+        for (const each of [inside, made, ...kept]) await keep(each);
+        await go([here.realm]);
+        expect(await store.get(realm, [here.realm])).toBeUndefined();
+        for (const each of [inside, made]) expect(await store.recall(each, now)).toBeUndefined();
+        for (const each of kept) expect(await store.recall(each, now)).toEqual(each);
+      },
+    );
+
+    test.each([
+      ['a user', user],
+      ['a realm', realm],
+    ] as const)(
+      '%s that more answers tell about than go in one commit is crowded, and is purged',
+      async (_, kind) => {
+        const here = await ground(store);
+        const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
+          memory({ realm: here.realm, user: here.user, clientId: `many-${kind.name}` }),
+        );
+        await keepAll(all);
+        const removal = removing(kind, kind === realm ? [here.realm] : [here.realm, here.user]);
+        expect(await store.remove(removal)).toEqual({ kind: 'crowded' });
+        expect(await store.recall(all[0] as Memory, now)).toBeDefined();
+        await store.purge(removal);
+        expect(await store.purge(removal)).toMatchObject({ isDone: true });
+        for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+      },
+    );
+
+    test('as many as go in one commit hinder no removal', async () => {
+      const here = await ground(store);
+      const all = Array.from({ length: LIMITS.cascadeRecordsMax }, () =>
+        memory({ realm: here.realm, user: here.user, clientId: 'just enough' }),
+      );
+      await keepAll(all);
+      expect(await store.remove(removing(user, [here.realm, here.user]))).toEqual({ kind: 'removed' });
+      for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+    });
+
+    test('from the first step of a purge on nothing is recalled of its user or realm, and nothing hinders', async () => {
+      const here = await ground(store);
+      const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
+        oidcLink(here, `${index}`),
+      );
+      expect(await land(store, ...links)).toEqual(LANDED);
+      const ofUser = [
+        memory({ realm: here.realm, user: here.user }),
+        memory({ realm: here.realm, recordId: here.user }),
+      ];
+      const ofRealm = [memory({ realm: here.realm }), memory({ realm: NIL_UUID, recordId: here.realm })];
+      const elsewhere = [memory({ user: here.user }), memory({ realm: NIL_UUID, recordId: here.user })];
+      for (const each of [...ofUser, ...ofRealm, ...elsewhere]) await keep(each);
+      const told = (all: readonly Memory[]) =>
+        Promise.all(all.map(async (each) => (await store.recall(each, now)) !== undefined));
+      expect(await store.purge(removing(user, [here.realm, here.user]))).toMatchObject({ isDone: false });
+      expect([await told(ofUser), await told(ofRealm)]).toEqual([
+        [false, false],
+        [true, true],
+      ]);
+      // A repetition is a request like any other: it is refused for what is not there, not for what is remembered.
+      const link = oidcLink(here, 'again');
+      expect(await store.commit([link], [changeFor(link)], ofUser[0])).toEqual(ABSENT);
+      expect(await keep({ ...(ofUser[0] as Memory), status: 404 })).toEqual(LANDED);
+      const more = anotherUser(here);
+      const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>
+        oidcLink({ ...here, user: more.key[1] as Uuid }, `more-${index}`),
+      );
+      expect(await land(store, more, ...others)).toEqual(LANDED);
+      expect(await store.purge(removing(realm, [here.realm]))).toMatchObject({ isDone: false });
+      expect(await told([...ofUser, ...ofRealm])).toEqual([false, false, false, false]);
+      expect(await told(elsewhere)).toEqual([true, true]);
+    });
+
+    test('a purge forgets as it removes: no more in a step than it may', async () => {
+      const here = await ground(store);
+      const all = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
+        memory({ realm: here.realm, clientId: 'many' }),
+      );
+      await keepAll(all);
+      const step = () => store.purge(removing(realm, [here.realm]));
+      expect(await step()).toEqual({ kind: 'purged', records: 3, isDone: false });
+      expect(await step()).toEqual({ kind: 'purged', records: 1, isDone: true });
+      for (const each of all) expect(await store.recall(each, now)).toBeUndefined();
+    });
+  });
+}

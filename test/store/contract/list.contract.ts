@@ -1,0 +1,364 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Listed, Listing, Mark, Sort } from '../../../src/directory/store.ts';
+import { type Filter, parseFilter } from '../../../src/domain/filter.ts';
+import { foldedKey } from '../../../src/domain/folding.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { type AnyRecord, keyColumns, type Resource, type Scope } from '../../../src/domain/resource.ts';
+import {
+  oidcProfileInfo,
+  passwordProfileInfo,
+  RESOURCES,
+  realm,
+  user,
+} from '../../../src/domain/resources.ts';
+import { realmMembers, userMembers } from '../../support/service.ts';
+import {
+  type Ground,
+  ground,
+  type Insert,
+  insert,
+  LANDED,
+  land,
+  mint,
+  type OpenStore,
+  oidcLink,
+  removing,
+  usernameLink,
+} from './store_fixtures.ts';
+
+const NEWEST: Sort = { by: 'created_at', isDescending: true };
+const SORTS: readonly Sort[] = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
+  { by, isDescending: false },
+  { by, isDescending: true },
+]);
+const FIRST_AT = Date.UTC(2026, 0, 1);
+const PEOPLE = 240;
+
+/** Names whose first letters stand at the seams of UTF-8, UTF-16 and Unicode. */
+const INITIALS = [
+  'A',
+  'b',
+  'Ω',
+  'ß',
+  '\ud7ff',
+  '\ue000',
+  '\uffee',
+  '😀',
+  '😁',
+  '\u{10ffff}',
+  '%',
+  '_',
+  '*',
+  "'",
+];
+
+/** Some records of one instant, so that the identifier decides; given names that are not there. */
+function person(at: Ground, number: number): Insert {
+  const name = `${INITIALS[number % INITIALS.length]}${number % 7} Doe`;
+  const written = insert(user, [at.realm, mint()], {
+    ...userMembers,
+    name,
+    email: `p${number % 50}@${number % 3 === 0 ? 'Banks.example' : 'shop.example'}`,
+    given_name: number % 4 === 0 ? null : `G${number}`,
+  });
+  const created_at = FIRST_AT + Math.floor(number / 3);
+  const updated_at = created_at + ((number * 7919) % 1000);
+  return { ...written, record: { ...written.record, created_at, updated_at } };
+}
+
+/** What the engine is asked, judged by the program: the filter as a user reads it, and who it lets through. */
+const FILTERS: readonly (readonly [string, (record: AnyRecord) => boolean])[] = [
+  ['eq(email,P7@SHOP.example)', is('email', (key) => key === 'p7@shop.example')],
+  [
+    'in(email,p1@shop.example,p2@shop.example,p3@banks.example)',
+    is('email', (key) => /^p(1|2)@s|^p3@b/.test(key)),
+  ],
+  ['like(email,p1*)', is('email', (key) => key.startsWith('p1'))],
+  ['ilike(email,*BANKS.example)', is('email', (key) => key.endsWith('banks.example'))],
+  ['ilike(email,*2@s*)', is('email', (key) => key.includes('2@s'))],
+  ["like(name,'%*')", is('name', (key) => key.startsWith('%'))],
+  ['like(name,_*)', is('name', (key) => key.startsWith('_'))],
+  ["like(name,'\\**')", is('name', (key) => key.startsWith('*'))],
+  ['like(name,"*\'1 doe")', is('name', (key) => key.endsWith("'1 doe"))],
+  ['like(name,😀*)', is('name', (key) => key.startsWith('😀'))],
+  ['like(name,\ud7ff*)', is('name', (key) => key.startsWith('\ud7ff'))],
+  ['like(name,\u{10ffff}*)', is('name', (key) => key.startsWith('\u{10ffff}'))],
+  ['like(name,*😁3 DOE)', is('name', (key) => key.endsWith('😁3 doe'))],
+  ['is_null(given_name)', (record) => record.given_name === null],
+  ['eq(given_name,g5)', is('given_name', (key) => key === 'g5')],
+  ['gt(created_at,2026-01-01T00:00:00.040Z)', ({ created_at }) => created_at > FIRST_AT + 40],
+  ['ge(updated_at,2026-01-01T00:00:00.500Z)', ({ updated_at }) => updated_at >= FIRST_AT + 500],
+  [
+    'ge(created_at,2026-01-01T00:00:00.010Z):lt(created_at,2026-01-01T00:00:00.020Z)',
+    ({ created_at }) => created_at >= FIRST_AT + 10 && created_at < FIRST_AT + 20,
+  ],
+  [
+    'ge(created_at,2026-01-01T00:00:00.010Z):ge(created_at,2026-01-01T00:00:00.030Z)',
+    ({ created_at }) => created_at >= FIRST_AT + 30,
+  ],
+  [
+    'gt(created_at,2026-01-01T00:00:00.010Z):le(created_at,2026-01-01T00:00:00.030Z):le(created_at,2026-01-01T00:00:00.025Z)',
+    ({ created_at }) => created_at > FIRST_AT + 10 && created_at <= FIRST_AT + 25,
+  ],
+  ['eq(created_at,2026-01-01T00:00:00.020Z)', ({ created_at }) => created_at === FIRST_AT + 20],
+  [
+    '(eq(email,p1@shop.example)|eq(email,p2@shop.example)):ilike(name,*1*)',
+    (record) => /^p(1|2)@shop/.test(String(record.email)) && foldedKey(String(record.name)).includes('1'),
+  ],
+  [
+    '(ilike(email,*banks*)|is_null(given_name)|eq(name,A0 Doe)):le(updated_at,2026-01-01T00:00:00.700Z)',
+    ({ email, given_name, name, updated_at }) =>
+      (/banks/i.test(String(email)) || given_name === null || name === 'A0 Doe') &&
+      updated_at <= FIRST_AT + 700,
+  ],
+  ['eq(email,p1@shop.example):eq(email,p2@shop.example)', () => false],
+  [`eq(name,"x' or '1'='1")`, () => false],
+  [`ilike(name,"*' or ''='*")`, () => false],
+];
+
+function is(member: string, judge: (key: string) => boolean) {
+  return (record: AnyRecord) => record[member] !== null && judge(foldedKey(String(record[member])));
+}
+
+function sorted(records: readonly AnyRecord[], { by, isDescending }: Sort): readonly Uuid[] {
+  const ascending = [...records].sort((left, right) => {
+    const byTime = by === 'id' ? 0 : left[by] - right[by];
+    return byTime || (left.id < right.id ? -1 : 1);
+  });
+  return (isDescending ? ascending.toReversed() : ascending).map(({ id }) => id);
+}
+
+const idsOf = (listed: Listed | undefined) => listed?.items.map(({ record }) => record.id);
+const filtered = (text: string, resource: Resource = user): Filter =>
+  parseFilter(text, resource.filterables ?? resource.finding?.filterables ?? {});
+
+/** What a Store promises of lists, in the sentences of its port. */
+export function listContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`list contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Ground;
+    let people: readonly AnyRecord[];
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+      // Another realm with the same people: nothing of it may ever be seen.
+      const other = await ground(store);
+      const numbers = Array.from({ length: PEOPLE }, (_, number) => number);
+      const [own, others] = [numbers.map((n) => person(at, n)), numbers.map((n) => person(other, n))];
+      expect(await land(store, ...own, ...others)).toEqual(LANDED);
+      const owner = (await store.get(user, [at.realm, at.user])) as AnyRecord;
+      people = [...own.map(({ record }) => record), owner];
+    });
+    afterAll(() => opened.close());
+
+    const ask = (resource: Resource, scope: Scope, listing: Partial<Listing> = {}) =>
+      store.list(resource, scope, {
+        filter: [],
+        sort: NEWEST,
+        page: { kind: 'offset', offset: 0, limit: 100 },
+        ...listing,
+      });
+
+    /** Every identifier, page by page behind the last one. */
+    async function behind(listing: Partial<Listing>, limit: number): Promise<readonly Uuid[]> {
+      const found: Uuid[] = [];
+      let after: Mark | undefined;
+      for (;;) {
+        const page = { kind: 'after', after, limit } as const;
+        const listed = (await ask(user, [at.realm], { ...listing, page })) as Listed;
+        expect(listed.total).toBeUndefined();
+        expect(listed.items.length).toBeLessThanOrEqual(limit);
+        found.push(...listed.items.map(({ record }) => record.id));
+        const last = listed.items.at(-1)?.record;
+        if (!listed.hasMore || !last) return found;
+        const by = listing.sort?.by ?? 'created_at';
+        after = { at: by === 'id' ? undefined : last[by], id: last.id };
+      }
+    }
+
+    test('every kind is listed as get answers it, with its address', async () => {
+      await land(store, oidcLink(at, 'listed'), usernameLink(at, 'listed@example.com'));
+      for (const resource of RESOURCES) {
+        const scope = [at.realm, at.user].slice(0, keyColumns(resource).length - 1);
+        const listed = await ask(resource, scope);
+        expect(listed?.items.length).toBeGreaterThan(0);
+        for (const { key, record } of listed?.items ?? [])
+          expect(await store.get(resource, key)).toEqual(record as never);
+      }
+    });
+
+    for (const sort of SORTS) {
+      test(`sorted by ${sort.by}, ${sort.isDescending ? 'down' : 'up'}: pages are parts of one order`, async () => {
+        const expected = sorted(people, sort);
+        for (const offset of [0, 1, 99, 200, PEOPLE, PEOPLE + 1, 5_000]) {
+          const page = { kind: 'offset', offset, limit: 100 } as const;
+          const listed = await ask(user, [at.realm], { sort, page });
+          expect(idsOf(listed)).toEqual(expected.slice(offset, offset + 100) as Uuid[]);
+          expect(listed?.total).toBe(expected.length);
+          expect(listed?.hasMore).toBe(offset + 100 < expected.length);
+        }
+        expect(await behind({ sort }, 7)).toEqual(expected);
+      });
+    }
+
+    for (const [text, lets] of FILTERS) {
+      test(`filter ${text}: lets through whom it names`, async () => {
+        const wanted = people.filter(lets);
+        for (const sort of [NEWEST, { by: 'updated_at', isDescending: false }] as const) {
+          const expected = sorted(wanted, sort);
+          const listed = await ask(user, [at.realm], { filter: filtered(text), sort });
+          expect(idsOf(listed)).toEqual(expected.slice(0, 100) as Uuid[]);
+          expect(listed?.total).toBe(expected.length);
+          expect(await behind({ filter: filtered(text), sort }, 9)).toEqual(expected);
+        }
+      });
+    }
+
+    test('a mark from elsewhere in the list is a place in every narrower one', async () => {
+      const bounds = [10, 40].map((ms) => new Date(FIRST_AT + ms).toISOString());
+      const filter = filtered(`ge(created_at,${bounds[0]}):lt(created_at,${bounds[1]})`);
+      const inside = people.filter(({ created_at: at }) => at >= FIRST_AT + 10 && at < FIRST_AT + 40);
+      for (const sort of SORTS.filter(({ by }) => by === 'created_at')) {
+        const all = sorted(people, sort);
+        const expected = sorted(inside, sort);
+        for (const [place, id] of all.entries()) {
+          const created = people.find((each) => each.id === id)?.created_at;
+          const page = { kind: 'after', after: { at: created, id }, limit: 5 } as const;
+          const behindIt = expected.filter((each) => all.indexOf(each) > place);
+          expect(idsOf(await ask(user, [at.realm], { filter, sort, page }))).toEqual(
+            behindIt.slice(0, 5) as Uuid[],
+          );
+        }
+      }
+    });
+
+    test('identifiers: one, many, a range, and those of another realm not', async () => {
+      const [one, two, three] = people.map(({ id }) => id) as [Uuid, Uuid, Uuid];
+      const [stranger] = idsOf(await ask(user, [(await ground(store)).realm])) ?? [];
+      const asked = [
+        [`eq(id,${one.toUpperCase()})`, [one]],
+        [`in(id,${one},${two},${three},${stranger},${mint()})`, [one, two, three]],
+        [`gt(id,${one}):le(id,${three})`, people.map(({ id }) => id).filter((id) => id > one && id <= three)],
+      ] as const;
+      for (const [text, wanted] of asked) {
+        const listed = await ask(user, [at.realm], { filter: filtered(text) });
+        expect(new Set(idsOf(listed))).toEqual(new Set(wanted));
+        expect(listed?.total).toBe(wanted.length);
+      }
+    });
+
+    test('a reverse lookup finds the one link, and compares subjects code point for code point', async () => {
+      const link = oidcLink(at, 'auth0|Ünïcode');
+      await land(store, link);
+      const find = (subject: string) =>
+        ask(oidcProfileInfo, [at.realm], {
+          filter: filtered(`eq(issuer,${link.record.issuer}):eq(subject,'${subject}')`, oidcProfileInfo),
+        });
+      expect((await find('auth0|Ünïcode'))?.items).toEqual([{ key: link.key, record: link.record }]);
+      for (const other of ['auth0|ünïcode', 'auth0|Ünïcode'.normalize('NFD'), 'auth0|Ünïcode ']) {
+        expect(await find(other)).toEqual({ items: [], hasMore: false, total: 0 });
+      }
+      const named = usernameLink(at, 'Löwe@example.com');
+      await land(store, named);
+      const filter = filtered('eq(username,LÖWE@EXAMPLE.COM)', passwordProfileInfo);
+      expect(idsOf(await ask(passwordProfileInfo, [at.realm], { filter }))).toEqual([named.record.id]);
+    });
+
+    test('pages behind a record stay whole while records come and go before and behind it', async () => {
+      const here = await ground(store);
+      const early = Array.from({ length: 30 }, (_, number) => person(here, number * 3));
+      await land(store, ...early);
+      const page = (after?: Mark) =>
+        store.list(user, [here.realm], {
+          filter: [],
+          sort: NEWEST,
+          page: { kind: 'after', after, limit: 10 },
+        });
+      const first = (await page()) as Listed;
+      const last = first.items.at(-1)?.record as AnyRecord;
+      await land(store, person(here, 300), person(here, 301));
+      await store.remove(removing(user, first.items[0]?.key as [Uuid, Uuid]));
+      const second = (await page({ at: last.created_at, id: last.id })) as Listed;
+      // The first page was the user of the ground and nine of these.
+      const expected = sorted(
+        early.map(({ record }) => record),
+        NEWEST,
+      );
+      expect(idsOf(first)?.slice(1)).toEqual(expected.slice(0, 9) as Uuid[]);
+      expect(idsOf(second)).toEqual(expected.slice(9, 19) as Uuid[]);
+    });
+
+    test('realms: all of them, or only those that are named', async () => {
+      const named = [at.realm, (await ground(store)).realm];
+      const page = { kind: 'offset', offset: 0, limit: 1 } as const;
+      const listed = await ask(realm, [], { only: [...named, mint()], page });
+      expect(idsOf(listed)).toEqual([named[1] as Uuid]);
+      expect(listed?.total).toBe(2);
+      expect(await ask(realm, [], { only: [] })).toEqual({ items: [], hasMore: false, total: 0 });
+      expect((await ask(realm, []))?.total).toBeGreaterThan(2);
+    });
+
+    test('undefined where the record that the scope names is not there; empty where it has nothing', async () => {
+      const empty = mint();
+      await land(store, insert(user, [at.realm, empty], userMembers));
+      expect(await ask(oidcProfileInfo, [at.realm, empty])).toEqual({ items: [], hasMore: false, total: 0 });
+      const elsewhere = await ground(store);
+      const scopes: Scope[] = [[mint()], [at.realm, mint()], [elsewhere.realm, at.user], [mint(), at.user]];
+      for (const scope of scopes) {
+        expect(await ask(scope.length === 1 ? user : oidcProfileInfo, scope)).toBeUndefined();
+      }
+      const nobody = filtered('eq(username,nobody)', passwordProfileInfo);
+      expect(await ask(passwordProfileInfo, [mint()], { filter: nobody })).toBeUndefined();
+      expect((await ask(passwordProfileInfo, [at.realm], { filter: nobody }))?.total).toBe(0);
+    });
+
+    test('what is being purged is absent from the first step on, and so is all below it', async () => {
+      const here = await ground(store);
+      const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, n) => oidcLink(here, `p-${n}`));
+      expect(await land(store, ...links)).toEqual(LANDED);
+      const step = await store.purge(removing(user, [here.realm, here.user]));
+      expect(step).toMatchObject({ kind: 'purged', isDone: false });
+      expect((await ask(user, [here.realm]))?.total).toBe(0);
+      expect((await ask(user, [here.realm], { filter: filtered('eq(name,Jane Doe)') }))?.total).toBe(0);
+      expect((await ask(user, [here.realm], { filter: filtered('ilike(name,*Jane*)') }))?.total).toBe(0);
+      expect(await ask(oidcProfileInfo, [here.realm, here.user])).toBeUndefined();
+      const crowd = await ground(store);
+      const more = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, () =>
+        insert(user, [crowd.realm, mint()], userMembers),
+      );
+      expect(await land(store, ...more)).toEqual(LANDED);
+      const before = (await ask(realm, []))?.total as number;
+      await store.purge(removing(realm, [crowd.realm]));
+      expect(await ask(user, [crowd.realm])).toBeUndefined();
+      const filter = filtered(`in(id,${links[0]?.record.id})`, oidcProfileInfo);
+      expect(await ask(oidcProfileInfo, [crowd.realm], { filter })).toBeUndefined();
+      expect(await ask(oidcProfileInfo, [crowd.realm, crowd.user])).toBeUndefined();
+      expect(idsOf(await ask(realm, []))).not.toContain(crowd.realm);
+      expect((await ask(realm, []))?.total).toBeLessThan(before);
+    });
+
+    test('every record counts: many records, deep pages', async () => {
+      const { realm: id } = await ground(store);
+      const writes = Array.from({ length: 2_500 }, () => insert(user, [id, mint()], userMembers));
+      expect(await land(store, ...writes)).toEqual(LANDED);
+      const filter = filtered('eq(name,Jane Doe)');
+      for (const listing of [{}, { filter }, { filter: filtered('ilike(email,*example*)') }]) {
+        const page = { kind: 'offset', offset: 2_450, limit: 100 } as const;
+        const listed = await ask(user, [id], { ...listing, page });
+        expect(listed?.total).toBe(2_501);
+        expect(listed?.items).toHaveLength(51);
+        expect((await ask(user, [id], listing))?.total).toBe(2_501);
+      }
+    });
+
+    test('a preset realm is listed without what is hidden', async () => {
+      const id = mint();
+      await land(store, insert(realm, [id], { ...realmMembers, preset: true }));
+      const [item] = (await ask(realm, [], { only: [id] }))?.items ?? [];
+      expect(item?.record).not.toHaveProperty('preset');
+    });
+  });
+}

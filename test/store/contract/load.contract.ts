@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Load } from '../../../src/directory/store.ts';
+import type { Revision, Uuid } from '../../../src/domain/id.ts';
+import type { AnyRecord } from '../../../src/domain/resource.ts';
+import { oidcProfileInfo, user } from '../../../src/domain/resources.ts';
+import { userMembers } from '../../support/service.ts';
+import {
+  changeFor,
+  type Ground,
+  ground,
+  type Insert,
+  insert,
+  land,
+  mint,
+  type OpenStore,
+  oidcLink,
+  usernameLink,
+} from './store_fixtures.ts';
+
+/** What a Loader promises, in the sentences of its port. */
+export function loadContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`load contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Ground;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+    });
+    afterAll(() => opened.close());
+
+    describe('load: each record by itself, in order, in one transaction', () => {
+      const loadOf = (write: Insert, judgement: 'same' | 'replace' | 'refuse' = 'refuse'): Load => ({
+        write,
+        change: changeFor(write),
+        judge: () => ({ judgement, change: changeFor(write, 'updated') }),
+      });
+
+      test('tells the outcome of every record and leaves a change for each that was written', async () => {
+        const here = await ground(store);
+        const link = oidcLink(here, 'l-1');
+        const changed: Insert = {
+          ...link,
+          record: { ...link.record, subject: 'l-2', revision: '0123456789abcdef' as Revision },
+        };
+        const outcomes = await store.load(
+          [
+            loadOf(link),
+            loadOf(link, 'same'),
+            loadOf(changed, 'refuse'),
+            loadOf(changed, 'replace'),
+            loadOf(oidcLink(here, 'l-2')),
+            loadOf(oidcLink({ ...here, user: mint() }, 'l-3')),
+            loadOf(oidcLink({ ...here, oidc: mint() }, 'l-4')),
+          ],
+          false,
+        );
+        const kinds = ['landed', 'same', 'differs', 'replaced', 'taken', 'absent', 'dangling'];
+        expect(outcomes.map(({ kind }) => kind)).toEqual(kinds as never);
+        const events = (await store.changes(here.realm, 0, 10)).map(({ event }) => event.split('.')[1]);
+        expect(events).toEqual(['created', 'updated']);
+        expect((await store.get(oidcProfileInfo, link.key))?.subject).toBe('l-2');
+      });
+
+      test('hands the stored record to the judge, secrets included', async () => {
+        const link = usernameLink(at, 'judged@example.com');
+        await land(store, link);
+        const seen: AnyRecord[] = [];
+        const judged: Load = {
+          ...loadOf(link),
+          judge: (stored) => {
+            seen.push(stored);
+            return { judgement: 'same', change: changeFor(link) };
+          },
+        };
+        await store.load([judged], false);
+        expect(seen).toEqual([link.record]);
+      });
+
+      test('an identifier under another user is taken, whatever the judge would say', async () => {
+        const here = await ground(store);
+        const other = mint();
+        await land(store, insert(user, [here.realm, other], userMembers));
+        const link = oidcLink(here, 'mine');
+        await land(store, link);
+        const moved = oidcLink({ ...here, user: other }, 'moved', link.key[2] as Uuid);
+        const [outcome] = await store.load([loadOf(moved, 'replace')], false);
+        expect(outcome).toEqual({ kind: 'taken', members: ['id'] });
+      });
+
+      test('stopAtFirst ends with the first refusal and keeps what came before', async () => {
+        const here = await ground(store);
+        const [one, two, three] = [oidcLink(here, 's-1'), oidcLink(here, 's-1'), oidcLink(here, 's-3')];
+        const outcomes = await store.load([loadOf(one), loadOf(two), loadOf(three)], true);
+        expect(outcomes.map(({ kind }) => kind)).toEqual(['landed', 'taken']);
+        expect(await store.get(oidcProfileInfo, one.key)).toBeDefined();
+        expect(await store.get(oidcProfileInfo, three.key)).toBeUndefined();
+      });
+    });
+  });
+}

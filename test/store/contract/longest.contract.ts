@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { parseFilter } from '../../../src/domain/filter.ts';
+import { foldedKey, KEY_BYTES_MAX } from '../../../src/domain/folding.ts';
+import type { Uuid } from '../../../src/domain/id.ts';
+import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
+import { userMembers } from '../../support/service.ts';
+import { sought } from './find.contract.ts';
+import {
+  type Ground,
+  ground,
+  insert,
+  LANDED,
+  land,
+  mint,
+  type OpenStore,
+  oidcLink,
+  usernameLink,
+} from './store_fixtures.ts';
+
+const LENGTH_MAX = 255;
+const ISSUER_MAX = 1024;
+
+/** So many code points out of a range, by chance: nothing in them repeats itself, so that nothing compresses. */
+function scattered(first: number, last: number, length = LENGTH_MAX): string {
+  const points = crypto.getRandomValues(new Uint32Array(length));
+  return String.fromCodePoint(...points.map((each) => first + (each % (last - first + 1))));
+}
+
+/** One character that folds to eighteen, more than any other. */
+const LIGATURE = '\ufdfa';
+
+/** As many different characters as a name holds, those that fold to most bytes. */
+function mostFolding(): string {
+  const known = Array.from({ length: 0x30000 - 0xe000 }, (_, at) => String.fromCodePoint(0xe000 + at));
+  const squares = Array.from({ length: 0xd00 }, (_, at) => String.fromCodePoint(0x2700 + at));
+  const bytes = new Map([...known, ...squares].map((each) => [each, Buffer.byteLength(foldedKey(each))]));
+  return [...bytes]
+    .sort(([, one], [, other]) => other - one)
+    .slice(0, LENGTH_MAX)
+    .map(([each]) => each)
+    .join('');
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  'one letter': 'x'.repeat(LENGTH_MAX),
+  'ideographs of four bytes': scattered(0x20000, 0x2a6df),
+  'squares that fold to words': scattered(0x3300, 0x33ff),
+  'ligatures of Arabic': scattered(0xfc00, 0xfd3d),
+  'what folds longest, again and again': LIGATURE.repeat(LENGTH_MAX),
+  'all that fold long': mostFolding(),
+  'what does not compress, and then what folds longest':
+    scattered(0x20000, 0x2a6df, 200) + LIGATURE.repeat(LENGTH_MAX - 200),
+};
+
+/** What a Store promises of texts that are as long as they may be, whatever an engine can hold in an index. */
+export function longestContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`longest contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Ground;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+    });
+    afterAll(() => opened.close());
+
+    test('an identity is told from another one by its last character, and is taken once', async () => {
+      const path = crypto.getRandomValues(Buffer.alloc(ISSUER_MAX)).toString('base64url');
+      const issuer = `https://login.example.com/${path}`.slice(0, ISSUER_MAX);
+      const stem = scattered(0x20000, 0x2a6df, LENGTH_MAX - 1);
+      const linkOf = (subject: string) => {
+        const link = oidcLink(at, subject);
+        return { ...link, record: { ...link.record, issuer } };
+      };
+      const [one, other] = [linkOf(`${stem}\u{20000}`), linkOf(`${stem}\u{20001}`)] as const;
+      expect(await land(store, one, other)).toEqual(LANDED);
+      for (const { key, record } of [one, other]) {
+        const { subject } = record as { subject?: string };
+        const identity = sought(oidcProfileInfo, { issuer, subject: subject ?? '' });
+        const found = await store.find(oidcProfileInfo, at.realm, identity);
+        expect(found?.key).toEqual(key);
+      }
+      expect(await land(store, linkOf(`${stem}\u{20001}`))).toEqual({
+        kind: 'taken',
+        members: ['issuer', 'subject'],
+      });
+    });
+
+    test('so is a username', async () => {
+      const stem = scattered(0x20000, 0x2a6df, KEY_BYTES_MAX / 4 - 1);
+      const [one, other] = [
+        usernameLink(at, `${stem}\u{20000}`),
+        usernameLink(at, `${stem}\u{20001}`),
+      ] as const;
+      expect(await land(store, one, other)).toEqual(LANDED);
+      const username = foldedKey(`${stem}\u{20001}`);
+      const found = await store.find(
+        passwordProfileInfo,
+        at.realm,
+        sought(passwordProfileInfo, { username }),
+      );
+      expect(found?.key).toEqual(other.key);
+      expect((await land(store, usernameLink(at, `${stem}\u{20000}`))).kind).toBe('taken');
+    });
+
+    test.each(Object.entries(NAMES))('a name: %s', async (_, longest) => {
+      expect([...longest]).toHaveLength(LENGTH_MAX);
+      const named = insert(user, [at.realm, mint()], { ...userMembers, name: longest });
+      expect(await land(store, named)).toEqual(LANDED);
+      const listed = (filter: string) =>
+        store.list(user, [at.realm], {
+          filter: parseFilter(filter, user.filterables ?? {}),
+          sort: { by: 'created_at', isDescending: false },
+          page: { kind: 'offset', offset: 0, limit: 10 },
+        });
+      const head = [...longest].slice(0, 20).join('');
+      for (const filter of [`eq(name,${longest})`, `like(name,${head}*)`, `ilike(name,*${head}*)`]) {
+        const found = await listed(filter);
+        expect(found?.items.map(({ record }): Uuid => record.id)).toContain(named.record.id);
+      }
+    });
+  });
+}

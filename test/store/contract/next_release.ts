@@ -1,0 +1,49 @@
+import { systemAmbient } from '../../../src/ambient.ts';
+import { type Migration, servesFrom } from '../../../src/store/migrations.ts';
+import { parseDatabase } from '../../../src/store/open.ts';
+import { migrate as migratePostgres } from '../../../src/store/postgres/migrate.ts';
+import { openAlone } from '../../../src/store/postgres/primary.ts';
+import { knownMigrations as knownToPostgres } from '../../../src/store/postgres/readiness.ts';
+import { INSTANCE_TABLES, REALM_TABLES } from '../../../src/store/postgres/tables.ts';
+import { connect } from '../../../src/store/sqlite/connection.ts';
+import { migrate as migrateSqlite } from '../../../src/store/sqlite/migrate.ts';
+import { knownMigrations } from '../../../src/store/sqlite/open.ts';
+
+/**
+ * The program of a release to come, as far as it brings up the schema of a database: to that of this release, and one
+ * step further, which expands every table. Argument: the URL. It says which schema it has left.
+ */
+const [url = ''] = process.argv.slice(2);
+const program = { version: '99.0.0', ambient: systemAmbient };
+
+const tables = [...INSTANCE_TABLES, ...REALM_TABLES].filter((table) => table !== 'migration');
+const EXPANSION = [
+  ...tables.map((table) => `alter table ${table} add column of_next text not null default 'none';`),
+  'create table of_next (realm_id text not null, id text not null, primary key (realm_id, id));',
+  ...tables.map((table) => `create index ${table}_by_next on ${table} (of_next);`),
+].join('\n');
+
+/** Programs that can serve the schema of this release can serve the next one too. */
+function withNext(known: readonly Migration[]): readonly Migration[] {
+  const oldest = Math.max(...known.map((each) => servesFrom(each) ?? each.version));
+  const next = {
+    version: known.length + 1,
+    name: 'next',
+    sql: `-- serves: ${oldest}\n${EXPANSION}`,
+  };
+  return [...known, next];
+}
+
+const address = parseDatabase(url);
+if (!address) throw new Error(`${url} is no database`);
+const migrations = withNext(address.engine === 'sqlite' ? knownMigrations() : knownToPostgres());
+if (address.engine === 'sqlite') {
+  const db = connect(address.path);
+  await migrateSqlite(db, 'auto', migrations, program);
+  db.close();
+} else {
+  const client = await openAlone(address);
+  await migratePostgres(client, migrations, program);
+  await client.close();
+}
+console.log(`schema ${migrations.length}`);

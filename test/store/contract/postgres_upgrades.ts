@@ -1,0 +1,21 @@
+import { systemAmbient } from '../../../src/ambient.ts';
+import { parsePostgres } from '../../../src/store/postgres/address.ts';
+import { migrate } from '../../../src/store/postgres/migrate.ts';
+import { openAlone } from '../../../src/store/postgres/primary.ts';
+import { knownMigrations } from '../../../src/store/postgres/readiness.ts';
+
+/**
+ * One process of several that bring a database to the next schema at once. Arguments: URL, the statements of the next
+ * migration. It says `ready`, begins when a line comes in, and says `done`.
+ */
+const [url = '', sql = ''] = process.argv.slice(2);
+const address = parsePostgres(url);
+if (!address) throw new Error(`${url} is no database`);
+const known = knownMigrations();
+const next = { version: known.length + 1, name: 'next', sql };
+const client = await openAlone(address);
+console.log('ready');
+for await (const _ of console) break;
+await migrate(client, [...known, next], { version: '0.2.0', ambient: systemAmbient });
+console.log('done');
+await client.close();

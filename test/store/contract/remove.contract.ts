@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { systemAmbient } from '../../../src/ambient.ts';
+import type { SequencedChange } from '../../../src/domain/change.ts';
+import type { Revision, Uuid } from '../../../src/domain/id.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Key, Resource } from '../../../src/domain/resource.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../../src/domain/resources.ts';
+import { realmMembers } from '../../support/service.ts';
+import {
+  ABSENT,
+  anotherUser,
+  eventsOf,
+  type Ground,
+  ground,
+  groundWrites,
+  type Insert,
+  insert,
+  land,
+  mint,
+  type OpenStore,
+  oidcLink,
+  put,
+  removing,
+  usernameLink,
+} from './store_fixtures.ts';
+
+const REMOVED = { kind: 'removed' } as const;
+
+/** What a Store promises of removing at once, in the sentences of its port. */
+export function removeContract(name: string, open: () => Promise<OpenStore>): void {
+  describe(`remove contract: ${name}`, () => {
+    let opened: OpenStore;
+    let store: OpenStore['store'];
+    let at: Ground;
+    beforeAll(async () => {
+      opened = await open();
+      store = opened.store;
+      at = await ground(store);
+    });
+    afterAll(() => opened.close());
+
+    const remove = (resource: Resource, key: Key) => store.remove(removing(resource, key));
+    const newest = async (here: Ground, count: number): Promise<readonly SequencedChange[]> =>
+      (await store.changes(here.realm, 0, 100_000)).slice(-count);
+
+    /** A realm whose changes tell of everything in it, and two users with a link of each kind. */
+    async function peopled() {
+      const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
+      for (const write of groundWrites(ids)) await put(store, write);
+      const jane = ids.user;
+      const john = (await put(store, anotherUser(ids))).key[1] as Uuid;
+      const links: Insert[] = [];
+      for (const owner of [jane, john]) {
+        links.push(await put(store, oidcLink({ ...ids, user: owner }, owner)));
+        links.push(await put(store, usernameLink({ ...ids, user: owner }, `${owner}@example.com`)));
+      }
+      return { ids, jane, john, links };
+    }
+
+    describe('a record that nothing hangs on', () => {
+      test('is gone at exactly its key, and its change carries the revision it had', async () => {
+        const { ids, jane, links } = await peopled();
+        const [link] = links as [Insert];
+        const id = link.key[2] as Uuid;
+        for (const key of [
+          [mint(), jane, id],
+          [at.realm, jane, id],
+          [ids.realm, mint(), id],
+          [ids.realm, jane, mint()],
+        ] as const) {
+          expect(await remove(oidcProfileInfo, key)).toEqual(ABSENT);
+        }
+        const removal = removing(oidcProfileInfo, link.key);
+        expect(await store.remove(removal)).toEqual(REMOVED);
+        expect(await store.get(oidcProfileInfo, link.key)).toBeUndefined();
+        const [deleted] = await newest(ids, 2);
+        expect(deleted).toMatchObject({
+          event: 'user-authentication-oidc-profile-info.deleted',
+          realm: ids.realm,
+          user: jane,
+          id,
+          revision: link.record.revision,
+          members: [],
+          ...removal.origin,
+        });
+        expect(await remove(oidcProfileInfo, link.key)).toEqual(ABSENT);
+        expect((await land(store, oidcLink(ids, jane))).kind).toBe('landed');
+      });
+
+      test('moves the user that lost it: updated_at, revision and a change', async () => {
+        const { ids, jane, links } = await peopled();
+        const before = await store.get(user, [ids.realm, jane]);
+        const removal = removing(oidcProfileInfo, (links[0] as Insert).key);
+        const later = { ...removal, origin: { ...removal.origin, at: removal.origin.at + 60_000 } };
+        await store.remove(later);
+        const after = await store.get(user, [ids.realm, jane]);
+        expect(after?.updated_at).toBe(later.origin.at);
+        expect(after?.revision).not.toBe(before?.revision as Revision);
+        const [touched] = await newest(ids, 1);
+        expect(touched).toMatchObject({
+          event: 'user-authentication-info.updated',
+          user: jane,
+          id: jane,
+          revision: after?.revision as Revision,
+          members: ['updated_at'],
+          ...later.origin,
+        });
+      });
+    });
+
+    describe('a record takes along what hangs on it', () => {
+      test('a user its links, children first, and no other user', async () => {
+        const { ids, jane, john, links } = await peopled();
+        const before = (await eventsOf(store, ids.realm)).length;
+        expect(await remove(user, [ids.realm, jane])).toEqual(REMOVED);
+        expect(await eventsOf(store, ids.realm, before)).toEqual([
+          'password-profile-info.deleted',
+          'oidc-profile-info.deleted',
+          'info.deleted',
+        ]);
+        for (const { resource, key } of links) {
+          expect((await store.get(resource, key)) !== undefined).toBe(key[1] === john);
+        }
+        expect(await store.get(user, [ids.realm, jane])).toBeUndefined();
+      });
+
+      test.each([
+        [oidcProfile, 'oidc', oidcProfileInfo],
+        [passwordProfile, 'passwords', passwordProfileInfo],
+      ] as const)('$name its links; the users that lose one are touched', async (profile, id, kind) => {
+        const { ids, jane, john, links } = await peopled();
+        const bystander = (await put(store, anotherUser(ids))).record;
+        const revisions = () =>
+          Promise.all(
+            [jane, john].map(async (owner) => (await store.get(user, [ids.realm, owner]))?.revision),
+          );
+        const before = await revisions();
+        const count = (await eventsOf(store, ids.realm)).length;
+        expect(await remove(profile, [ids.realm, ids[id]])).toEqual(REMOVED);
+        const events = await eventsOf(store, ids.realm, count);
+        expect(events.map((event) => event.split('.')[1] as string)).toEqual([
+          ...['deleted', 'deleted', 'deleted'],
+          ...['updated', 'updated'],
+        ]);
+        expect(events[2]).toBe(`${profile.name}.deleted`);
+        for (const { resource, key } of links) {
+          expect((await store.get(resource, key)) === undefined).toBe(resource === kind);
+        }
+        const after = await revisions();
+        expect(after.every((revision, index) => revision && revision !== before[index])).toBe(true);
+        expect((await newest(ids, 2)).map(({ revision }) => revision).toSorted()).toEqual(
+          (after as Revision[]).toSorted(),
+        );
+        expect(await store.get(user, [ids.realm, bystander.id])).toEqual(bystander as never);
+      });
+
+      test('a user that loses several links is touched once', async () => {
+        const { ids, jane } = await peopled();
+        await put(store, oidcLink(ids, 'a second one'));
+        const count = (await eventsOf(store, ids.realm)).length;
+        await remove(oidcProfile, [ids.realm, ids.oidc]);
+        const changes = await store.changes(ids.realm, count, 100);
+        expect(changes.filter(({ event, id }) => event.endsWith('.updated') && id === jane)).toHaveLength(1);
+      });
+
+      test('a realm everything in it, nobody is touched, and another realm stays as it is', async () => {
+        const [{ ids, links }, there] = [await peopled(), await peopled()];
+        const count = (await eventsOf(store, ids.realm)).length;
+        expect(await remove(realm, [ids.realm])).toEqual(REMOVED);
+        const events = await eventsOf(store, ids.realm, count);
+        expect(events).toHaveLength(9);
+        expect(events.every((event) => event.endsWith('.deleted'))).toBe(true);
+        expect(events.at(-1)).toBe('authentication-realm.deleted');
+        for (const { resource, key } of links) expect(await store.get(resource, key)).toBeUndefined();
+        expect(await store.get(realm, [ids.realm])).toBeUndefined();
+        for (const { resource, key, record } of there.links) {
+          const { password_hash, ...visible } = record;
+          expect(await store.get(resource, key)).toEqual(visible as never);
+        }
+        expect((await eventsOf(store, there.ids.realm)).every((event) => event.endsWith('.created'))).toBe(
+          true,
+        );
+      });
+
+      test('what was created and what was deleted in a realm come to nothing', async () => {
+        const { ids } = await peopled();
+        await remove(realm, [ids.realm]);
+        const events = await eventsOf(store, ids.realm);
+        const tally = (verb: string) =>
+          events.filter((event) => event.endsWith(verb)).map((event) => event.split('.')[0]);
+        expect(tally('.created').toSorted()).toEqual(tally('.deleted').toSorted());
+      });
+    });
+
+    describe('with `seen`, kept, and too many', () => {
+      test('it lands only while the record carries that revision', async () => {
+        const jane = await put(store, anotherUser(at));
+        const link = await put(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
+        const stale = { ...removing(user, jane.key), seen: systemAmbient.mintRevision() };
+        expect(await store.remove(stale)).toEqual({ kind: 'stale' });
+        expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
+        expect(await store.remove({ ...stale, key: [at.realm, mint()] })).toEqual(ABSENT);
+        expect(await store.remove({ ...stale, seen: jane.record.revision })).toEqual(REMOVED);
+      });
+
+      test('a record that its description keeps stays, with all below it', async () => {
+        const id = mint();
+        await land(store, insert(realm, [id], { ...realmMembers, preset: true }));
+        const inside = insert(user, [id, mint()], anotherUser(at).record);
+        await land(store, inside);
+        expect(await remove(realm, [id])).toEqual({ kind: 'kept' });
+        expect(await store.purge(removing(realm, [id]))).toEqual({ kind: 'kept' });
+        expect(await store.get(realm, [id])).toBeDefined();
+        expect(await store.get(user, inside.key)).toBeDefined();
+        expect(await store.changes(id, 0, 10)).toEqual([]);
+      });
+
+      test('as many as the bound go in one commit; one more is crowded, and nothing is touched', async () => {
+        const here = await ground(store);
+        const links = Array.from({ length: LIMITS.cascadeRecordsMax + 1 }, (_, at) =>
+          oidcLink(here, `${at}`),
+        );
+        expect((await land(store, ...links)).kind).toBe('landed');
+        const before = await store.get(user, [here.realm, here.user]);
+        for (const [resource, id] of [
+          [user, here.user],
+          [oidcProfile, here.oidc],
+        ] as const) {
+          expect(await remove(resource, [here.realm, id])).toEqual({ kind: 'crowded' });
+          expect(await store.countBelow(resource, [here.realm, id])).toBe(LIMITS.cascadeRecordsMax + 1);
+        }
+        expect(await remove(realm, [here.realm])).toEqual({ kind: 'crowded' });
+        expect(await store.get(user, [here.realm, here.user])).toEqual(before as never);
+        expect(await store.changes(here.realm, 0, 10)).toEqual([]);
+        await remove(oidcProfileInfo, (links[0] as Insert).key);
+        expect(await remove(oidcProfile, [here.realm, here.oidc])).toEqual(REMOVED);
+        expect(await store.countBelow(user, [here.realm, here.user])).toBe(0);
+        const events = await eventsOf(store, here.realm);
+        // The one before, its user, all the others, the profile, its user.
+        expect(events).toHaveLength(2 + LIMITS.cascadeRecordsMax + 2);
+      }, 300_000);
+    });
+
+    describe('countBelow: how many records would go with this one', () => {
+      test('of every kind, below that record alone', async () => {
+        const [{ ids, jane }] = [await peopled(), await peopled()];
+        const count = (resource: Resource, ...key: Key) => store.countBelow(resource, key);
+        expect(await count(realm, ids.realm)).toBe(8);
+        expect(await count(oidcProfile, ids.realm, ids.oidc)).toBe(2);
+        expect(await count(passwordProfile, ids.realm, ids.passwords)).toBe(2);
+        expect(await count(user, ids.realm, jane)).toBe(2);
+        expect(await count(user, at.realm, jane)).toBe(0);
+        expect(await count(oidcProfileInfo, ids.realm, jane, mint())).toBe(0);
+      });
+    });
+
+    test('50 children that are created while their parent is removed leave no orphan', async () => {
+      for (const [resource, id] of [
+        [user, 'user'],
+        [oidcProfile, 'oidc'],
+      ] as const) {
+        const here = await ground(store);
+        const links = Array.from({ length: 50 }, (_, index) => oidcLink(here, `raced-${index}`));
+        const half = links.splice(0, 25).map((link) => put(store, link));
+        const removed = remove(resource, [here.realm, here[id]]);
+        const late = links.map((link) => land(store, link));
+        await Promise.all(half);
+        expect(await removed).toEqual(REMOVED);
+        const verdicts = (await Promise.all(late)).map(({ kind }) => kind);
+        expect(verdicts).toEqual(Array(25).fill(id === 'user' ? 'absent' : 'dangling'));
+        expect(await store.countBelow(realm, [here.realm])).toBe(2);
+      }
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { disagreements } from '../support/agreement.ts';
+import { importVictim } from '../support/killed_import.ts';
+import { lostOf } from '../support/killed_process.ts';
+import { writersVictim } from '../support/killed_writers.ts';
+import { chanceOf, freshSeed } from '../support/random.ts';
+import { databaseFile, freshFolder, plant, startService } from '../support/service.ts';
+
+/** `npm run soak` does fifty of larger ones. */
+const ROUNDS = 5;
+const USERS = 5_000;
+
+test.each([
+  ['an import', (folder: string) => importVictim(folder, USERS)],
+  ['two processes that write single records', writersVictim],
+] as const)(
+  'nothing acknowledged is lost by killing %s at any moment',
+  async (_, open) => {
+    const seed = freshSeed();
+    const chance = chanceOf(seed);
+    const victim = await open(freshFolder());
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      const { complaints } = await victim.round(chance);
+      expect({ seed, round, complaints }).toEqual({ seed, round, complaints: [] });
+    }
+  },
+  300_000,
+);
+
+/** What is done to a database, and the complaint it must raise. */
+const DAMAGES: readonly (readonly [string, RegExp])[] = [
+  ['delete from change where seq = 2', /^the clock of realm .* differ$/],
+  ['update realm_clock set seq = seq + 1', /^the clock of realm .* differ$/],
+  [`update user_info set revision = '0'`, /^user-authentication-info .* has no change of its revision$/],
+  ['delete from oidc_profile_info', /^user-authentication-oidc-profile-info .* is not there$/],
+  ['pragma foreign_keys = off; delete from user_info', /^a row of oidc_profile_info names one/],
+];
+
+test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, complaint) => {
+  const service = await startService();
+  const path = databaseFile(service);
+  const { user } = await plant(service.vault);
+  await service.stop();
+  expect(disagreements(path)).toEqual([]);
+  expect(lostOf(path, [user])).toEqual([]);
+  const db = new Database(path);
+  db.run(sql);
+  db.close();
+  expect(disagreements(path)).toContainEqual(expect.stringMatching(complaint));
+});
+
+test('what is looked at after a kill sees a lost record and pages that are not whole', async () => {
+  const service = await startService();
+  const path = databaseFile(service);
+  await plant(service.vault);
+  await service.stop();
+  expect(lostOf(path, ['gone'])).toEqual(['gone']);
+  const db = new Database(path);
+  db.run('pragma wal_checkpoint(truncate)');
+  const index = `select rootpage from sqlite_schema where name = 'oidc_profile_info_identity'`;
+  const [page] = db.query<{ rootpage: number }, []>(index).all();
+  db.close();
+  const bytes = Buffer.from(await Bun.file(path).arrayBuffer());
+  const cells = ((page?.rootpage ?? 1) - 1) * 4096 + 8;
+  bytes.fill(0, cells, cells + 4);
+  const damaged = join(freshFolder(), 'damaged.db');
+  await Bun.write(damaged, bytes);
+  expect(disagreements(damaged).length).toBeGreaterThan(0);
+});

@@ -1,0 +1,23 @@
+import { Database } from 'bun:sqlite';
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { memoryTexts } from '../../src/store/memories.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { freshFolder } from '../support/folder.ts';
+
+test('nothing about answers walks the table: a client with very many costs what one with few does', async () => {
+  const path = join(freshFolder(), 'memory.db');
+  const program = { version: 'test', ambient: systemAmbient };
+  await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
+  const db = new Database(path, { readonly: true });
+  for (const text of memoryTexts(SQLITE)) {
+    const plan = db.query<{ detail: string }, []>(`explain query plan ${text}`).all();
+    const steps = plan.map(({ detail }) => detail).filter((detail) => detail.includes('idempotency'));
+    // What is only counted up to a limit is scanned, after it was searched for.
+    expect([text, steps.filter((step) => !/^SEARCH (idempotency|m) USING /.test(step))]).toEqual([text, []]);
+    if (!text.startsWith('insert into')) expect([text, steps.length > 0]).toEqual([text, true]);
+  }
+  db.close();
+});

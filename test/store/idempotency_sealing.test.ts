@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { type Keyring, openKeyring, proofOf } from '../../src/access/keyring.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Memory, Patch } from '../../src/directory/store.ts';
+import { startSweeping } from '../../src/directory/sweeping.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import { NIL_UUID } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { oidcProfile } from '../../src/domain/resources.ts';
+import type { Engine } from '../../src/store/open.ts';
+import { openVault } from '../../src/vault.ts';
+import { freshDatabase } from '../support/database.ts';
+import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
+import { freePort, plant, startService } from '../support/service.ts';
+import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/store_fixtures.ts';
+
+const keyringOf = () => openKeyring(systemAmbient.randomBytes(32), systemAmbient);
+const now = systemAmbient.now();
+const database = await freshDatabase();
+let engine: Engine;
+let ids: Ground;
+const first = keyringOf();
+/** Whose proof the database has. */
+let current = first;
+
+beforeAll(async () => {
+  engine = await database.open();
+  ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
+  for (const write of groundWrites(ids).filter(({ resource }) => resource !== oidcProfile))
+    await put(engine.records, write);
+  await engine.access.insertKeyCheck(proofOf(first), now);
+});
+afterAll(() => engine.close());
+
+/** An answer that is sealed by a keyring. */
+function memory(keyring: Keyring): Memory {
+  const place = { realm: ids.realm, clientId: 'client', key: keyring.digest('idempotency-key', mint()) };
+  const at = { table: 'idempotency', column: 'answer_sealed', realm: ids.realm, id: place.key };
+  return {
+    ...place,
+    body: keyring.digest('request-body', '{}'),
+    status: 201,
+    recordId: mint(),
+    user: ids.user,
+    sealed: keyring.seal('remembered-answer', at, '{"status":201}'),
+    at: now,
+    expiresAt: now + LIMITS.idempotencyMsMax,
+  };
+}
+
+const keep = (kept: Memory) => engine.records.commit([], [], kept);
+/** So many at a time, because one that waits too long is refused. */
+const KEPT_AT_ONCE = 500;
+async function keepAll(all: readonly Memory[]): Promise<void> {
+  for (let start = 0; start < all.length; start += KEPT_AT_ONCE) {
+    await Promise.all(all.slice(start, start + KEPT_AT_ONCE).map(keep));
+  }
+}
+const unavailable = async (work: Promise<unknown>) => {
+  const fault = await work.catch((error: unknown) => error);
+  expect(fault).toBeInstanceOf(Fault);
+  expect((fault as Fault).code).toBe('unavailable');
+};
+
+const changed = actOf('master-key.changed', { detail: {} }, systemAmbient);
+
+describe('answers and the master key', () => {
+  test('what was sealed by a key without proof is refused, not stored', async () => {
+    const stranger = keyringOf();
+    const kept = memory(stranger);
+    await unavailable(keep(kept));
+    expect(await engine.records.recall(kept, now)).toBeUndefined();
+    expect(await keep(memory(first))).toEqual(LANDED);
+  });
+
+  test('so is a secret in a patch', async () => {
+    const profile = groundWrites(ids)[1];
+    if (!profile) throw new Error('no profile');
+    const { client_secret, ...members } = profile.record;
+    await put(engine.records, { ...profile, record: members as typeof profile.record });
+    const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const patching = (keyring: Keyring) => {
+      const secret = keyring.seal('oidc-client-secret', at, 'of the provider');
+      const patch: Patch = {
+        members: { client_secret: secret },
+        revision: systemAmbient.mintRevision(),
+        at: now,
+      };
+      return land(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
+    };
+    await unavailable(patching(keyringOf()));
+    expect((await patching(first)).kind).toBe('landed');
+    const stored = await engine.sealed.values(undefined, undefined, 10);
+    expect(stored.map(({ place, sealed }) => first.open('oidc-client-secret', place, sealed))).toEqual([
+      'of the provider',
+    ]);
+  });
+
+  test('a change of the key is not held up by answers: they go with the proof of theirs', async () => {
+    const next = keyringOf();
+    const [old, young] = [memory(first), memory(next)];
+    await keep(old);
+    expect(await engine.sealed.addKeyCheck(proofOf(next), now)).toBe(true);
+    await keep(young);
+    // Only what is no answer must be sealed again.
+    const values = await engine.sealed.values(next.keyId, undefined, 10);
+    expect(values.map(({ place }) => place.table)).toEqual(['oidc_profile']);
+    expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(false);
+    expect(await engine.records.recall(old, now)).toEqual(old);
+    await engine.sealed.replace(
+      values.map(({ place, sealed: seen }) => {
+        const plain = first.open('oidc-client-secret', place, seen);
+        return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
+      }),
+    );
+    expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
+    expect(await engine.records.recall(old, now)).toBeUndefined();
+    expect(await engine.records.recall(young, now)).toEqual(young);
+    await unavailable(keep(memory(first)));
+    current = next;
+  });
+
+  test('very many answers go before the proof of their key does, a thousand to a commit', async () => {
+    const next = keyringOf();
+    const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => memory(current));
+    await keepAll(many);
+    await engine.sealed.addKeyCheck(proofOf(next), now);
+    const values = await engine.sealed.values(next.keyId, undefined, 10);
+    await engine.sealed.replace(
+      values.map(({ place, sealed: seen }) => {
+        const plain = current.open('oidc-client-secret', place, seen);
+        return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
+      }),
+    );
+    const counts = new Set<number>();
+    let isOver = false;
+    const { ask, close } = database.connect();
+    const count = async () => {
+      const [row] = await ask<{ n: number }>('select count(*) as n from idempotency');
+      return row?.n ?? 0;
+    };
+    const before = await count();
+    const retiring = engine.sealed.retireOtherKeys(next.keyId, changed).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      await Bun.sleep(0);
+      counts.add(await count());
+    }
+    expect(await retiring).toBe(true);
+    current = next;
+    // Whoever looks from outside may miss a step, and meets nothing between two of them.
+    const steps = [1_000, 2_000, 3_000].map((gone) => before - gone);
+    expect([before, ...steps, await count()]).toEqual(expect.arrayContaining([...counts]));
+    expect(steps.some((left) => counts.has(left))).toBe(true);
+    await close();
+    expect((await engine.access.keyChecks()).map(({ keyId }) => keyId)).toEqual([next.keyId]);
+  });
+});
+
+describe('answers that have expired', () => {
+  const expired = () => ({ ...memory(current), at: now - 1_000, expiresAt: now - 500 });
+  const isThere = async (each: Memory) => (await engine.records.recall(each, now - 600)) !== undefined;
+  const gone = async (each: Memory) => {
+    while (await isThere(each)) await Bun.sleep(1);
+  };
+
+  test('go when a sweep begins and at every interval, until it is stopped', async () => {
+    const kept = { ...memory(current), expiresAt: now + 3_600_000 };
+    const old = [expired(), expired(), expired()] as const;
+    await keep(kept);
+    await keepAll([old[0]]);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 5);
+    await gone(old[0]);
+    await keepAll([old[1]]);
+    await gone(old[1]);
+    await sweeping.stop();
+    await keepAll([old[2]]);
+    await Bun.sleep(50);
+    expect([await isThere(old[2]), await isThere(kept)]).toEqual([true, true]);
+  });
+
+  test('go however many they are, a thousand to a commit', async () => {
+    const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
+    await keepAll(many);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 3_600_000);
+    await gone(many.at(-1) as Memory);
+    await sweeping.stop();
+  });
+
+  test('a database in trouble hinders no sweep that comes later', async () => {
+    const [old, faults] = [expired(), [new Fault('unavailable'), new Fault('unavailable')]];
+    await keepAll([old]);
+    const forgetExpired = (at: number) => {
+      const fault = faults.pop();
+      return fault ? Promise.reject(fault) : engine.records.forgetExpired(at);
+    };
+    const sweeping = startSweeping([forgetExpired], systemAmbient, 5);
+    await gone(old);
+    await sweeping.stop();
+  });
+
+  test('go when a service starts', async () => {
+    const swept = await freshDatabase();
+    const vault = await openVault(swept.settings(), systemAmbient);
+    const { keyring } = vault;
+    const { records } = vault.engine;
+    const place = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };
+    const old = {
+      ...expired(),
+      realm: NIL_UUID,
+      sealed: keyring.seal('remembered-answer', place, '{}'),
+    };
+    await records.commit([], [], old);
+    await vault.engine.close();
+    const service = await startService(swept.flags);
+    while (await service.vault.engine.records.recall(old, now - 600)) await Bun.sleep(1);
+    await service.stop();
+  });
+});
+
+test('that a provider is out of reach is not remembered: the same request succeeds once it answers', async () => {
+  const service = await startService({ allowLoopbackDiscovery: 'true' });
+  const token = await service.token(FULL_SCOPE);
+  const { realm: id } = await plant(service.vault);
+  const port = await freePort();
+  const issuer = `http://127.0.0.1:${port}`;
+  const home = { realm: id, oidcProfile: '', passwordProfile: '', user: '' };
+  const profile = {
+    ...kindOf(oidcProfile).fresh(home),
+    discovery_url: `${issuer}/.well-known/openid-configuration`,
+  };
+  const key = { 'Idempotency-Key': mint() };
+  const post = (data: object) =>
+    service.post(`/v2/authentication-realms/${id}/oidc-profiles`, token, { data }, key);
+  expect((await post(profile)).status).toBe(422);
+  const provider = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => Response.json({ issuer }) });
+  expect((await post(profile)).status).toBe(201);
+  await provider.stop(true);
+  await service.stop();
+});

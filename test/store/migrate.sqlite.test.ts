@@ -1,0 +1,386 @@
+import { Database } from 'bun:sqlite';
+import { describe, expect, test } from 'bun:test';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { Refusal } from '../../src/domain/fault.ts';
+import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.ts';
+import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
+import { dependentsOf } from '../../src/store/cascade.ts';
+import { type Migration, servesFrom } from '../../src/store/migrations.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { knownMigrations as knownToPostgres } from '../../src/store/postgres/readiness.ts';
+import { INSTANCE_TABLES } from '../../src/store/postgres/tables.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { statementsOf } from '../../src/store/sqlite/dialect.ts';
+import { migrate } from '../../src/store/sqlite/migrate.ts';
+import { keepLog, knownMigrations } from '../../src/store/sqlite/open.ts';
+import { atSlot } from '../../src/store/sqlite/slot.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder, ISSUER } from '../support/service.ts';
+
+const program = { version: '0.1.0', ambient: systemAmbient };
+const known = knownMigrations();
+const next: Migration = {
+  version: known.length + 1,
+  name: 'next',
+  sql: 'alter table realm add column motto text; create table later (id text) strict;',
+};
+
+async function fresh(): Promise<string> {
+  const path = join(freshFolder(), 'migrated.db');
+  (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
+  return path;
+}
+
+const LARGE_ROWS = 80_000;
+
+/** A database of several MB. */
+async function large(): Promise<string> {
+  const path = await fresh();
+  const db = connect(path);
+  const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
+  db.transaction(() => {
+    for (let row = 0; row < LARGE_ROWS; row += 1) insert.run(`${row}`.padEnd(36, '-'));
+  })();
+  db.close();
+  return path;
+}
+
+/** Real processes that begin together. */
+async function upgradeAtOnce(path: string, count: number): Promise<void> {
+  const script = join(import.meta.dir, 'contract/upgrades.ts');
+  const processes = Array.from({ length: count }, () => start([process.execPath, script, path, next.sql]));
+  await Promise.all(processes.map((running) => running.line(/^ready$/)));
+  for (const { process: child } of processes) child.stdin.write('go\n');
+  for (const { process: child } of processes) child.stdin.flush();
+  await Promise.all(processes.map((running) => running.line(/^done$/)));
+  const codes = await Promise.all(processes.map((running) => running.process.exited));
+  expect(codes).toEqual(Array(count).fill(0));
+}
+
+function tables(path: string): string[] {
+  const db = new Database(path, { readonly: true });
+  const names = db.query<{ name: string }, []>('select name from sqlite_schema order by name').all();
+  db.close();
+  return names.map(({ name }) => name);
+}
+
+describe('migrations', () => {
+  test('are numbered without gaps', () => {
+    expect(known.map(({ version }) => version)).toEqual(known.map((_, index) => index + 1));
+  });
+
+  test('say no more about older programs than there can be, and those of both engines the same', () => {
+    const says = (each: Migration) => servesFrom(each) ?? each.version;
+    for (const each of known) expect(says(each)).toBeLessThanOrEqual(each.version);
+    expect(known.map(says)).toEqual(knownToPostgres().map(says));
+    expect(servesFrom({ ...next, sql: 'select 1;\n-- serves: 1\n' })).toBeNull();
+  });
+
+  test('auto brings an older file up and keeps a copy of it, 0600', async () => {
+    const path = await fresh();
+    const before = tables(path);
+    const db = connect(path);
+    await migrate(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
+    db.close();
+    expect(tables(path)).toContain('later');
+    const copy = `${path}.schema-${known.length}`;
+    expect(tables(copy)).toEqual(before);
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+    expect(readdirSync(dirname(path)).filter((name) => name.includes('partial'))).toEqual([]);
+  });
+
+  test('a first start keeps no copy', async () => {
+    const path = await fresh();
+    expect(existsSync(`${path}.schema-0`)).toBe(false);
+  });
+
+  test('check refuses an older file and names the way; off leaves it', async () => {
+    const path = await fresh();
+    const db = connect(path);
+    const run = (mode: 'check' | 'off') => migrate(db, mode, [...known, next], program);
+    expect(run('check')).rejects.toThrow(/--migrate auto/);
+    await run('off');
+    db.close();
+    expect(tables(path)).not.toContain('later');
+  });
+
+  test('a newer schema is refused naming the version that is needed', async () => {
+    const path = await fresh();
+    const db = connect(path);
+    await migrate(db, 'auto', [...known, next], { ...program, version: '0.2.0' });
+    db.close();
+    const refusal = await openEngine({ engine: 'sqlite', path }, 'auto', program).catch(
+      (error: unknown) => error,
+    );
+    expect(refusal).toBeInstanceOf(Refusal);
+    expect(String(refusal)).toContain('install authrealm 0.2.0 or newer');
+  });
+
+  test('a migration that fails leaves the file as it was', async () => {
+    const path = await fresh();
+    const before = tables(path);
+    const db = connect(path);
+    const broken = {
+      ...next,
+      sql: 'create table half (id text) strict; create table half (id text) strict;',
+    };
+    expect(migrate(db, 'auto', [...known, broken], program)).rejects.toThrow();
+    db.close();
+    expect(tables(path)).toEqual(before);
+  });
+
+  test('twenty at once apply each migration once', async () => {
+    const path = await fresh();
+    const connections = Array.from({ length: 20 }, () => connect(path));
+    await Promise.all(connections.map((db) => migrate(db, 'auto', [...known, next], program)));
+    const rows = connections[0]?.query('select version from migration order by version').all();
+    expect(rows).toEqual([...known, next].map(({ version }) => ({ version })));
+    for (const db of connections) db.close();
+  });
+
+  test('of six processes with a large file one migrates; the copy is whole and older, and none is replaced', async () => {
+    for (const hasEarlier of [false, true, false]) {
+      const path = await large();
+      const copy = `${path}.schema-${known.length}`;
+      if (hasEarlier) writeFileSync(copy, 'of an earlier upgrade');
+      await upgradeAtOnce(path, 6);
+
+      expect(tables(path)).toContain('later');
+      const made = hasEarlier ? `${copy}.2` : copy;
+      expect(tables(made)).not.toContain('later');
+      const whole = new Database(made, { readonly: true });
+      expect(whole.query('pragma integrity_check').get()).toEqual({ integrity_check: 'ok' });
+      expect(whole.query('select count(*) as n from realm_clock').get()).toEqual({ n: LARGE_ROWS });
+      whole.close();
+      if (hasEarlier) expect(readFileSync(copy, 'utf8')).toBe('of an earlier upgrade');
+      const copies = readdirSync(dirname(path)).filter((name) => /schema|partial/.test(name));
+      expect(copies).toHaveLength(hasEarlier ? 2 : 1);
+    }
+  }, 300_000);
+
+  const theirs = 'create table theirs (id integer)';
+  const newer = `create table instance (id integer) strict;
+    create table migration (version integer, name text, applied_at integer, program_version text) strict;
+    insert into migration values (900, 'far', 0, '9.0.0')`;
+  const older = newer.replace('900', '0');
+  const untouched: [string, string, 'auto' | 'check' | 'off', RegExp][] = [
+    ["another program's file", theirs, 'auto', /belongs to another program/],
+    [
+      "another program's file that counts migrations too",
+      'create table migration (n)',
+      'auto',
+      /another program/,
+    ],
+    ['a newer schema', newer, 'auto', /install authrealm 9\.0\.0 or newer/],
+    ['a newer schema, left to the operator', newer, 'off', /install authrealm 9\.0\.0 or newer/],
+    [
+      'an older schema, to be checked',
+      older,
+      'check',
+      /start authrealm serve of this release, or give --migrate auto/,
+    ],
+  ];
+  test.each(untouched)('%s is refused and not a byte of it changed', async (_name, sql, mode, sentence) => {
+    const path = join(freshFolder(), 'other.db');
+    const db = new Database(path);
+    db.run(sql);
+    db.close();
+    const before = readFileSync(path);
+    await expect(openEngine({ engine: 'sqlite', path }, mode, program)).rejects.toThrow(sentence);
+    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readdirSync(dirname(path))).toEqual(['other.db']);
+  });
+
+  test('off makes no database, and leaves nothing behind', async () => {
+    const path = join(freshFolder(), 'none.db');
+    const open = () => openEngine({ engine: 'sqlite', path }, 'off', program);
+    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
+    expect(readdirSync(dirname(path))).toEqual([]);
+    writeFileSync(path, '');
+    await expect(open()).rejects.toThrow(/start once with --migrate auto/);
+    expect(readdirSync(dirname(path))).toEqual(['none.db']);
+    expect(statSync(path).size).toBe(0);
+  });
+
+  test('check makes a database that is not there', async () => {
+    const path = join(freshFolder(), 'new.db');
+    (await openEngine({ engine: 'sqlite', path }, 'check', program)).close();
+    expect(tables(path)).toContain('realm');
+  });
+
+  test('where no write-ahead log can be kept, it says so', () => {
+    const db = new Database(':memory:');
+    expect(() => keepLog(db)).toThrow(/cannot keep a write-ahead log.*local file system/);
+    db.close();
+  });
+
+  test('only serve and init bring a schema up unasked', async () => {
+    const path = await fresh();
+    const db = new Database(path);
+    db.run('delete from migration where version > 1');
+    db.run('update migration set version = 0');
+    db.close();
+    const database = ['--database', `sqlite:${path}`];
+    const lines = join(dirname(path), 'lines');
+    writeFileSync(lines, '');
+    for (const command of [
+      ['client', 'list'],
+      ['keys', 'list'],
+      ['import', lines],
+    ]) {
+      const { code, stderr } = await runCommand([AUTHREALM, ...command, ...database]);
+      expect([code, stderr]).toEqual([1, expect.stringMatching(/start authrealm serve .* --migrate auto/)]);
+    }
+    expect(existsSync(`${path}.schema-0`)).toBe(false);
+    // The schema only says that it is older, so to bring it up must fail; that it was begun shows in the copy.
+    const asked = await runCommand([AUTHREALM, 'client', 'list', ...database, '--migrate', 'auto']);
+    expect([asked.code, asked.stderr]).toEqual([1, expect.stringContaining('already exists')]);
+    expect(existsSync(`${path}.schema-0`)).toBe(true);
+  }, 300_000);
+
+  test('what is no database is refused with a sentence', async () => {
+    const path = join(freshFolder(), 'text.db');
+    await Bun.write(
+      path,
+      'this is a text file and long enough to be read as a header by anybody who tries'.repeat(20),
+    );
+    expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(/cannot be opened/);
+  });
+});
+
+/** What lists and reverse lookups search by, where nothing else has an index for it. */
+const FILTERED: ReadonlyMap<Resource, readonly string[]> = new Map([
+  [user as Resource, ['name_key', 'email_key']],
+  [passwordProfileInfo, ['username_key']],
+]);
+
+describe('the schema is what the descriptions say', () => {
+  const db = new Database(':memory:');
+  for (const { sql } of known) db.run(sql);
+  type Info = { name: string; notnull: number; pk: number };
+  const columns = (table: string) =>
+    db.query<Info, [string]>('select * from pragma_table_info(?)').all(table);
+
+  const keyOf = (resource: Resource): string => keyColumns(resource).at(-1) ?? '';
+
+  for (const resource of RESOURCES) {
+    const folded = membersOf(resource).flatMap(({ name, placement }) => (placement.folded ? [name] : []));
+    const summed = membersOf(resource).flatMap(({ name, placement }) => (placement.summed ? [name] : []));
+
+    test(`${resource.table}: columns and key`, () => {
+      const found = columns(resource.table);
+      const statements = statementsOf(resource);
+      expect(found.map(({ name }) => name).sort()).toEqual(['slot', ...statements.columns].sort());
+      expect(found.filter(({ pk }) => pk > 0).map(({ name }) => name)).toEqual(['slot']);
+      expect(indexes(resource.table, 1)).toContain([...new Set(['realm_id', keyOf(resource)])].join());
+      for (const key of keyColumns(resource)) expect(statements.select).toContain(`${key} = ?`);
+    });
+
+    test(`${resource.table}: a folded key is there where its member is`, () => {
+      const isNeeded = new Map(columns(resource.table).map(({ name, notnull }) => [name, notnull]));
+      for (const name of folded) expect(isNeeded.get(`${name}_key`)).toBe(isNeeded.get(name) as number);
+    });
+
+    test(`${resource.table}: a checksum is there where its member is, in an index of its own`, () => {
+      const isNeeded = new Map(columns(resource.table).map(({ name, notnull }) => [name, notnull]));
+      for (const name of summed) {
+        expect(isNeeded.get(`${name}_crc`)).toBe(isNeeded.get(name) as number);
+        expect(indexes(resource.table, 0)).toContain(`${name}_crc`);
+      }
+    });
+
+    test(`${resource.table}: indexes of what is unique, and of what lists walk`, () => {
+      for (const members of resource.unique) {
+        const wanted = members.map((member) => (folded.includes(member) ? `${member}_key` : member));
+        expect(indexes(resource.table, 1)).toContain(['realm_id', ...wanted].join());
+      }
+      const scope = keyColumns(resource).slice(0, -1);
+      const sorts = resource === user ? ['created_at', 'updated_at'] : ['created_at'];
+      const wanted = [
+        ...sorts.map((sort) => [...scope, sort, keyOf(resource)].join()),
+        ...(FILTERED.get(resource) ?? []).map((column) => `realm_id,${column}`),
+      ];
+      expect(indexes(resource.table, 0)).toEqual(expect.arrayContaining(wanted));
+    });
+
+    test(`${resource.table}: what goes along with a record is found by an index`, () => {
+      for (const { select, count } of dependentsOf(resource, RESOURCES)) {
+        for (const plan of [planOf(select, ISSUER, ISSUER, 5), planOf(count, ISSUER, ISSUER)])
+          expect(plan).toEqual([
+            expect.stringMatching(/^SEARCH \w+ USING (COVERING )?INDEX \w+ \(realm_id=\?/),
+          ]);
+      }
+    });
+
+    test(`${resource.table}: a lookup is one search by slot, or else one of the key's index`, () => {
+      const statements = statementsOf(resource);
+      const key = keyColumns(resource).map(() => ISSUER);
+      const selectAt = atSlot(statements.select);
+      const isLink = resource === oidcProfileInfo || resource === passwordProfileInfo;
+      // What others hang on may be being purged, which is one more search; what nothing hangs on never asks.
+      const marks = isLink
+        ? []
+        : [
+            expect.stringMatching(/^CORRELATED SCALAR SUBQUERY/),
+            'SEARCH purge USING PRIMARY KEY (realm_id=? AND id=? AND resource=?)',
+          ];
+      expect(planOf(selectAt, ...key, 0)).toEqual([
+        `SEARCH ${resource.table} USING INTEGER PRIMARY KEY (rowid=?)`,
+        ...marks,
+      ]);
+      expect(planOf(statements.select, ...key)).toEqual([
+        expect.stringMatching(/^SEARCH \w+ USING INDEX sqlite_autoindex_\w+_1 \(realm_id=\?/),
+        ...marks,
+      ]);
+    });
+
+    test(`${resource.table}: a scan walks the key's index, and sorts nothing`, () => {
+      const { scan, scanRealm, holder, remove } = statementsOf(resource);
+      const key = keyColumns(resource).map(() => ISSUER);
+      for (const plan of [
+        planOf(scan, ISSUER, ISSUER, 5),
+        planOf(scanRealm, ISSUER, ISSUER, 5),
+        planOf(holder, ISSUER, ISSUER),
+        planOf(remove, ...key),
+      ]) {
+        expect(plan).toEqual([
+          expect.stringMatching(/^SEARCH \w+ USING (COVERING )?INDEX sqlite_autoindex_\w+_1 /),
+        ]);
+      }
+    });
+  }
+
+  function planOf(sql: string, ...values: (string | number)[]): string[] {
+    const plan = db.prepare<{ detail: string }, (string | number)[]>(`explain query plan ${sql}`);
+    return plan.all(...values).map(({ detail }) => detail);
+  }
+
+  function indexes(table: string, isUnique: number): string[] {
+    const found = db
+      .query<{ name: string }, [string, number]>('select name from pragma_index_list(?) where "unique" = ?')
+      .all(table, isUnique);
+    return found.map(({ name }) =>
+      db
+        .query<{ name: string }, [string]>('select name from pragma_index_info(?) order by seqno')
+        .all(name)
+        .map((column) => column.name)
+        .join(),
+    );
+  }
+
+  test('every table of a realm begins its key with the realm; the others are instance tables', () => {
+    // What counts migrations is made before the first of them.
+    const instanceTables = INSTANCE_TABLES.filter((name) => name !== 'migration');
+    const all = db.query<{ name: string }, []>(`select name from sqlite_schema where type = 'table'`).all();
+    const ofRealms = all.map(({ name }) => name).filter((name) => !instanceTables.includes(name));
+    for (const table of ofRealms) {
+      const keys = columns(table).some(({ name }) => name === 'slot')
+        ? indexes(table, 1).map((index) => index.split(',')[0])
+        : columns(table).flatMap(({ name, pk }) => (pk === 1 ? [name] : []));
+      expect([table, ...new Set(keys)]).toEqual([table, 'realm_id']);
+    }
+    expect(ofRealms.length + instanceTables.length).toBe(all.length);
+  });
+});

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { SQL } from 'bun';
+import { migrationsIn } from '../../src/store/migrations.ts';
+import { citusSql } from '../../src/store/postgres/citus.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { sharedServer } from '../support/postgres_server.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** A database that nobody has opened, and the means to write into it. */
+interface Target {
+  readonly url: string;
+  change(text: string): Promise<void>;
+}
+
+const TARGETS: Readonly<Record<string, () => Promise<Target>>> = {
+  sqlite: async () => {
+    const path = join(freshFolder(), 'migrated.db');
+    return {
+      url: `sqlite:${path}`,
+      async change(text) {
+        const db = connect(path);
+        db.run(text);
+        db.close();
+      },
+    };
+  },
+  postgres: async () => {
+    const url = await (await sharedServer()).freshDatabase();
+    return {
+      url,
+      async change(text) {
+        const sql = new SQL(url, { max: 1 });
+        await sql.unsafe(text).simple();
+        await sql.close();
+      },
+    };
+  },
+};
+
+const migrate = ({ url }: Target, ...words: string[]) =>
+  runCommand([AUTHREALM, 'migrate', ...words], { AUTHREALM_DATABASE: url, AUTHREALM_MIGRATE: 'check' });
+
+describe.each(Object.entries(TARGETS))('migrate of a database of %s', (engine, make) => {
+  const known = migrationsIn(new URL(`../src/store/${engine}/migrations/`, import.meta.url));
+  const newest = known.at(-1)?.version ?? 0;
+  const names = known.map(({ version, name }) => `${version} ${name}`).join(', ');
+
+  test('brings it up without a master key, also where others may not, and says what it did', async () => {
+    const target = await make();
+    expect(await migrate(target)).toEqual({
+      stdout: `the database has schema ${newest} now; applied: ${names}\n`,
+      stderr: '',
+      code: 0,
+    });
+    const again = await migrate(target);
+    expect(again.stdout).toBe(
+      `the database has schema ${newest}, which is the newest: nothing was pending\n`,
+    );
+    expect(again.code).toBe(0);
+  });
+
+  test('--print pending shows what it would run, runs nothing, and what it shows can be run', async () => {
+    const target = await make();
+    const printed = await migrate(target, '--print', 'pending');
+    expect(printed.code).toBe(0);
+    const sections = known.map(({ version, name, sql }) => `-- ${version} ${name}\n\n${sql}`);
+    expect(printed.stdout).toEndWith(`\n\n${sections.join('\n')}`);
+    expect((await migrate(target, '--print', 'pending')).stdout).toBe(printed.stdout);
+    await target.change(printed.stdout);
+  });
+
+  test('--print pending says so where nothing is', async () => {
+    const target = await make();
+    await migrate(target);
+    const { stdout } = await migrate(target, '--print', 'pending');
+    expect(stdout).toBe(`-- The database has schema ${newest}, which is the newest: nothing is pending.\n`);
+  });
+
+  test.each([[], ['--print', 'pending']])('refuses a schema that is newer: %p', async (...words) => {
+    const target = await make();
+    await migrate(target);
+    await target.change(
+      `insert into migration (version, name, applied_at, program_version) values (${newest + 1}, 'later', 0, '9.9.9')`,
+    );
+    const refused = await migrate(target, ...words);
+    expect(refused.code).toBe(1);
+    expect(refused.stdout).toBe('');
+    expect(refused.stderr).toContain(`schema ${newest + 1}, made by authrealm 9.9.9`);
+  });
+});
+
+describe.each(Object.entries(TARGETS))('a schema that is newer and only expanded, on %s', (_engine, make) => {
+  test('is left as it is by migrate, and not copied', async () => {
+    const target = await make();
+    await migrate(target);
+    await target.change(
+      `insert into migration (version, name, applied_at, program_version, serves_from)
+       values (9, 'later', 0, '9.9.9', 1)`,
+    );
+    const { stdout, code } = await migrate(target);
+    expect([stdout, code]).toEqual([
+      'the database has schema 9, which is the newest: nothing was pending\n',
+      0,
+    ]);
+    const to = `sqlite:${join(freshFolder(), 'copy.db')}`;
+    const refused = await runCommand([AUTHREALM, 'copy', '--from', target.url, '--to', to]);
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('take the release that')]);
+  });
+});
+
+describe('migrate', () => {
+  test('--print citus needs no database', async () => {
+    const { stdout, stderr, code } = await migrate(
+      { url: 'postgres://nobody@127.0.0.1:9/none', change: async () => undefined },
+      '--print',
+      'citus',
+    );
+    expect({ stdout, stderr, code }).toEqual({ stdout: citusSql(), stderr: '', code: 0 });
+  });
+
+  test('prints nothing else', async () => {
+    const { stderr, code } = await runCommand([AUTHREALM, 'migrate', '--print', 'oracle']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('Allowed choices are pending, citus');
+  });
+
+  test('refuses a database in memory', async () => {
+    const { stderr, code } = await runCommand([AUTHREALM, 'migrate', '--database', 'sqlite::memory:']);
+    expect([code, stderr]).toEqual([
+      1,
+      'authrealm: a database in memory ends with its process: there is none to migrate\n',
+    ]);
+  });
+});

@@ -1,0 +1,32 @@
+import { expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { postgresAt } from '../support/database.ts';
+import { lines } from '../support/population.ts';
+import { startServer } from '../support/postgres_server.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** How long PostgreSQL is away: no statement waits for one that refuses connections. */
+const AWAY_MS = 2_500;
+const USERS = 5_000;
+
+test('an import goes on once PostgreSQL, stopped under it, is back', async () => {
+  const server = await startServer();
+  const folder = freshFolder();
+  const [file, key] = [join(folder, 'lines.ndjson'), join(folder, 'key')];
+  writeFileSync(file, [...lines(USERS)].join('\n'));
+  expect((await runCommand([AUTHREALM, 'keys', 'make', key])).code).toBe(0);
+  const url = await server.freshDatabase();
+  const database = postgresAt(url, key, { database: url });
+  expect((await runCommand([AUTHREALM, 'migrate', '--database', url])).code).toBe(0);
+  const importing = start([AUTHREALM, 'import', file, ...database.words]);
+  while ((await database.ask('select 1 from user_info limit 1')).length === 0) await Bun.sleep(20);
+  await server.stop('immediate');
+  await Bun.sleep(AWAY_MS);
+  await server.start();
+  const code = await importing.process.exited;
+  expect([code, code === 0 ? '' : importing.output()]).toEqual([0, '']);
+  expect(await database.ask<{ n: number }>('select count(*) as n from user_info')).toEqual([{ n: USERS }]);
+  await server.stop();
+}, 300_000);

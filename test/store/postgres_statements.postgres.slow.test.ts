@@ -1,0 +1,335 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { SQL } from 'bun';
+import { changeClient, createClient, deleteClient } from '../../src/access/clients.ts';
+import type { Client } from '../../src/access/port.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readSettings } from '../../src/config.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { type Key, lineage } from '../../src/domain/resource.ts';
+import { oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
+import { migrationsIn } from '../../src/store/migrations.ts';
+import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
+import { readIndexes } from '../../src/store/postgres/indexes.ts';
+import { letsNamesMeet } from '../../src/store/postgres/pooler.ts';
+import { openVault, rewrap } from '../../src/vault.ts';
+import { type PostgresServer, startServer } from '../support/postgres_server.ts';
+import { explaining, type Judgement, judge } from '../support/realms_named.ts';
+import { freshFolder, plant, put } from '../support/service.ts';
+import {
+  derivedTexts,
+  fragmentsInSource,
+  LOGGING,
+  plainText,
+  textsIn,
+  withoutPlaces,
+} from '../support/statement_texts.ts';
+import { alikeContract } from './contract/alike.contract.ts';
+import { findContract } from './contract/find.contract.ts';
+import { memoryContract } from './contract/idempotency.contract.ts';
+import { listContract } from './contract/list.contract.ts';
+import { loadContract } from './contract/load.contract.ts';
+import { patchContract } from './contract/patch.contract.ts';
+import { purgeContract } from './contract/purge.contract.ts';
+import { removeContract } from './contract/remove.contract.ts';
+import { scannerContract } from './contract/scanner.contract.ts';
+import { storeContract } from './contract/store.contract.ts';
+import { mint } from './contract/store_fixtures.ts';
+
+/**
+ * Every text that the PostgreSQL engine can send: what the server's own log has of the contract suite and of what else an
+ * engine is asked, and what follows from the descriptions. Each names the realm of every row it touches, or stands below.
+ */
+
+const page = readFileSync(fileURLToPath(new URL('../../docs/scale.md', import.meta.url)), 'utf8');
+
+/** Those that do not; docs/scale.md has a row for each of these, with its reason. */
+const UNNAMED: Readonly<Record<string, RegExp>> = {
+  'the clocks of several realms':
+    /^select realm_id from realm_clock where realm_id = any\(\S+\) |^insert into realm_clock .* from unnest\(/,
+  'whether anything is being purged':
+    /^select 1 from purge limit 1$|^select case when exists \(select 1 from purge\) then/,
+  'an answer to the creation of a realm that is being purged':
+    /^select .* from idempotency m where realm_id = /,
+  'the number of an answer':
+    /^insert into idempotency .*\(select max\(ordinal\) from idempotency where client_id =/,
+  'the oldest answers of a client': /^delete from idempotency .* where client_id = \S+ and ordinal <= /,
+  'answers that have expired': /^delete from idempotency .* where expires_at <= /,
+  'answers that go with a user or a realm':
+    /^delete from idempotency where \(realm_id, client_id, key\) in \(select .* where realm_id = /,
+  'answers under another master key': /^delete from idempotency .* where encode\(/,
+  'secrets under another master key': /^select .* length\(client_secret_sealed\) > 0 and encode\(/,
+  'lists of realms': /^select .* from realm where (true|realm_id = any\()/,
+  'how far realms are': /^select k\.realm_id, c\.seq, /,
+  'what a webhook target was not told yet':
+    /^select k\.realm_id, k\.moved, k\.seq as head|^insert into webhook_progress .* select w\.webhook_id/,
+  'erasures that were not told yet': /^select .* from erasure where told_at is null and /,
+  'everything there is':
+    /^select count\(\*\) as n from \w+$|^select .* where \(?realm_id(, (id|user_id)\))? > /,
+};
+
+const server: Promise<PostgresServer> = startServer({
+  ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '200' },
+  ...LOGGING,
+});
+
+async function freshUrl(into: Set<string>): Promise<string> {
+  const url = await (await server).freshDatabase();
+  into.add(new URL(url).pathname.slice(1));
+  return url;
+}
+
+function openAt(url: string, owner?: string): Promise<Engine> {
+  const program = { version: 'test', ambient: systemAmbient };
+  return openEngine(addressOf(url), 'auto', program, owner === undefined ? undefined : addressOf(owner));
+}
+
+function addressOf(url: string): PostgresAddress {
+  const address = parseDatabase(url);
+  if (address?.engine !== 'postgres') throw new Error(`${url} is no address of PostgreSQL`);
+  return address;
+}
+
+/** The databases in which what was asked is looked at. */
+const asked = {
+  contract: new Set<string>(),
+  lookups: new Set<string>(),
+  access: new Set<string>(),
+  start: new Set<string>(),
+};
+
+async function open() {
+  const engine = await openAt(await freshUrl(asked.contract));
+  return { store: engine.records, close: () => engine.close() };
+}
+
+const CONTRACTS = [
+  ...[storeContract, patchContract, removeContract, purgeContract, memoryContract, findContract],
+  ...[listContract, loadContract, scannerContract, alikeContract],
+];
+for (const contract of CONTRACTS) contract('postgres, written down', open);
+
+/** Both kinds of lookup, of every resource: one alone, and several that arrive together. */
+async function lookUp(url: string): Promise<void> {
+  const { records, close } = await openAt(url);
+  const realm = mint();
+  for (const resource of RESOURCES) {
+    const keys = [1, 2, 3].map(() => [realm, ...lineage(resource).slice(1).map(mint)] as unknown as Key);
+    await records.get(resource, keys[0] as Key);
+    await Promise.all(keys.map((key) => records.get(resource, key)));
+    for (const members of resource.finding?.by ?? []) {
+      const sought = { members, values: members.map(mint) };
+      await records.find(resource, realm, sought);
+      await Promise.all([1, 2, 3].map(() => records.find(resource, realm, sought)));
+    }
+  }
+  await close();
+}
+
+/** What is asked about clients, keys and secrets, the change of the master key included. */
+async function useAccess(url: string): Promise<void> {
+  const folder = freshFolder();
+  const masterKeyFile = join(folder, 'master.key');
+  writeFileSync(masterKeyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('base64url'));
+  const settings = readSettings({ database: url, masterKeyFile, migrate: 'auto' }, {});
+  const vault = await openVault(settings, systemAmbient);
+  const { access, sealed, records } = vault.engine;
+  const { realm } = await plant(vault);
+  const id = mint();
+  const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
+  const secret = vault.keyring.seal('oidc-client-secret', place, 'a client secret of a provider');
+  const shop = {
+    name: 'Shop',
+    client_id: 'shop',
+    discovery_url: 'https://a.example/',
+    issuer: 'https://a.example',
+  };
+  await put(vault, oidcProfile, [realm, id], { ...shop, client_secret: secret });
+  const rights = { scopes: new Set(['users:read'] as const), realms: new Set([realm]) };
+  const { client } = await createClient(access, 'test', rights, systemAmbient);
+  await changeClient(access, client.clientId, { name: 'renamed' }, systemAmbient);
+  await access.table(undefined);
+  expect(await access.clientsBehind('', 2)).toEqual([(await access.client(client.clientId)) as Client]);
+  await access.noteUses([client.clientId], systemAmbient.now());
+  await access.uses();
+  await deleteClient(access, client.clientId, undefined, systemAmbient);
+  const { kid } = await rotateSigningKey(access, vault.keyring, systemAmbient);
+  await withdrawSigningKey(kid, access, vault.keyring, systemAmbient);
+  await access.forgetPrivateHalves([kid]);
+  const all = await access.signingKeys();
+  expect((await access.signingKeysBehind('', 2)).keys).toEqual(all);
+  expect((await access.signingKey(kid)).keys).toEqual(all.filter((key) => key.kid === kid));
+  const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemAmbient.now() + 1_000 };
+  await access.revokeToken(ended, actOf('token.revoked', { detail: {} }, systemAmbient));
+  const link = { label: 'test', ...rights, expiresAt: systemAmbient.now() + 1_000 };
+  const linked = actOf('console-link.created', { detail: {} }, systemAmbient);
+  for (const digest of ['taken', 'late']) await access.keepConsoleLink(digest, link, linked);
+  expect(await access.takeConsoleLink('taken', systemAmbient.now(), () => linked)).toEqual(link);
+  expect(await access.forgetConsoleLinks(link.expiresAt)).toBe(1);
+  const [first] = await sealed.values(undefined, undefined, 1);
+  await sealed.values(undefined, first?.place, 1);
+  await sealed.values(undefined, place, 1);
+  await records.ready();
+  await vault.engine.close();
+  await rewrap(settings, join(folder, 'next.key'), systemAmbient);
+}
+
+/** A service that serves as another role than the one that made the schema. */
+async function serveAsAnother(url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  const everywhere = new SQL((await server).url(), { max: 1 });
+  await everywhere.unsafe(`create role serving login password 'serving'`).simple();
+  await everywhere.close();
+  await (await openAt(url)).close();
+  await (await openAt((await server).url(name, 'serving', 'serving'), url)).close();
+}
+
+/** What a start asks where it has found a pooler. */
+async function askAsBehindPooler(url: string): Promise<void> {
+  const client = new SQL(url, { max: 1 });
+  expect(await letsNamesMeet(client)).toBe(true);
+  await client.close();
+}
+
+/** What begins and ends transactions, and makes tables and gives their use: no row is touched by it. */
+const WITHOUT_ROWS =
+  /^(begin|commit|rollback|savepoint \w+|release savepoint \w+|rollback to savepoint \w+|create table|alter default privileges|grant|set|begin isolation level repeatable read, read only)\b/i;
+
+let sql: SQL;
+let texts: ReadonlySet<string>;
+const judged = new Map<string, Judgement>();
+
+beforeAll(async () => {
+  await lookUp(await freshUrl(asked.lookups));
+  await useAccess(await freshUrl(asked.access));
+  await serveAsAnother(await freshUrl(asked.start));
+  await askAsBehindPooler(await freshUrl(asked.start));
+  const url = await (await server).freshDatabase();
+  await (await openAt(url)).close();
+  sql = new SQL(url, { max: 1 });
+  await explaining(sql);
+}, 300_000);
+afterAll(() => sql.close());
+
+async function logged(...databases: ReadonlySet<string>[]): Promise<ReadonlySet<string>> {
+  const migrations = migrationsIn(new URL('../../src/store/postgres/migrations/', import.meta.url));
+  const schema = new Set(migrations.map((migration) => plainText(migration.sql)));
+  const names = databases.reduce((all, more) => all.union(more));
+  return textsIn((await server).log(), names).difference(schema);
+}
+
+const touching = (text: string): boolean => !WITHOUT_ROWS.test(text);
+
+describe('the judgement', () => {
+  const OF_REALM = 'select 1 from user_info u';
+  test.each([
+    [`${OF_REALM} where u.realm_id = $1 and u.id = $2`, []],
+    [`${OF_REALM} join realm r on r.realm_id = u.realm_id where r.realm_id = $1`, []],
+    [`${OF_REALM} where u.realm_id = $1 and (u.id = $2 or u.name = $3)`, []],
+    [`${OF_REALM} where u.realm_id = $1 or u.id = $2`, ['user_info']],
+    [`${OF_REALM} where u.id = $1`, ['user_info']],
+    [`${OF_REALM} where u.realm_id > $1`, ['user_info']],
+    [`${OF_REALM} where u.realm_id = any($1::uuid[])`, ['user_info']],
+    [`${OF_REALM} join realm r on r.realm_id = u.realm_id where u.id = $1`, ['realm', 'user_info']],
+    [`${OF_REALM} where u.realm_id = $1 and exists (select 1 from purge p where p.id = u.id)`, ['purge']],
+    ['select 1 from client where client_id = $1', []],
+    ['update realm set name = $1 where realm_id = $2', []],
+    ['update realm set name = $1', ['realm']],
+    ['delete from purge where id = $1', ['purge']],
+    ['insert into realm_clock (seq, realm_id) values ($1, $2)', []],
+    [
+      'insert into realm_clock (realm_id, seq) select realm_id, 0 from realm where realm_id = $1',
+      ['realm_clock'],
+    ],
+    [
+      'insert into realm_clock (realm_id, seq) values ((select realm_id from realm limit 1), 0)',
+      ['realm', 'realm_clock'],
+    ],
+  ])('%s', async (text, unnamed) => {
+    expect((await judge(sql, text)).unnamed.toSorted()).toEqual(unnamed);
+  });
+});
+
+describe('every statement', () => {
+  test('is told by the log or by the descriptions', async () => {
+    const derived = derivedTexts(await readIndexes(sql));
+    texts = (await logged(...Object.values(asked))).union(derived);
+    for (const text of [...texts].filter(touching)) judged.set(text, await judge(sql, text));
+    expect(judged.size).toBeGreaterThan(derived.size);
+  }, 300_000);
+
+  test('that the source can make is among them', () => {
+    const known = [...texts].map(withoutPlaces).join('\n');
+    expect(fragmentsInSource().filter(({ text }) => !known.includes(text))).toEqual([]);
+  });
+
+  test('names the realm of every row, or is listed', () => {
+    const found = [...judged].filter(([, { unnamed }]) => unnamed.length > 0).map(([text]) => text);
+    const patterns = Object.entries(UNNAMED);
+    const listings = found.map((text) => [text, patterns.filter(([, pattern]) => pattern.test(text)).length]);
+    expect(listings.filter(([, count]) => count !== 1)).toEqual([]);
+    // A row that no statement needs any more goes.
+    expect(patterns.filter(([, pattern]) => !found.some((text) => pattern.test(text)))).toEqual([]);
+  });
+
+  test('of a lookup by ID and of a reverse lookup names it, without exception', async () => {
+    const asking = [...(await logged(asked.lookups))]
+      .filter(touching)
+      .map((text) => [text, judged.get(text)] as const);
+    expect(asking.filter(([, found]) => found === undefined || found.unnamed.length > 0)).toEqual([]);
+    const looked = new Set(asking.flatMap(([, found]) => found?.touched ?? []));
+    expect([...looked].sort()).toEqual([...RESOURCES.map(({ table }) => table), 'purge'].sort());
+  });
+
+  test('that names no realm stands in docs/scale.md, with its reason', () => {
+    expect(firstCells('## Statements that name no realm')).toEqual(Object.keys(UNNAMED));
+  });
+
+  test('keeps to the words that docs/scale.md tells', async () => {
+    const rows: { word: string }[] = await sql.unsafe(`select word from pg_get_keywords() except
+      select attname from pg_attribute a join pg_class t on t.oid = a.attrelid where t.relnamespace = 'public'::regnamespace`);
+    const keywords = new Set(rows.map(({ word }) => word));
+    const serving = [...texts].filter((text) => !OF_THE_CATALOGUE.test(text));
+    const used = serving.flatMap((text) => wordsOf(text).filter((word) => isSpoken(word, keywords)));
+    const told = /```text\n(.*?)```/s
+      .exec(section('## The SQL that is used'))?.[1]
+      ?.split(/\s+/)
+      .filter(Boolean);
+    expect(told).toEqual([...new Set(used.map((word) => word.replace('(', '')))].sort());
+  });
+});
+
+/** What a start asks, and what makes the schema. */
+const OF_THE_CATALOGUE =
+  /^(create|alter|grant|set) |^insert into (instance|migration) |from migration |\bpg_|current_s|to_reg|has_\w+\(/i;
+
+/** The words of a text, each with the parenthesis that makes it a function. */
+function wordsOf(text: string): readonly string[] {
+  return (
+    text
+      .toLowerCase()
+      .replace(/'[^']*'/g, '')
+      .match(/[a-z_]+\(?/g) ?? []
+  );
+}
+
+/** Whether a word is one of the language, or a function, and no name of ours. */
+function isSpoken(word: string, keywords: ReadonlySet<string>): boolean {
+  return word.endsWith('(') || keywords.has(word);
+}
+
+function section(heading: string): string {
+  const [, after] = page.split(`\n${heading}\n`);
+  return after?.split(/\n## /)[0] ?? '';
+}
+
+/** The first cells of the table under a heading. */
+function firstCells(heading: string): readonly string[] {
+  const [, , ...rows] = section(heading)
+    .split('\n')
+    .filter((line) => line.startsWith('|'));
+  return rows.map((row) => row.split('|')[1]?.trim() ?? '');
+}

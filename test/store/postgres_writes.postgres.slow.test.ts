@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { user } from '../../src/domain/resources.ts';
+import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
+import { sharedServer } from '../support/postgres_server.ts';
+import { userMembers } from '../support/service.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
+import {
+  anotherUser,
+  changeFor,
+  type Ground,
+  ground,
+  insert,
+  land,
+  mint,
+} from './contract/store_fixtures.ts';
+
+/** Writes that wait: for each other, for an engine that is far away, and for a connection. */
+
+/** The way to the engine, half of a journey. */
+const FAR_MS = 5;
+/** No caller waits longer for its answer. */
+const WAIT_MS_MAX = LIMITS.answerMsMax;
+
+let url: string;
+let proxy: TcpProxy;
+/** Over the proxy. */
+let engine: Engine;
+let at: Ground;
+
+beforeAll(async () => {
+  const server = await sharedServer();
+  url = await server.freshDatabase();
+  proxy = await startTcpProxy(server.port);
+  const reached = new URL(url);
+  reached.port = String(proxy.port);
+  const address = parseDatabase(reached.href);
+  if (!address) throw new Error('no address of a database');
+  engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
+  at = await ground(engine.records);
+}, 300_000);
+afterAll(async () => {
+  await engine.close();
+  proxy.stop();
+});
+
+async function create(): Promise<string> {
+  const write = anotherUser(at);
+  await engine.records.commit([write], [changeFor(write)]);
+  return write.record.id;
+}
+
+async function usersIn(realm: string): Promise<ReadonlySet<string>> {
+  const sql = new SQL(url, { max: 1 });
+  const rows: { id: string }[] = await sql
+    .unsafe('select id from user_info where realm_id = $1', [realm])
+    .finally(() => sql.close());
+  return new Set(rows.map(({ id }) => id));
+}
+
+test('who waits for an engine that is far away hears in time, and what was refused is not done later', async () => {
+  const before = await usersIn(at.realm);
+  proxy.delay(FAR_MS);
+  const start = performance.now();
+  const settled = await Promise.allSettled(Array.from({ length: 150 }, create));
+  expect(performance.now() - start).toBeLessThan(WAIT_MS_MAX);
+  proxy.delay(0);
+  await create();
+  const landed = settled.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  expect(landed.length).toBeGreaterThan(1);
+  const after = await usersIn(at.realm);
+  expect(after.size - before.size).toBe(landed.length + 1);
+  expect(landed.every((id) => after.has(id))).toBe(true);
+}, 300_000);
+
+test('writes that wait for each other keep nobody from knowing who may ask', async () => {
+  const grounds = await Promise.all(
+    Array.from({ length: 2 * LIMITS.transactionConnectionsMax }, () => ground(engine.records)),
+  );
+  const sql = new SQL(url, { max: 1 });
+  const holder = await sql.reserve();
+  await holder.unsafe('begin');
+  await holder.unsafe('select 1 from realm_clock for update');
+  const writing = grounds.map((each) => land(engine.records, anotherUser(each)));
+  await Bun.sleep(100);
+  const start = performance.now();
+  await engine.access.table(undefined);
+  await engine.records.ready();
+  expect(performance.now() - start).toBeLessThan(LIMITS.accessAgeMsMax);
+  await holder.unsafe('rollback');
+  expect(new Set((await Promise.all(writing)).map(({ kind }) => kind))).toEqual(new Set(['landed']));
+  holder.release();
+  await sql.close();
+});
+
+test('writes in many realms are no more than writes in one', async () => {
+  const refused: number[] = [];
+  const asked = Array.from({ length: LIMITS.writesQueuedMax + 2 }, (_, number) =>
+    land(engine.records, insert(user, [mint(), mint()], userMembers)).catch(() => refused.push(number)),
+  );
+  await Promise.resolve();
+  await Promise.resolve();
+  await Promise.all(asked.slice(-2));
+  expect(refused).toEqual([LIMITS.writesQueuedMax, LIMITS.writesQueuedMax + 1]);
+  await Promise.all(asked);
+}, 300_000);
+
+test('a commit whose fate is unknown says nothing about writes that were to come after it', async () => {
+  const first = create();
+  const many = Array.from({ length: LIMITS.cascadeRecordsMax }, () => {
+    const write = anotherUser(at);
+    const change = changeFor(write);
+    return { write, change, judge: () => ({ judgement: 'same' as const, change }) };
+  });
+  const loaded = engine.records.load(many, false).catch((error) => error.code);
+  const last = create();
+  await first;
+  await proxy.trap('commit\0', 'unanswered');
+  expect(await loaded).toBe('outcome_unknown');
+  const id = await last;
+  expect(await usersIn(at.realm)).toContain(id);
+});
+
+test('a database that begins otherwise by default changes nothing about what a write sees', async () => {
+  const sql = new SQL(url, { max: 1 });
+  const name = new URL(url).pathname.slice(1);
+  await sql.unsafe(`alter database ${name} set default_transaction_isolation = 'serializable'`);
+  await sql.unsafe(`create function look() returns trigger language plpgsql as $$ begin
+    if current_setting('transaction_isolation') <> 'read committed' then raise exception 'begun otherwise'; end if;
+    return null; end $$`);
+  await sql.unsafe('create trigger look after insert on user_info for each row execute function look()');
+  proxy.cut();
+  await Bun.sleep(100);
+  expect(await create()).toBeString();
+  await sql.close();
+});

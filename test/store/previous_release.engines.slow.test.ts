@@ -1,0 +1,284 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { systemAmbient } from '../../src/ambient.ts';
+import { linkTo } from '../../src/audit/chain.ts';
+import { obtainLogKeys } from '../../src/audit/root.ts';
+import { readSettings } from '../../src/config.ts';
+import type { Migration } from '../../src/store/migrations.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { migrate } from '../../src/store/sqlite/migrate.ts';
+import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { openVault } from '../../src/vault.ts';
+import { freshFolder } from '../support/folder.ts';
+import { family } from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { RELEASES, unpack } from '../support/release_tree.ts';
+import { sendTo } from '../support/service.ts';
+
+/** Programs of a release on the schema of a later one: they serve what only expanded. */
+
+setDefaultTimeout(300_000);
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** The program of a release to come, as far as it brings a schema up. */
+const NEXT_RELEASE = join(import.meta.dir, 'contract/next_release.ts');
+const UPGRADED_BENEATH = join(import.meta.dir, 'contract/upgraded_beneath.ts');
+
+const known = knownMigrations();
+const nextVersion = known.length + 1;
+const program = { version: '0.1.0', ambient: systemAmbient };
+
+/** Runs the lookup suite of a tree as it is. */
+async function suiteOf(tree: string, environment: Readonly<Record<string, string>>, ...words: string[]) {
+  const [suite = ''] = new Bun.Glob('test/**/lookup.test.ts').scanSync(tree);
+  const child = Bun.spawn([process.execPath, 'test', ...words, suite], {
+    cwd: tree,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [stdout, stderr] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(stderr);
+  return { stdout, counts: [...stderr.matchAll(/^ *\d+ (?:pass|fail)$/gm)].map(([line]) => line.trim()) };
+}
+
+/** The same on SQLite, the schema brought up between the start of its service and its first test. */
+function suiteBeneathOf(tree: string) {
+  return suiteOf(
+    tree,
+    {
+      AUTHREALM_TEST_ENGINE: 'sqlite',
+      AUTHREALM_TEST_UPGRADE_BENEATH: NEXT_RELEASE,
+      // Where the one file is looked for.
+      TMPDIR: freshFolder(),
+    },
+    '--preload',
+    UPGRADED_BENEATH,
+  );
+}
+
+const PASSED = ['3 pass', '0 fail'];
+
+describe('this release', () => {
+  test.each(['sqlite', 'postgres'])(
+    'starts on the next schema, and passes its lookup suite: %s',
+    async (engine) => {
+      const environment = { AUTHREALM_TEST_ENGINE: engine, AUTHREALM_TEST_UPGRADE: NEXT_RELEASE };
+      expect((await suiteOf(ROOT, environment)).counts).toEqual(PASSED);
+    },
+  );
+
+  test('passes its lookup suite when the next schema comes beneath it', async () => {
+    const { stdout, counts } = await suiteBeneathOf(ROOT);
+    expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);
+  });
+});
+
+describe.each(RELEASES)('release %s', (release) => {
+  test('passes its own lookup suite, not a letter changed, when the next schema comes beneath it', async () => {
+    const { stdout, counts } = await suiteBeneathOf(await unpack(release));
+    expect([counts, stdout]).toEqual([PASSED, expect.stringContaining(`schema ${nextVersion}\n`)]);
+  });
+
+  test('serves on, without a failure, while a later one migrates', async () => {
+    const authrealm = join(await unpack(release), 'bin', 'authrealm');
+    const old = await serving(authrealm);
+    const looking = old.lookUntilTold();
+    const { stdout, stderr, code } = await runCommand([process.execPath, NEXT_RELEASE, old.database]);
+    expect({ stdout, stderr, code }).toEqual({ stdout: `schema ${nextVersion}\n`, stderr: '', code: 0 });
+    await Bun.sleep(500);
+    const statuses = await looking.end();
+    expect([statuses.size, (statuses.get(200) ?? 0) > 100]).toEqual([1, true]);
+    expect(await old.write()).toEqual([201, 201, 200, 204, 404]);
+    expect(await old.running.stop()).toBe(0);
+  });
+});
+
+describe('release 0.1.0, which has no log,', () => {
+  test('writes beside this one: what it writes is in the chain with the next write of this one', async () => {
+    const old = await serving(join(await unpack('0.1.0'), 'bin', 'authrealm'));
+    let isOver = false;
+    const writing = (async () => {
+      const statuses: (readonly number[])[] = [];
+      while (!isOver) statuses.push(await old.write());
+      return statuses;
+    })();
+    const own = await serving(AUTHREALM, old.filled);
+    const landed: (readonly number[])[] = [];
+    for (let round = 0; round < SIDE_BY_SIDE; round += 1) landed.push(await own.write());
+    isOver = true;
+    landed.push(...(await writing), await own.write());
+    expect(new Set(landed.map(String))).toEqual(new Set(['201,201,200,204,404']));
+    expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
+
+    const vault = await openVault(readSettings({ database: old.database }, {}), systemAmbient);
+    const keys = await obtainLogKeys(vault.engine.access, vault.keyring, systemAmbient);
+    const { realm } = old.filled.ids;
+    const { chain, seq } = (await vault.engine.log.head(realm)) ?? {};
+    if (!chain) throw new Error('the log has no chain');
+    const { end, anchor } = chain;
+    expect(end.seq).toBe(seq ?? 0);
+    const entries = await vault.engine.log.entries(realm, anchor.seq, end.seq);
+    const again = linkTo(keys, anchor);
+    for (const { seq, columns, tag } of entries) {
+      expect([seq, tag && Buffer.from(tag).toString('hex')]).toEqual([
+        seq,
+        Buffer.from(again.next(seq, Object.values(columns))).toString('hex'),
+      ]);
+    }
+    expect([again.seq, again.entries, again.entries]).toEqual([end.seq, end.entries, end.seq - anchor.seq]);
+    const made = entries.filter(({ columns }) => String(columns.event).endsWith('.created'));
+    const isTold = Map.groupBy(made, ({ columns }) => columns.detail !== null);
+    expect([isTold.get(true)?.length, (isTold.get(false)?.length ?? 0) > SIDE_BY_SIDE]).toEqual([
+      2 * (SIDE_BY_SIDE + 1),
+      true,
+    ]);
+    await vault.engine.close();
+  });
+});
+
+const SIDE_BY_SIDE = 20;
+const USERS = 5_000;
+const LOOKERS = 4;
+const SCOPE = 'users:read users:write profile-infos:read profile-infos:write';
+
+/** A database which a program has made and filled itself. */
+async function filledBy(authrealm: string) {
+  const path = join(freshFolder(), 'served.db');
+  const words = ['--database', `sqlite:${path}`];
+  const run = async (...given: readonly string[]): Promise<string> => {
+    const { stdout, stderr, code } = await runCommand([authrealm, ...given, ...words]);
+    if (code !== 0) throw new Error(stderr);
+    return stdout;
+  };
+  const { ids, lines } = family();
+  const users = Array.from({ length: USERS }, () => ({
+    user: systemAmbient.mintId(),
+    link: systemAmbient.mintId(),
+  }));
+  const all = [
+    ...[lines.realm, lines.oidc, lines.passwords],
+    ...users.flatMap(({ user, link }) => [
+      { ...lines.user, id: user },
+      { ...lines.link, id: link, user_authentication_info_id: user, subject: `subject-${link}` },
+    ]),
+  ];
+  writeFileSync(`${path}.lines`, all.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  await run('init');
+  await run('import', `${path}.lines`);
+  const client = JSON.parse(await run('client', 'create', '--name', 'n', '--scope', SCOPE, '--json'));
+  return { words, users, client, ids, lines };
+}
+
+/** A program that serves a database: its own, unless another one is given. */
+async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof filledBy>>) {
+  const database = filled ?? (await filledBy(authrealm));
+  const { words, users, client, ids, lines } = database;
+  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
+  const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  const { client_id, client_secret } = client;
+  const form = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+  const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body: form });
+  const { access_token: token } = (await granted.json()) as { access_token: string };
+  const collection = `/v2/authentication-realms/${ids.realm}/user-authentication-info`;
+  const linksOf = (user: string) => `${collection}/${user}/user-authentication-oidc-profile-info`;
+  const send = (method: string, at: string, data?: object) =>
+    sendTo(url, method, at, { token, body: data && { data }, headers: undefined });
+  const idOf = async (answer: Pick<Response, 'json'>) =>
+    ((await answer.json()) as { data: { id: string } }).data.id;
+
+  return {
+    filled: database,
+    database: words[1] ?? '',
+    running,
+    /** Looks links up without a pause, until it is told to end. Answers how often each status came. */
+    lookUntilTold() {
+      let isOver = false;
+      const statuses = new Map<number, number>();
+      const look = async () => {
+        for (let at = 0; !isOver; at += 1) {
+          const { user, link } = users[at % USERS] as (typeof users)[number];
+          const answer = await send('GET', `${linksOf(user)}/${link}`);
+          const is = answer.status === 200 && (await idOf(answer)) !== link ? 0 : answer.status;
+          statuses.set(is, (statuses.get(is) ?? 0) + 1);
+        }
+      };
+      const lookers = Promise.all(Array.from({ length: LOOKERS }, look));
+      return {
+        async end(): Promise<ReadonlyMap<number, number>> {
+          isOver = true;
+          await lookers;
+          return statuses;
+        },
+      };
+    },
+    /** Makes a user with a link, looks that up, removes the user, and looks again. Answers the statuses. */
+    async write(): Promise<readonly number[]> {
+      const person = { type: lines.user.type, name: 'Later', email: 'later@example.com' };
+      const user = await send('POST', collection, person);
+      const links = linksOf(await idOf(user.clone()));
+      const { type, issuer, oidc_profile_id } = lines.link;
+      const subject = `later-${systemAmbient.mintId()}`;
+      const link = await send('POST', links, { type, issuer, oidc_profile_id, subject });
+      const one = `${links}/${await idOf(link.clone())}`;
+      const answers = [user, link, await send('GET', one)];
+      answers.push(await send('DELETE', `${collection}/${await idOf(user)}`), await send('GET', one));
+      return answers.map(({ status }) => status);
+    },
+  };
+}
+
+describe('a file', () => {
+  const expanding: Migration = {
+    version: nextVersion,
+    name: 'next',
+    sql: `-- serves: ${known.length}\nalter table realm add column motto text; create table later (id text) strict;`,
+  };
+
+  /** A database that a later release has brought up by these. */
+  async function broughtUp(version: string, ...more: readonly Migration[]): Promise<string> {
+    const path = join(freshFolder(), 'later.db');
+    (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
+    const db = connect(path);
+    // As 0.1.0 has left it, which said nothing about older programs.
+    db.run('alter table migration drop column serves_from');
+    await migrate(db, 'auto', [...known, ...more], { ...program, version });
+    db.close();
+    return path;
+  }
+
+  test('whose schema only expanded is served in every mode, and not a byte of it changed', async () => {
+    const path = await broughtUp('0.2.0', expanding);
+    const before = readFileSync(path);
+    for (const mode of ['auto', 'check', 'off'] as const) {
+      const engine = await openEngine({ engine: 'sqlite', path }, mode, program);
+      expect(await engine.access.storeId()).not.toBe('');
+      engine.close();
+    }
+    expect(readFileSync(path).equals(before)).toBe(true);
+    const db = connect(path);
+    expect(db.prepare('select version, serves_from from migration order by version').all()).toEqual([
+      ...known.map(({ version }) => ({ version, serves_from: null })),
+      { version: nextVersion, serves_from: known.length },
+    ]);
+    db.close();
+  });
+
+  test('whose schema was contracted is refused, whatever expanded it after that', async () => {
+    const contracting = { version: nextVersion + 1, name: 'contracted', sql: 'drop table later;' };
+    const again = {
+      version: nextVersion + 2,
+      name: 'again',
+      sql: `-- serves: ${nextVersion + 1}\ncreate table again (id text) strict;`,
+    };
+    const path = await broughtUp('0.4.0', expanding, contracting, again);
+    await expect(openEngine({ engine: 'sqlite', path }, 'auto', program)).rejects.toThrow(
+      `has schema ${nextVersion + 2}, made by authrealm 0.4.0`,
+    );
+  });
+});

@@ -1,0 +1,42 @@
+import { expect, test } from 'bun:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Uuid } from '../../src/domain/id.ts';
+import { realm } from '../../src/domain/resources.ts';
+import { freshDatabase } from '../support/database.ts';
+import { lines, REALM } from '../support/population.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+import { anotherUser, ground, put } from './contract/store_fixtures.ts';
+
+/** Three records each, a thousand of which go with a step. */
+const USERS = 10_000;
+
+test('between two steps of a purge, a write of another process that waits for it lands', async () => {
+  const folder = freshFolder();
+  const file = join(folder, 'lines.ndjson');
+  writeFileSync(file, [...lines(USERS)].join('\n'));
+  const database = await freshDatabase();
+  const { records, close } = await database.open();
+  const there = await ground(records);
+  expect((await runCommand([AUTHREALM, 'import', file, ...database.words])).code).toBe(0);
+  const gone = async () => {
+    const clock = 'select seq from realm_clock where realm_id = ?';
+    return (await database.ask<{ seq: number }>(clock, REALM))[0]?.seq ?? 0;
+  };
+
+  const { process: purge } = start([AUTHREALM, 'purge', 'realm', REALM, ...database.words]);
+  while (await records.get(realm, [REALM as Uuid])) await Bun.sleep(1);
+  /** How many steps each write let pass. */
+  const steps: number[] = [];
+  while (purge.exitCode === null) {
+    const before = await gone();
+    await put(records, anotherUser(there));
+    steps.push(((await gone()) - before) / 1_000);
+  }
+  expect(purge.exitCode).toBe(0);
+  expect(steps.filter((passed) => passed >= 1).length).toBeGreaterThan(USERS / 1_000);
+  // Now and then the machine itself makes a writer miss its turn.
+  expect(steps.filter((passed) => passed >= 2).length).toBeLessThanOrEqual(2);
+  await close();
+}, 300_000);

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { RESOURCES, realm, user } from '../../src/domain/resources.ts';
+import { type Served, startServed } from '../support/client_service.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { examine } from '../support/doctor_report.ts';
+import { family, mint } from '../support/import_fixtures.ts';
+import { lines } from '../support/population.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { chanceOf, freshSeed } from '../support/random.ts';
+import { FULL_SCOPE } from '../support/resource_cases.ts';
+import { freshFolder, judged } from '../support/service.ts';
+
+/** `authrealm purge` beside a running service: begun, killed, gone on with, ended. */
+
+const USERS = 4_000;
+const KILLS = 4;
+
+let database: TestDatabase;
+let served: Served;
+let token: string;
+let crowded: string;
+const small = family();
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  served = await startServed({ database, scope: FULL_SCOPE });
+  token = await served.token();
+  const file = join(freshFolder(), 'lines.ndjson');
+  const many = [...lines(USERS)].join('\n');
+  crowded = JSON.parse(many.slice(0, many.indexOf('\n'))).id;
+  writeFileSync(file, [many, ...small.all.map((line) => JSON.stringify(line))].join('\n'));
+  const brought = await runCommand([AUTHREALM, 'import', file, ...database.words]);
+  expect([brought.code, brought.stderr]).toEqual([0, '']);
+}, 300_000);
+afterAll(async () => {
+  expect(await served.running.stop()).toBe(0);
+});
+
+const purge = (...words: string[]) => runCommand([AUTHREALM, 'purge', ...words, ...database.words]);
+
+async function call(method: string, below: string, data?: object): Promise<Response> {
+  const answer = await fetch(`${served.url}/v2/authentication-realms${below}`, {
+    method,
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
+    ...(data ? { body: JSON.stringify({ data }) } : {}),
+  });
+  return judged(answer, [token]);
+}
+
+/** How many records of a realm are there, itself among them. */
+async function recordsOf(id: string): Promise<number> {
+  const counts = RESOURCES.map(({ table }) => `(select count(*) from ${table} where realm_id = ?1)`);
+  const [row] = await database.ask<{ n: number }>(`select ${counts.join(' + ')} as n`, id);
+  return row?.n ?? 0;
+}
+
+describe('a realm with more below it than a removal takes along', () => {
+  const jane = { type: user.type, name: 'Jane Doe', email: 'jane@example.com' };
+
+  test('is not deleted over HTTP: 422 with the count and the way', async () => {
+    const refused = await call('DELETE', `/${crowded}`);
+    const { errors } = (await refused.json()) as { errors: { detail: string }[] };
+    const count = (await recordsOf(crowded)) - 1;
+    expect(count).toBeGreaterThan(2 * USERS);
+    expect([refused.status, errors[0]?.detail]).toEqual([
+      422,
+      `data.id: ${count} records would go with this one, more than 1000: authrealm purge removes them`,
+    ]);
+    expect((await call('GET', `/${crowded}`)).status).toBe(200);
+    expect((await call('POST', `/${crowded}/user-authentication-info`, jane)).status).toBe(201);
+  });
+
+  test('is absent from the first step of a purge on, however often that is killed, until it is gone', async () => {
+    const seed = freshSeed();
+    console.log(`seed ${seed}`);
+    const chance = chanceOf(seed);
+    const whole = await recordsOf(crowded);
+    const users = await call('GET', `/${crowded}/user-authentication-info`);
+    const [someone] = ((await users.json()) as { data: [{ id: string }] }).data;
+    for (let kill = 1; kill <= KILLS; kill += 1) {
+      const before = await recordsOf(crowded);
+      await killedBelow(crowded, before - Math.ceil((chance() * before) / (2 * KILLS)));
+      const left = await recordsOf(crowded);
+      expect(left).toBeGreaterThan(1);
+      expect(left).toBeLessThan(before);
+      // Each step is one commit of a thousand records.
+      expect((whole - left) % 1_000).toBe(0);
+      expect(await database.disagreements()).toEqual([]);
+      await absent(someone.id);
+    }
+    const found = (await examine(database)).report('orphans').findings;
+    expect(found).toEqual([
+      expect.objectContaining({
+        table: realm.table,
+        realm: crowded,
+        says: expect.stringContaining('authrealm purge'),
+      }),
+    ]);
+    const left = await recordsOf(crowded);
+    expect(await purge('realm', crowded)).toEqual({
+      stdout: `${left} records are removed\n`,
+      stderr: expect.stringMatching(/^(\d+ records, \d+\/s\n)*$/),
+      code: 0,
+    });
+    expect(await recordsOf(crowded)).toBe(0);
+    await absent(someone.id);
+    expect(await database.disagreements()).toEqual([]);
+    expect((await examine(database)).report('orphans')).toMatchObject({ total: 0 });
+    const again = await purge('realm', crowded);
+    expect([again.code, again.stderr]).toEqual([1, 'authrealm: there is no such record\n']);
+  }, 300_000);
+
+  /** Runs a purge and kills it as soon as no more than so many records are left. */
+  async function killedBelow(id: string, most: number): Promise<void> {
+    const { process: child } = start([AUTHREALM, 'purge', 'realm', id, ...database.words]);
+    while ((await recordsOf(id)) > most && child.exitCode === null) await Bun.sleep(1);
+    child.kill('SIGKILL');
+    await child.exited;
+    expect(child.signalCode).toBe('SIGKILL');
+  }
+
+  async function absent(userId: string): Promise<void> {
+    const below = `/${crowded}/user-authentication-info`;
+    for (const answer of [
+      await call('GET', `/${crowded}`),
+      await call('PUT', `/${crowded}`, { type: realm.type, name: 'Again' }),
+      await call('DELETE', `/${crowded}`),
+      await call('GET', below),
+      await call('POST', below, jane),
+      await call('POST', `/${crowded}/password-profiles`, { type: 'password_profile', name: 'P' }),
+      await call('GET', `${below}/${userId}/user-authentication-oidc-profile-info/${mint()}`),
+    ]) {
+      expect(answer.status).toBe(404);
+    }
+    const listed = (await (await call('GET', '')).json()) as { data: { id: string }[] };
+    expect(listed.data.map(({ id }) => id)).toEqual([small.ids.realm]);
+    const line = { ...small.lines.user, id: mint(), realm_id: crowded };
+    const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, JSON.stringify(line));
+    expect([brought.code, brought.stderr]).toEqual([
+      3,
+      expect.stringContaining('its authentication-realm is not there'),
+    ]);
+  }
+});
+
+describe('a purge of less', () => {
+  test('takes what hangs on the record, and nothing else', async () => {
+    const { ids } = small;
+    const removed = async (...words: string[]) => (await purge(...words)).stdout;
+    expect(await removed('user-authentication-oidc-profile-info', ids.realm, ids.user, ids.link)).toBe(
+      '1 record is removed\n',
+    );
+    expect(await removed('password-profile', ids.realm, ids.passwords.toUpperCase())).toBe(
+      '2 records are removed\n',
+    );
+    expect(await recordsOf(ids.realm)).toBe(3);
+    expect((await call('GET', `/${ids.realm}/user-authentication-info/${ids.user}`)).status).toBe(200);
+    expect(await database.disagreements()).toEqual([]);
+  });
+
+  const UUID = '00000000-0000-4000-8000-000000000001';
+  const WRONG: [words: string[], code: number, reason: string][] = [
+    [['phone', UUID], 2, 'the resource must be one of realm, oidc-profile, '],
+    [['realm'], 2, "missing required argument 'id'"],
+    [['realm', 'shop'], 2, 'after the resource come: REALM_ID, each 8-4-4-4-12 in hex\n'],
+    [['realm', UUID, UUID], 2, 'after the resource come: REALM_ID, each 8-4-4-4-12 in hex\n'],
+    [['user-info', UUID], 2, 'after the resource come: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
+    [['user-info', UUID, 'jane'], 2, 'after the resource come: REALM_ID, ID, each 8-4-4-4-12 in hex\n'],
+    [['realm', UUID], 1, 'there is no such record'],
+    [['user-info', UUID, small.ids.user], 1, 'there is no such record'],
+    [['oidc-profile', small.ids.realm, small.ids.user], 1, 'there is no such record'],
+  ];
+
+  test.each(WRONG)('%j', async (words, code, reason) => {
+    const before = await recordsOf(small.ids.realm);
+    const ended = await purge(...words);
+    expect([ended.code, ended.stdout, ended.stderr]).toEqual([code, '', expect.stringContaining(reason)]);
+    expect(ended.stderr).not.toMatch(/\bat \w+.*\.ts:/);
+    expect(await recordsOf(small.ids.realm)).toBe(before);
+  });
+
+  test('makes no database', async () => {
+    const missing = join(freshFolder(), 'missing.db');
+    const ended = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', `sqlite:${missing}`]);
+    expect([ended.code, ended.stderr]).toEqual([1, `authrealm: there is no database ${missing} to purge\n`]);
+    expect(existsSync(missing)).toBe(false);
+    const memory = await runCommand([AUTHREALM, 'purge', 'realm', UUID, '--database', 'sqlite::memory:']);
+    expect(memory.code).toBe(1);
+  });
+});

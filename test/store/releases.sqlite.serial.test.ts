@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'bun:test';
+import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { VERSION } from '../../src/version.ts';
+import { sqliteAt } from '../support/database.ts';
+import { doctor } from '../support/doctor_report.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** Every release keeps the databases and the code of all releases before it (scripts/keep_release.ts). */
+
+const RELEASES = join(import.meta.dir, '../fixtures/releases');
+
+interface Line {
+  readonly type: string;
+  readonly id: string;
+  readonly realm_id: string;
+  readonly user_authentication_info_id: string;
+  readonly [member: string]: unknown;
+}
+
+function copyOf(release: string): string {
+  const path = join(freshFolder(), 'authrealm.db');
+  for (const ending of ['', '.key']) {
+    copyFileSync(join(RELEASES, release, `authrealm.db${ending}`), path + ending);
+    chmodSync(path + ending, 0o600);
+  }
+  return path;
+}
+
+/** What this release has migrated that the one which left a file had not. */
+async function migrationsSince(path: string) {
+  const [found] = await sqliteAt(path).ask<{ schema: number }>(
+    'select max(version) as schema from migration',
+  );
+  return knownMigrations().filter(({ version }) => version > (found?.schema ?? 0));
+}
+
+/** None before the first release. */
+const releases = existsSync(RELEASES) ? readdirSync(RELEASES).sort() : [];
+
+test('this release has left its database, and every one its code', () => {
+  expect(releases.includes(VERSION) || VERSION.endsWith('-dev')).toBe(true);
+  const kept = releases.map((release) => existsSync(join(RELEASES, release, 'code.tgz')));
+  expect(kept).toEqual(releases.map(() => true));
+});
+
+for (const release of releases)
+  describe(`the database of ${release}`, () => {
+    const exported = readFileSync(join(RELEASES, release, 'export.jsonl'), 'utf8');
+    const lines = exported
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Line);
+    const client = JSON.parse(readFileSync(join(RELEASES, release, 'client.json'), 'utf8')) as {
+      readonly client_id: string;
+      readonly client_secret: string;
+    };
+
+    test('lacks nothing but the migrations since, says doctor, which misses no table that is still to come', async () => {
+      const path = copyOf(release);
+      const found = await doctor(path);
+      const pending = await migrationsSince(path);
+      expect(found.unhealthy).toEqual(pending.length > 0 ? ['migrations'] : []);
+      expect(found.report('migrations').findings.map(({ says }) => says)).toEqual(
+        pending.map(({ version, name }) => expect.stringContaining(`${version} ${name} is pending`)),
+      );
+    });
+
+    test('is brought up; doctor is content, and every record is exported as it was', async () => {
+      const path = copyOf(release);
+      const database = ['--database', `sqlite:${path}`, '--migrate', 'auto'];
+      const file = join(path, '..', 'again.jsonl');
+      expect((await runCommand([AUTHREALM, 'export', file, ...database])).code).toBe(0);
+      expect(readFileSync(file, 'utf8')).toBe(exported);
+      expect(existsSync(`${path}.key`)).toBe(true);
+      const found = await doctor(path);
+      expect([found.unhealthy, found.report('remembered answers').unchecked]).toEqual([[], undefined]);
+    });
+
+    test('serves: its client gets a token, and every link is looked up and found', async () => {
+      const path = copyOf(release);
+      const service = start([AUTHREALM, 'serve', '--port', '0', '--database', `sqlite:${path}`]);
+      const url = /http\S+/.exec(await service.line(/^listening/))?.[0] ?? '';
+      const { client_id, client_secret } = client;
+      const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret });
+      const granted = await fetch(`${url}/oauth/access_token`, { method: 'POST', body });
+      const { access_token } = (await granted.json()) as { access_token: string };
+      const headers = { Authorization: `Bearer ${access_token}` };
+      const links = lines.filter(({ type }) =>
+        /^user_authentication_(oidc|password)_profile_info$/.test(type),
+      );
+      expect(links.length).toBe(2);
+      for (const { type, id, realm_id, user_authentication_info_id: user, ...said } of links) {
+        const collection = type.replaceAll('_', '-');
+        const realm = `${url}/v2/authentication-realms/${realm_id}`;
+        const one = await fetch(`${realm}/user-authentication-info/${user}/${collection}/${id}`, { headers });
+        const { data } = (await one.json()) as { data: Record<string, unknown> };
+        expect([one.status, { ...said, ...data, id, type }]).toEqual([200, { ...data, ...said, id, type }]);
+        const terms = said.username
+          ? [`eq(username,${said.username})`]
+          : [`eq(issuer,${said.issuer})`, `eq(subject,${said.subject})`];
+        const found = await fetch(`${realm}/${collection}?filter=${encodeURIComponent(terms.join(':'))}`, {
+          headers,
+        });
+        const page = (await found.json()) as { data: { id: string }[] };
+        expect(page.data.map((item) => item.id)).toEqual([id]);
+      }
+      expect(await service.stop()).toBe(0);
+    });
+  });

@@ -1,0 +1,181 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkpointLine, erasureLine } from '../../src/audit/checkpoint.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { EXIT } from '../../src/exit.ts';
+import { backUp } from '../../src/store/backups/backup.ts';
+import { applyErasures } from '../../src/store/backups/erasures.ts';
+import { disagreements } from '../support/agreement.ts';
+import {
+  archiver,
+  contentOf,
+  logKeysOf,
+  openKeptOf,
+  program,
+  recordsIn,
+  rowsOf,
+  runOn,
+  storedDatabase,
+} from '../support/archive.ts';
+import { freshFolder, type Planted } from '../support/service.ts';
+
+setDefaultTimeout(300_000);
+
+async function backedUp(users: number) {
+  const { path, planted } = await storedDatabase(users);
+  const backup = join(freshFolder(), 'taken.db');
+  await backUp(path, { file: backup }, program, archiver);
+  return { path, planted, backup, ledger: join(freshFolder(), 'ledger.jsonl') };
+}
+
+/** Somebody new under the identifier of a user who is not there any more. */
+async function plantAgain(path: string, { realm, user }: Planted): Promise<void> {
+  const line = {
+    type: 'user_authentication_info',
+    realm_id: realm,
+    id: user,
+    name: 'New',
+    email: 'new@example.com',
+  };
+  const file = join(freshFolder(), 'again.jsonl');
+  writeFileSync(file, JSON.stringify(line));
+  expect((await runOn(path, 'import', file)).code).toBe(EXIT.done);
+}
+
+describe('who was erased after the backup', () => {
+  test('does not come back: no byte of what a person is known by, no record below, and the changes say so', async () => {
+    const { path, planted, backup, ledger } = await backedUp(40);
+    const gone = planted.filter((_, at) => at % 3 === 0);
+    const staying = planted.filter((_, at) => at % 3 !== 0);
+    const at = program.ambient.now();
+    const keys = await logKeysOf(path);
+    const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
+    const lines = gone.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
+    writeFileSync(ledger, `${[checkpoint, ...lines, checkpoint].join('\n')}\n`);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger, '--json');
+    expect(code).toBe(EXIT.done);
+    expect(JSON.parse(stdout)).toMatchObject({ erasures_applied: gone.length, users_erased: gone.length });
+    const bytes = readFileSync(path);
+    const known = readFileSync(backup);
+    for (const { subject, username } of gone)
+      for (const text of [subject, username])
+        expect([known.includes(text), bytes.includes(text)]).toEqual([true, false]);
+    for (const { subject, username } of staying)
+      for (const text of [subject, username]) expect(bytes.includes(text)).toBe(true);
+    const there = recordsIn(path);
+    for (const { user, oidcLink, passwordLink } of gone)
+      for (const id of [user, oidcLink, passwordLink]) expect(there.has(id)).toBe(false);
+    expect(disagreements(path)).toEqual([]);
+    expect((await runOn(path, 'audit', 'verify')).code).toBe(EXIT.done);
+    expect((await runOn(path, 'doctor')).stdout).toContain('healthy');
+  });
+
+  test('is applied once: what the database knows of leaves whoever has the identifier now', async () => {
+    const { path, planted } = await storedDatabase(3);
+    const [first] = planted as [Planted, Planted];
+    const { realm, user } = first;
+    const at = program.ambient.now();
+    const erase = (when: number) =>
+      applyErasures(
+        { path, knowsUntil: when },
+        [{ realm, user, at: when }],
+        openKeptOf(path),
+        program.ambient,
+      );
+    expect(await erase(at)).toEqual({ applied: 1, users: 1 });
+    await plantAgain(path, first);
+    expect(await erase(at)).toEqual({ applied: 0, users: 0 });
+    expect(recordsIn(path).has(user)).toBe(true);
+    expect(await erase(at + 1)).toEqual({ applied: 1, users: 1 });
+    expect(recordsIn(path).has(user)).toBe(false);
+  });
+
+  test('is known of by the database that is replaced, without a ledger, and by the one that took its place', async () => {
+    const { path, planted, backup } = await backedUp(3);
+    const [first, second, third] = planted as [Planted, Planted, Planted];
+    for (const { realm, user } of [first, second])
+      expect((await runOn(path, 'erase', 'user', realm, user)).code).toBe(EXIT.done);
+    rmSync(`${path}.checkpoints`);
+    const known = contentOf(path).erasure?.length;
+    for (let times = 0; times < 2; times += 1) {
+      // The backup does not know; each time the one that is replaced does.
+      const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+      expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 2, users_erased: 2 }]);
+      const bytes = readFileSync(path);
+      for (const { subject, username } of [first, second])
+        for (const text of [subject, username]) expect(bytes.includes(text)).toBe(false);
+      expect(bytes.includes(third.subject)).toBe(true);
+      expect(contentOf(path).erasure).toHaveLength(known ?? 0);
+    }
+    expect(contentOf(path).user_salt?.filter((row) => row.includes(first.user))).toEqual([]);
+    const verified = await runOn(path, 'audit', 'verify');
+    expect([verified.code, verified.stdout + verified.stderr]).toEqual([EXIT.done, expect.anything()]);
+  });
+
+  test('is erased once, where ledger and database both tell of it', async () => {
+    const { path, planted, backup } = await backedUp(2);
+    const [first] = planted as [Planted];
+    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
+    expect(contentOf(path).act?.filter((row) => row.includes('user.erased'))).toHaveLength(1);
+  });
+
+  test('does not come back because the backup says that it was erased later than the backup is', async () => {
+    const { path, planted } = await storedDatabase(2);
+    const [first, second] = planted as [Planted, Planted];
+    const year = program.ambient.now() + 366 * 86_400_000;
+    rowsOf(path, [
+      `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
+    ]);
+    const backup = join(freshFolder(), 'taken.db');
+    await backUp(path, { file: backup }, program, archiver);
+    expect((await runOn(path, 'erase', 'user', first.realm, first.user)).code).toBe(EXIT.done);
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--json');
+    expect([code, JSON.parse(stdout)]).toMatchObject([EXIT.done, { erasures_applied: 1, users_erased: 1 }]);
+    const there = recordsIn(path);
+    expect([there.has(first.user), there.has(second.user)]).toEqual([false, true]);
+  });
+
+  test('goes with all there is below, however much, and with what is remembered of it', async () => {
+    const { path, planted } = await storedDatabase(1);
+    const [only] = planted as [Planted];
+    const { realm, user, oidcProfile } = only;
+    const more = Array.from({ length: LIMITS.cascadeRecordsMax + 5 }, (_, at) => ({
+      type: 'user_authentication_oidc_profile_info',
+      realm_id: realm,
+      user_authentication_info_id: user,
+      id: crypto.randomUUID(),
+      subject: `more-${at}`,
+      issuer: 'https://login.example.com/',
+      oidc_profile_id: oidcProfile,
+    }));
+    const file = join(freshFolder(), 'more.jsonl');
+    writeFileSync(file, more.map((line) => JSON.stringify(line)).join('\n'));
+    const brought = await runOn(path, 'import', file);
+    expect(brought.code).toBe(EXIT.done);
+    rowsOf(path, [
+      `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
+    ]);
+    await applyErasures(
+      { path, knowsUntil: program.ambient.now() },
+      [{ realm, user, at: program.ambient.now() }],
+      openKeptOf(path),
+      program.ambient,
+    );
+    const content = contentOf(path);
+    for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
+      expect([table, content[table]]).toEqual([table, []]);
+  });
+
+  test('who is not in the backup is no trouble', async () => {
+    const { path, planted, backup, ledger } = await backedUp(1);
+    const stranger = { realm: planted[0]?.realm as Uuid, user: program.ambient.mintId() };
+    const at = program.ambient.now();
+    writeFileSync(ledger, erasureLine({ ...stranger, at }, await logKeysOf(path)));
+    const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
+    expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('0 users were removed again')]);
+  });
+});

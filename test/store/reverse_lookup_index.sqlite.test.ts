@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { oidcProfileInfo } from '../../src/domain/resources.ts';
+import { type Engine, openEngine } from '../../src/store/open.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { freshFolder, ISSUER } from '../support/service.ts';
+import { sought } from './contract/find.contract.ts';
+import { type Ground, ground, land, oidcLink } from './contract/store_fixtures.ts';
+
+/** A checksum leads to records faster; it decides nothing. */
+
+const path = join(freshFolder(), 'finds.db');
+let engine: Engine;
+let at: Ground;
+beforeAll(async () => {
+  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient });
+  at = await ground(engine.records);
+});
+afterAll(() => engine.close());
+
+function change(sql: string): void {
+  const db = connect(path);
+  db.run(sql);
+  db.close();
+}
+
+const find = (subject: string) =>
+  engine.records.find(oidcProfileInfo, at.realm, sought(oidcProfileInfo, { issuer: ISSUER, subject }));
+
+test.each([1, 2, 8, 9, 40])('each of %d subjects of one checksum is found, and no other', async (count) => {
+  const subjects = Array.from({ length: count }, (_, index) => `alike-${count}-${index}`);
+  for (const subject of subjects) await land(engine.records, oidcLink(at, subject));
+  // As if somebody had made them alike: all have the checksum of the first.
+  change(
+    `update oidc_profile_info set subject_crc = (select subject_crc from oidc_profile_info
+       where subject = '${subjects[0]}') where subject like 'alike-${count}-%'`,
+  );
+  expect((await find(subjects[0] as string))?.record.subject).toBe(subjects[0] as never);
+  change(
+    `update oidc_profile_info set subject_crc = ${Bun.hash.crc32('nobody')} where subject like 'alike-${count}-%'`,
+  );
+  expect(await find('nobody')).toBeUndefined();
+});
+
+test('what is sought goes through the index of checksums, then straight to the row', () => {
+  const db = connect(path);
+  const planOf = (sql: string) => db.query<{ detail: string }, []>(`explain query plan ${sql}`).all();
+  expect(planOf('select slot from oidc_profile_info where subject_crc = 1 limit 9')[0]?.detail).toContain(
+    'oidc_profile_info_subject_crc',
+  );
+  expect(
+    planOf('select slot from password_profile_info where username_crc = 1 limit 9')[0]?.detail,
+  ).toContain('password_profile_info_username_crc');
+  db.close();
+});

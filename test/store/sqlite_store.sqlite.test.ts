@@ -1,0 +1,25 @@
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { openReader } from '../../src/store/sqlite/reader.ts';
+import { freshFolder } from '../support/folder.ts';
+import { holdContracts, openStore } from './contract/contracts.ts';
+import { listContract } from './contract/list.contract.ts';
+
+holdContracts('sqlite in memory', () => openStore({ engine: 'sqlite', path: ':memory:' }));
+
+listContract('sqlite on disk, the long ones beside', async () => {
+  const path = join(freshFolder(), 'contract.db');
+  const engine = await openEngine({ engine: 'sqlite', path }, 'auto', {
+    version: 'test',
+    ambient: systemAmbient,
+  });
+  const reader = await openReader(path);
+  return {
+    store: { ...engine.records, list: engine.embedded.listBeside(reader.answer) },
+    close() {
+      reader.close();
+      engine.close();
+    },
+  };
+});

@@ -1,0 +1,79 @@
+import { expect, test } from 'bun:test';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { openLog } from '../../src/store/log.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { connect } from '../../src/store/sqlite/connection.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { FileGone } from '../../src/store/sqlite/place.ts';
+import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
+import { openWriter } from '../../src/store/sqlite/writer.ts';
+import { freshFolder } from '../support/service.ts';
+
+/** No write is acknowledged unless its file is proven to be where it was, before its commit and after it. */
+
+/** `isThere` answers for each proof, counted from 1. */
+async function database(isThere: (proof: number) => boolean, workMs = 0) {
+  const path = join(freshFolder(), 'writer.db');
+  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  const db = connect(path);
+  let proofs = 0;
+  const place = {
+    prove() {
+      proofs += 1;
+      if (!isThere(proofs)) throw new FileGone();
+    },
+  };
+  const writer = openWriter(db, openSnapshot(db), place, openLog(SQLITE));
+  let worked = 0;
+  const insert = db.prepare('insert into realm_clock (realm_id, seq) values (?, 1)');
+  const write = () =>
+    writer.write(() => {
+      worked += 1;
+      insert.run(systemAmbient.mintId());
+      for (const end = performance.now() + workMs; performance.now() < end; );
+      return { value: 'done', keep: true };
+    });
+  const settled = async (count: number) =>
+    (await Promise.allSettled(Array.from({ length: count }, write))).map(({ status }) => status);
+  return { settled, proofs: () => proofs, worked: () => worked };
+}
+
+test('writesQueuedMax: one more is refused, those before it land', async () => {
+  const { settled } = await database(() => true);
+  const all = await settled(LIMITS.writesQueuedMax + 1);
+  expect(all.indexOf('rejected')).toBe(LIMITS.writesQueuedMax);
+}, 300_000);
+
+test('commitWorkMsMax: what takes longer waits for the next commit, and others run in between', async () => {
+  const { settled, proofs } = await database(() => true, LIMITS.commitWorkMsMax + 1);
+  let turns = 0;
+  const turn = setInterval(() => {
+    turns += 1;
+  }, 1);
+  expect(await settled(5)).toEqual(Array(5).fill('fulfilled'));
+  clearInterval(turn);
+  expect(proofs()).toBe(10);
+  expect(turns).toBeGreaterThan(0);
+});
+
+test('all pieces of a commit share two proofs', async () => {
+  const { settled, proofs } = await database(() => true);
+  expect(await settled(5)).toEqual(Array(5).fill('fulfilled'));
+  expect(proofs()).toBe(2);
+});
+
+test('where it is gone before the commit nothing is done; where it is back, the next write lands', async () => {
+  const { settled, worked } = await database((proof) => proof > 1);
+  expect(await settled(3)).toEqual(Array(3).fill('rejected'));
+  expect(worked()).toBe(0);
+  expect(await settled(3)).toEqual(Array(3).fill('fulfilled'));
+});
+
+test('where it is gone after the commit no piece is acknowledged', async () => {
+  const { settled, worked } = await database((proof) => proof !== 2);
+  expect(await settled(3)).toEqual(Array(3).fill('rejected'));
+  expect(worked()).toBe(3);
+  expect(await settled(1)).toEqual(['fulfilled']);
+});

@@ -1,0 +1,157 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { realm } from '../../src/domain/resources.ts';
+import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
+import { bring, type Json, multitude } from './import_fixtures.ts';
+import { sharedServer } from './postgres_server.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+import { FULL_SCOPE, type Home, KINDS, make, OFFLINE, settle, word } from './resource_cases.ts';
+import { freshFolder, type Service, seen, startService } from './service.ts';
+
+/** What the tests of `copy` have in common: a world with something in every table, and both engines. */
+
+export type Engine = 'sqlite' | 'postgres';
+
+/** Every way between two databases. */
+export const WAYS = [
+  ['sqlite', 'postgres'],
+  ['postgres', 'sqlite'],
+  ['sqlite', 'sqlite'],
+  ['postgres', 'postgres'],
+] as const satisfies readonly (readonly [Engine, Engine])[];
+
+export function freshKey(): string {
+  return Buffer.from(systemAmbient.randomBytes(32)).toString('base64url');
+}
+
+/** A database that nobody has opened yet, and a master key for it. */
+export async function freshOf(engine: Engine, masterKey: string): Promise<TestDatabase> {
+  const path = join(freshFolder(), 'home.db');
+  writeFileSync(`${path}.key`, masterKey, { mode: 0o600 });
+  if (engine === 'sqlite') return sqliteAt(path);
+  const url = await (await sharedServer()).freshDatabase();
+  return postgresAt(url, `${path}.key`, { database: url });
+}
+
+export function copy(from: Pick<TestDatabase, 'url'>, to: Pick<TestDatabase, 'url'>) {
+  return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
+}
+
+/** How many rows a copy says it added and removed. */
+export function movedIn(stdout: string): readonly number[] {
+  const [, added, removed] = /^equal; (\d+) rows were added and (\d+) removed$/m.exec(stdout) ?? [];
+  return [Number(added), Number(removed)];
+}
+
+/** Every row of every table, as the engines have them in common: without what one of them keeps beside. */
+export async function everything(
+  database: Pick<TestDatabase, 'ask'>,
+): Promise<Readonly<Record<string, readonly Json[]>>> {
+  const found: Record<string, readonly Json[]> = {};
+  for (const { name, key } of [INSTANCE, ...TABLES]) {
+    const rows = await database.ask<Json>(`select * from ${name} order by ${key.join(', ')}`);
+    found[name] = rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row)
+          .filter(([column]) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'))
+          .map(([column, value]) => [
+            column,
+            value instanceof Uint8Array ? Buffer.from(value).toString('hex') : value,
+          ]),
+      ),
+    );
+  }
+  return found;
+}
+
+/** Nobody listens there: it only stands in links and tokens, so that two services say the same. */
+const BASE_URL = 'https://idp.example';
+
+export function serveWorld(database: TestDatabase): Promise<Service> {
+  return startService({ ...database.flags, ...OFFLINE, baseUrl: BASE_URL });
+}
+
+/** What a caller knows of a world: its token and what it may ask. */
+export interface World {
+  readonly home: Home;
+  readonly token: string;
+  readonly paths: readonly string[];
+  /** A request that was answered and is remembered. */
+  readonly repeated: {
+    readonly path: string;
+    readonly body: object;
+    readonly headers: Record<string, string>;
+  };
+  /** A realm whose purge has begun. */
+  readonly purged: string;
+}
+
+const USERS_PURGED = 400;
+
+/** Fills a database through the service: every kind, secrets, answers that are kept, clients, a purge under way. */
+export async function fillWorld(service: Service): Promise<World> {
+  const token = await service.token(FULL_SCOPE);
+  const home = await settle(service, token, { client_secret: `Ünï "\\/ 🗝 ${word('secret')}` });
+  const paths: string[] = [];
+  for (const kind of KINDS) {
+    const made = await make(service, token, { kind, home });
+    paths.push(kind.collection(home), made.path);
+  }
+  const [, user] = KINDS.filter(({ name }) => name === 'user' || name === 'realm');
+  if (!user) throw new Error('no kind is called user');
+  const body = { data: user.fresh(home) };
+  const headers = { 'Idempotency-Key': word('key') };
+  const repeated = { path: user.collection(home), body, headers };
+  await service.post(repeated.path, token, body, headers);
+  await service.token('oidc-profile-infos:read', new Set([home.realm as never]));
+  return { home, token, paths, repeated, purged: await beginPurge(service) };
+}
+
+/** Adds what no request leads to: a row in each table that is still empty. */
+export async function fillRest(database: TestDatabase): Promise<void> {
+  const [realm, user, webhook] = [systemAmbient.mintId(), systemAmbient.mintId(), 'w-1'];
+  const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
+  const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
+    ['erasure', '?, ?, 1, 2, 3', realm, user],
+    ['revoked_token', '?, ?, 2', 'jti', 'client'],
+    ['client_use', '?, 3', 'client'],
+    ['console_link', "?, 'anna', 'users:read', '*', 4", 'digest'],
+    [
+      'webhook',
+      `?, 'shop', ?, 'user', 0, 1, 10, null, ${sealed}, null, null, null, 1, 2, 'r'`,
+      webhook,
+      'https://a.example/',
+    ],
+    ['webhook_realm', '?, ?', webhook, realm],
+    ['webhook_progress', '?, ?, 7, 0, 8, 9, 10', webhook, realm],
+    ['delivery', `?, 'd', 'm', ?, 1, 7, 1, 'failed', 500, 12, 9`, webhook, realm],
+    ['dead_letter', '?, ?, 1, 7, 3, 9, null', webhook, realm],
+  ];
+  for (const [table, values, ...given] of rows) {
+    await database.spoil(`insert into ${table} values (${values})`, ...given);
+  }
+}
+
+async function beginPurge({ vault }: Service): Promise<string> {
+  const lines = multitude(USERS_PURGED);
+  await bring(vault, lines, { pieceBytes: 65_536 });
+  const id = lines.find(({ type }) => type === realm.type)?.id as never;
+  const { now, mintRevision } = systemAmbient;
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
+  const step = await vault.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
+  if (step.kind !== 'purged' || step.isDone) throw new Error('the purge is not under way');
+  return id;
+}
+
+/** Everything that the world's caller is answered. */
+export async function answersOf(
+  service: Service,
+  { token, paths, repeated }: World,
+): Promise<readonly string[]> {
+  const answers: string[] = [];
+  for (const path of paths) answers.push(await seen(await service.get(path, token)));
+  answers.push(await seen(await service.post(repeated.path, token, repeated.body, repeated.headers)));
+  return answers;
+}

@@ -1,0 +1,41 @@
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import type { DeadLetter, Delivery } from '../../src/webhooks/port.ts';
+import type { Service } from './service.ts';
+
+/**
+ * Writes down that a target was not told the first changes of a realm (unless said, of one that is gone), each with its last
+ * attempt: what a day of attempts in vain comes to.
+ */
+export async function giveUp(
+  { vault }: Pick<Service, 'vault'>,
+  webhookId: string,
+  count: number,
+  realm: Uuid = systemAmbient.mintId(),
+): Promise<void> {
+  const { webhooks, leases } = vault.engine;
+  const lease = { name: `test ${webhookId}`, holder: 'test' };
+  await leases.replace({ ...lease, until: 1 }, undefined);
+  const places = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));
+  const deadLetters = places.map((place): DeadLetter => {
+    const attempts = LIMITS.webhookAttemptsMax;
+    return { webhookId, ...place, attempts, at: systemAmbient.now(), redeliveredAt: undefined };
+  });
+  const deliveries = places.map(
+    (place): Delivery => ({
+      deliveryId: systemAmbient.mintId(),
+      messageId: `msg_${place.firstSeq}`,
+      webhookId,
+      ...place,
+      attempt: LIMITS.webhookAttemptsMax,
+      outcome: 'refused',
+      status: 503,
+      durationMs: 1,
+      at: systemAmbient.now(),
+    }),
+  );
+  if (!(await webhooks.settle(lease, { webhookId, progress: [], deliveries, deadLetters }))) {
+    throw new Error(`there is no target ${webhookId}`);
+  }
+}

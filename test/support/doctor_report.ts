@@ -1,0 +1,107 @@
+import { Database } from 'bun:sqlite';
+import { expect } from 'bun:test';
+import { chmodSync, copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createClient } from '../../src/access/clients.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import { readSettings } from '../../src/config.ts';
+import { isHealthy, type Report } from '../../src/directory/inspection.ts';
+import { parseScopes } from '../../src/domain/principal.ts';
+import { oidcProfile } from '../../src/domain/resources.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import { sqliteAt, type TestDatabase } from './database.ts';
+import { AUTHREALM, type Environment, runCommand } from './processes.ts';
+import { freshFolder, type Planted, plant, put } from './service.ts';
+
+export const NOBODY = '99999999-9999-4999-8999-999999999999';
+
+export interface Examined {
+  readonly code: number;
+  readonly healthy: boolean;
+  readonly text: string;
+  /** The checks that found something, or could not be made. */
+  readonly unhealthy: readonly string[];
+  report(check: string): Report;
+}
+
+export function doctor(path: string, environment: Environment = {}): Promise<Examined> {
+  return examine(sqliteAt(path), environment);
+}
+
+/** Findings about a server of the tests, which is hasty, and about its role, which may do everything. */
+const ABOUT_SERVER: readonly string[] = ['server', 'rights'];
+
+/** What `doctor` says of a database, whatever it says of the server. */
+export async function examine(
+  { words }: Pick<TestDatabase, 'words'>,
+  environment: Environment = {},
+): Promise<Examined> {
+  const found = await examined(words, environment);
+  const unhealthy = found.unhealthy.filter((check) => !ABOUT_SERVER.includes(check));
+  const healthy = unhealthy.length === 0;
+  return { ...found, unhealthy, healthy, code: healthy ? 0 : found.code };
+}
+
+/** What `doctor` says when it is called with these words. */
+export async function examined(words: readonly string[], environment: Environment = {}): Promise<Examined> {
+  const { stdout, stderr, code } = await runCommand([AUTHREALM, 'doctor', '--json', ...words], environment);
+  expect(stderr).toBe('');
+  const { healthy, checks } = JSON.parse(stdout) as { healthy: boolean; checks: Report[] };
+  return {
+    code,
+    healthy,
+    text: stdout,
+    unhealthy: checks.filter((report) => !isHealthy(report)).map(({ check }) => check),
+    report: (name) => checks.find(({ check }) => check === name) as Report,
+  };
+}
+
+/** Two of everything, a sealed secret and a client. */
+export async function plantHealthy(vault: Vault): Promise<{ first: Planted; second: Planted }> {
+  const first = await plant(vault);
+  const { realm, oidcProfile: profile, passwordProfile } = first;
+  const second = await plant(vault, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
+  const id = systemAmbient.mintId();
+  await put(vault, oidcProfile, [realm, id], {
+    name: 'Sealed',
+    discovery_url: 'https://other.example/.well-known/openid-configuration',
+    client_id: 'shop',
+    client_secret: vault.keyring.seal(
+      'oidc-client-secret',
+      { table: 'oidc_profile', column: 'client_secret_sealed', realm, id },
+      'secret-of-the-provider',
+    ),
+    issuer: 'https://other.example',
+  });
+  const scopes = parseScopes('users:read') ?? new Set<string>();
+  await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemAmbient);
+  return { first, second };
+}
+
+/** A file that holds them. */
+export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
+  const path = join(freshFolder(), 'checked.db');
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const planted = await plantHealthy(vault);
+  vault.engine.close();
+  return { path, ...planted };
+}
+
+/** The same in one file with its key, which nobody has open. */
+export async function closedFile(): Promise<string> {
+  const { path } = await healthy();
+  const copy = join(freshFolder(), 'closed.db');
+  spoil(path, (db) => db.run('vacuum into ?', [copy]));
+  chmodSync(copy, 0o600);
+  spoil(copy, (db) => db.run('pragma journal_mode = wal'));
+  copyFileSync(`${path}.key`, `${copy}.key`);
+  return copy;
+}
+
+/** Changes a database behind the back of every rule. */
+export function spoil(path: string, work: (db: Database) => void): void {
+  const db = new Database(path);
+  db.run('pragma foreign_keys = off');
+  work(db);
+  db.close();
+}

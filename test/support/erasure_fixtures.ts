@@ -1,0 +1,64 @@
+import { expect } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import type { TestDatabase } from './database.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+import { FULL_SCOPE } from './resource_cases.ts';
+import { type Planted, plant, put, startService, userMembers } from './service.ts';
+
+export interface Erasable {
+  readonly database: TestDatabase;
+  readonly planted: Planted;
+  /** Every text about the person, older ones among them. */
+  readonly texts: readonly string[];
+}
+
+/** A user of whom nobody else has a text, with an e-mail address of before, in a service that is then stopped. */
+export async function erasable(): Promise<Erasable> {
+  const service = await startService();
+  const mark = systemAmbient.mintId();
+  const base = await plant(service.vault);
+  const id = systemAmbient.mintId();
+  const name = `Josefine ${mark}`;
+  await put(service.vault, user, [base.realm, id], {
+    ...userMembers,
+    name,
+    email: `old-${mark}@example.com`,
+    given_name: `Given ${mark}`,
+  });
+  const given = {
+    ...base,
+    user: id,
+    subject: `subject|${mark}`,
+    username: `User-${mark}`,
+    oidcLink: systemAmbient.mintId(),
+    passwordLink: systemAmbient.mintId(),
+  };
+  const planted = await plant(service.vault, given);
+  const token = await service.token(FULL_SCOPE);
+  const path = `/v2/authentication-realms/${base.realm}/user-authentication-info/${id}`;
+  const data = { type: 'user_authentication_info', email: `new-${mark}@example.com` };
+  const answer = await service.put(path, token, { data }, { 'Idempotency-Key': mark });
+  expect(answer.status).toBe(200);
+  await service.stop();
+  const texts = [
+    ...[name, `Given ${mark}`, `old-${mark}@example.com`, `new-${mark}@example.com`],
+    ...[`subject|${mark}`, `User-${mark}`],
+  ];
+  return { database: service.database, planted, texts: texts.flatMap((text) => [text, text.toLowerCase()]) };
+}
+
+export const erase = ({ words }: TestDatabase, realm: Uuid, id: Uuid) =>
+  runCommand([AUTHREALM, 'erase', 'user', realm, id, ...words]);
+
+/** What the work comes to on an open database, which is closed afterwards. */
+export async function withVault<T>(database: TestDatabase, work: (vault: Vault) => Promise<T>): Promise<T> {
+  const vault = await openVault(database.settings(), systemAmbient);
+  try {
+    return await work(vault);
+  } finally {
+    await vault.engine.close();
+  }
+}

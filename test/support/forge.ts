@@ -1,0 +1,66 @@
+import type { SigningKey } from '../../src/access/port.ts';
+import { importPrivateKey } from '../../src/access/signing.ts';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Vault } from '../../src/vault.ts';
+import type { Service } from './service.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Signs what it is given, however wrong: a header and a payload as text, so that no library tidies them up. */
+export type Sign = (input: string) => Promise<Uint8Array>;
+
+export function encode(text: string | Uint8Array): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+export async function compact(header: string, payload: string, sign: Sign): Promise<string> {
+  const input = `${encode(header)}.${encode(payload)}`;
+  return `${input}.${encode(await sign(input))}`;
+}
+
+export interface Forge {
+  /** The key that signs the service's own tokens. */
+  readonly kid: string;
+  readonly publicJwk: Json;
+  readonly sign: Sign;
+  /** What the service would sign for this client now. */
+  header(): Json;
+  claims(clientId: string): Json;
+}
+
+/** The means to make every token the service could make, and all those it never would. */
+export async function openForge({ vault, url, ambient }: Service): Promise<Forge> {
+  const table = await vault.engine.access.table(undefined);
+  const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
+  if (!key) throw new Error('no signing key');
+  const sign = await signerOf(key, vault);
+  return {
+    kid: key.kid,
+    publicJwk: JSON.parse(key.publicJwk),
+    sign,
+    header: () => ({ alg: 'Ed25519', typ: 'at+jwt', kid: key.kid }),
+    claims: (clientId) => {
+      const now = Math.floor(ambient.now() / 1000);
+      return {
+        ...{ iss: url, aud: url, sub: clientId, client_id: clientId, jti: systemAmbient.mintId() },
+        ...{ iat: now, nbf: now, exp: now + 600, scope: 'oidc-profile-infos:read', realms: ['*'] },
+      };
+    },
+  };
+}
+
+/** Signs as a key of the service does. */
+export async function signerOf(key: SigningKey, { keyring }: Pick<Vault, 'keyring'>): Promise<Sign> {
+  return signer(await importPrivateKey(key, keyring));
+}
+
+export function signer(key: CryptoKey): Sign {
+  return async (input) => new Uint8Array(await crypto.subtle.sign('Ed25519', key, Buffer.from(input)));
+}
+
+/** A key pair of nobody we know. */
+export async function strangersKey(): Promise<{ sign: Sign; publicJwk: Json }> {
+  const pair = (await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify'])) as CryptoKeyPair;
+  const publicJwk = (await crypto.subtle.exportKey('jwk', pair.publicKey)) as Json;
+  return { sign: signer(pair.privateKey), publicJwk };
+}

@@ -1,0 +1,212 @@
+import { systemAmbient } from '../../src/ambient.ts';
+import { importLines, type Plan, type Report } from '../../src/directory/importing.ts';
+import { linesOf } from '../../src/directory/lines.ts';
+import { lineReader } from '../../src/directory/transfer.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import type { Vault } from '../../src/vault.ts';
+import type { TestDatabase } from './database.ts';
+import { PASSWORD_HASH } from './service.ts';
+
+export type Json = Record<string, unknown>;
+
+export const mint = systemAmbient.mintId;
+export const meta = { created_at: '2021-02-03T04:05:06.007Z', updated_at: '2022-03-04T05:06:07.890Z' };
+
+/** A realm as its lines: one record of each kind, parents first. */
+export function family() {
+  const ids = {
+    realm: mint(),
+    oidc: mint(),
+    passwords: mint(),
+    user: mint(),
+    link: mint(),
+    name: mint(),
+  };
+  const lines = {
+    realm: { type: realm.type, id: ids.realm, name: 'Shop', meta },
+    oidc: {
+      type: oidcProfile.type,
+      id: ids.oidc,
+      realm_id: ids.realm,
+      name: 'Login',
+      discovery_url: 'https://login.example.com/.well-known/openid-configuration',
+      client_id: 'shop',
+      client_secret: 'of-the-provider',
+      meta,
+    },
+    passwords: {
+      type: passwordProfile.type,
+      id: ids.passwords,
+      realm_id: ids.realm,
+      name: 'Passwords',
+      meta,
+    },
+    user: {
+      type: user.type,
+      id: ids.user,
+      realm_id: ids.realm,
+      name: 'Jane Doe',
+      email: 'jane@example.com',
+      meta,
+    },
+    link: {
+      type: oidcProfileInfo.type,
+      id: ids.link,
+      realm_id: ids.realm,
+      user_authentication_info_id: ids.user,
+      subject: `subject-${ids.link}`,
+      issuer: 'https://login.example.com/',
+      oidc_profile_id: ids.oidc,
+      meta,
+    },
+    name: {
+      type: passwordProfileInfo.type,
+      id: ids.name,
+      realm_id: ids.realm,
+      user_authentication_info_id: ids.user,
+      username: `name-${ids.name}`,
+      password_profile_id: ids.passwords,
+      password_hash: PASSWORD_HASH,
+      meta,
+    },
+  };
+  return { ids, lines, all: Object.values(lines) as Json[] };
+}
+
+export type Source = readonly (Json | string)[] | Uint8Array;
+
+export function bytesOf(source: Source): Uint8Array {
+  if (source instanceof Uint8Array) return source;
+  return Buffer.from(
+    source.map((line) => `${typeof line === 'string' ? line : JSON.stringify(line)}\n`).join(''),
+  );
+}
+
+/** The bytes in pieces that end anywhere. */
+async function* pieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+export interface Brought extends Report {
+  /** `line N: reason`, in the order they were told. */
+  readonly refusals: readonly string[];
+}
+
+export interface Given extends Partial<Plan> {
+  readonly isUpsert?: boolean;
+  readonly pieceBytes?: number;
+}
+
+/** Imports as the command does, in this process. Refused lines do not end it unless asked to. */
+export function bring(vault: Vault, source: Source, given: Given = {}): Promise<Brought> {
+  return bringFrom(vault, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
+}
+
+export async function bringFrom(
+  { engine, keyring }: Vault,
+  chunks: AsyncIterable<Uint8Array>,
+  given: Given = {},
+): Promise<Brought> {
+  const { isUpsert = false, pieceBytes: _, ...plan } = given;
+  const refusals: string[] = [];
+  const read = lineReader({
+    ambient: systemAmbient,
+    isUpsert,
+    installation: await engine.access.storeId(),
+    seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
+    open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
+  });
+  const report = await importLines(linesOf(chunks), {
+    store: engine.records,
+    read,
+    stopAtFirst: false,
+    fromLine: 1,
+    signal: new AbortController().signal,
+    onRefused: (line, reason) => refusals.push(`line ${line}: ${reason}`),
+    onProgress: () => undefined,
+    ...plan,
+  });
+  return { ...report, refusals };
+}
+
+export const tally = (imported: number, unchanged: number, replaced: number, refused: number) => ({
+  imported,
+  unchanged,
+  replaced,
+  refused,
+});
+
+const TABLES = [
+  'realm',
+  'oidc_profile',
+  'password_profile',
+  'user_info',
+  'oidc_profile_info',
+  'password_profile_info',
+];
+
+/** Every row of realm data, random values aside. */
+export async function rowsOf(
+  database: TestDatabase,
+  aside: readonly string[] = ['revision', 'client_secret_sealed', 'origin'],
+): Promise<Json[]> {
+  const found: Json[] = [];
+  for (const table of TABLES) {
+    const id = table === 'realm' ? 'realm_id' : 'id';
+    const rows = await database.ask<Json>(`select * from ${table} order by realm_id, ${id}`);
+    for (const row of rows) for (const name of aside) delete row[name];
+    found.push(...rows);
+  }
+  return found;
+}
+
+/** What the feed says, by record. */
+export async function changesOf(database: TestDatabase): Promise<string[]> {
+  const rows = await database.ask<{ event: string; record_id: string }>(
+    'select event, record_id from change',
+  );
+  return rows.map(({ event, record_id }) => `${event} ${record_id}`).sort();
+}
+
+/** Many users of one realm, parents first: every kind, every member that may be null, text of all sorts. */
+export function multitude(users: number): Json[] {
+  const { lines } = family();
+  const { realm: shop, oidc, passwords } = lines;
+  const origin = { data: { id: 'hello-world', type: 'merchant-realm-mappings' } };
+  const above: Json[] = [
+    { ...shop, name: 'Läden', redirect_uris: ['https://shop.example/cb'], relationships: { origin } },
+    { ...oidc, client_secret: 'of-the-provider 🗝' },
+    { ...lines.oidc, id: mint(), client_secret: undefined, name: '  two  ' },
+    { ...passwords, enable_one_time_password_token: true },
+  ];
+  for (let number = 0; number < users; number += 1) {
+    const isOdd = number % 2 === 1;
+    const at = { created_at: new Date(number).toISOString(), updated_at: new Date(number * 7).toISOString() };
+    const user = {
+      ...lines.user,
+      id: mint(),
+      meta: { ...at, creation_status: isOdd ? 'IN_PROGRESS' : 'COMPLETE' },
+    };
+    const owner = { user_authentication_info_id: user.id };
+    above.push(
+      isOdd ? { ...user, given_name: 'Ünï\u0301', middle_name: '"\\/', family_name: '👩‍👩‍👧' } : user,
+      { ...lines.link, ...owner, id: mint(), subject: `e\u0301 ${number}\u2028`, meta: at },
+      {
+        ...lines.name,
+        ...owner,
+        id: mint(),
+        username: `STRASSE-${number}`,
+        password_hash: isOdd ? lines.name.password_hash : undefined,
+        meta: at,
+      },
+    );
+  }
+  return above.map((line) => JSON.parse(JSON.stringify(line)) as Json);
+}

@@ -1,0 +1,133 @@
+import { writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { freshFolder } from './folder.ts';
+import { compact, type Json, type Sign } from './forge.ts';
+import { type Service, startService } from './service.ts';
+
+/** Issuers of the suites: servers on this machine whose keys are known, so that every token they could sign can be made. */
+
+export const AUDIENCE = 'https://directory.example';
+export const DISCOVERY = '/.well-known/openid-configuration';
+
+/** A key pair of an issuer, as its key set has it. */
+export interface IssuerPair {
+  readonly kid: string;
+  readonly algorithm: string;
+  readonly publicJwk: Json;
+  readonly sign: Sign;
+  /** Signs by another digest: an algorithm of the same key (RFC 7518, 3.3). */
+  by(hash: string): Sign;
+}
+
+const RSA = {
+  name: 'RSASSA-PKCS1-v1_5',
+  modulusLength: 2048,
+  publicExponent: new Uint8Array([1, 0, 1]),
+  hash: 'SHA-256',
+};
+const EC = { name: 'ECDSA', namedCurve: 'P-256' };
+
+export async function makePair(kid: string, algorithm: 'RS256' | 'ES256' = 'RS256'): Promise<IssuerPair> {
+  const parameters = algorithm === 'RS256' ? RSA : EC;
+  const pair = (await crypto.subtle.generateKey(parameters, true, ['sign', 'verify'])) as CryptoKeyPair;
+  const { kty, n, e, crv, x, y } = (await crypto.subtle.exportKey('jwk', pair.publicKey)) as Json;
+  const publicJwk = JSON.parse(JSON.stringify({ kty, n, e, crv, x, y, kid, use: 'sig', alg: algorithm }));
+  const privateJwk = await crypto.subtle.exportKey('jwk', pair.privateKey);
+  const by =
+    (hash: string): Sign =>
+    async (input) => {
+      const { alg: _, ...unbound } = privateJwk;
+      const key = await crypto.subtle.importKey('jwk', unbound, { ...parameters, hash }, false, ['sign']);
+      return new Uint8Array(await crypto.subtle.sign({ ...parameters, hash }, key, Buffer.from(input)));
+    };
+  return { kid, algorithm, publicJwk, sign: by('SHA-256'), by };
+}
+
+export type Answering = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A server whose answers by path can be changed at any time, and which counts what it was asked for. */
+export interface IssuerServer {
+  readonly issuer: string;
+  /** By path; what is not there is 404. */
+  readonly answers: Map<string, Answering>;
+  /** How often each path was asked for. */
+  readonly asked: Map<string, number>;
+  /** Publishes these keys, by a discovery document. */
+  publish(...keys: readonly Json[]): void;
+  stop(): void;
+}
+
+export function json(document: unknown): Answering {
+  return (_request, response) => {
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(document));
+  };
+}
+
+export async function startIssuer(): Promise<IssuerServer> {
+  const answers = new Map<string, Answering>();
+  const asked = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.set(path, (asked.get(path) ?? 0) + 1);
+    const answer = answers.get(path);
+    if (answer) answer(request, response);
+    else response.writeHead(404).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    issuer,
+    answers,
+    asked,
+    publish(...keys) {
+      answers.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/keys` }));
+      answers.set('/keys', json({ keys }));
+    },
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** What an entry of the file says unless it is told otherwise: the group readers may read. */
+export function entryOf({ issuer }: Pick<IssuerServer, 'issuer'>, more: Json = {}): Json {
+  const rights = [{ claim: 'groups', value: 'readers', scopes: 'oidc-profile-infos:read', realms: '*' }];
+  return { name: 'acme', issuer, audience: AUDIENCE, rights, ...more };
+}
+
+/** A file of these entries. */
+export function issuersFile(...entries: readonly Json[]): string {
+  const path = join(freshFolder(), 'issuers.json');
+  writeFileSync(path, JSON.stringify({ issuers: entries }));
+  return path;
+}
+
+/** A service that believes these issuers. */
+export function startBeliever(...entries: readonly Json[]): Promise<Service> {
+  const flags = { allowLoopbackDiscovery: 'true', badTokenRate: 'off' };
+  return startService({ ...flags, issuersFile: issuersFile(...entries) });
+}
+
+/** What a token says that an issuer signs for one of the readers. */
+export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { ambient }: Service): Json {
+  const now = Math.floor(ambient.now() / 1000);
+  return {
+    ...{ iss: issuer, aud: AUDIENCE, sub: 'auth0|jane', iat: now, exp: now + 600 },
+    ...{ jti: systemAmbient.mintId(), groups: ['readers'] },
+  };
+}
+
+/** A token that an issuer signs; what is named differs from a right one. */
+export function issue(
+  pair: IssuerPair,
+  claims: Json,
+  header: Json = {},
+  sign: Sign = pair.sign,
+): Promise<string> {
+  const right = { alg: pair.algorithm, typ: 'at+jwt', kid: pair.kid };
+  return compact(JSON.stringify({ ...right, ...header }), JSON.stringify(claims), sign);
+}

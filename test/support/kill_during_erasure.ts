@@ -1,0 +1,23 @@
+import { systemAmbient } from '../../src/ambient.ts';
+import { eraseUser } from '../../src/audit/erasing.ts';
+import { openLogReading } from '../../src/audit/reading.ts';
+import { readSettings } from '../../src/config.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { openVault } from '../../src/vault.ts';
+
+/**
+ * A process that erases a user and is killed between the commit and what it would tell outside of the database:
+ * `erased_and_killed.ts FLAGS REALM USER`, the flags of its database as JSON.
+ */
+const [flags = '{}', realm, user] = process.argv.slice(2);
+const { engine, logKeys } = await openVault(readSettings(JSON.parse(flags), {}), systemAmbient);
+await eraseUser(
+  {
+    records: engine.records,
+    reading: openLogReading(engine.log, logKeys),
+    scrub: engine.scrub,
+    tell: async () => void process.kill(process.pid, 'SIGKILL'),
+  },
+  { realm: realm as Uuid, user: user as Uuid },
+  systemAmbient,
+);

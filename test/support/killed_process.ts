@@ -1,0 +1,60 @@
+import { Database } from 'bun:sqlite';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { disagreements } from './agreement.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+
+/** What a killed process left behind. */
+export interface Aftermath {
+  readonly acknowledged: number;
+  /** In sentences; empty where nothing is wrong. */
+  readonly complaints: readonly string[];
+}
+
+/** Something that writes to a database of its own, and is killed. */
+export interface Victim {
+  readonly name: string;
+  /** Starts it, kills it at a moment of chance, and looks at what it left. */
+  round(chance: () => number): Promise<Aftermath>;
+}
+
+/** What a process said until it ended, or was killed after these milliseconds. */
+export async function killedAfter(command: readonly string[], milliseconds: number) {
+  const env = { PATH: process.env.PATH ?? '' };
+  const child = Bun.spawn([...command], { stdio: ['ignore', 'pipe', 'pipe'], env });
+  const said = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  const timer = setTimeout(() => child.kill('SIGKILL'), milliseconds);
+  const code = await child.exited;
+  clearTimeout(timer);
+  const [stdout, stderr] = await said;
+  return { stdout, stderr, code, isKilled: child.signalCode === 'SIGKILL' };
+}
+
+/** Whether the program opens the file, the file is whole, and records and changes agree. */
+export async function complaintsAbout(path: string): Promise<readonly string[]> {
+  const database = ['--database', `sqlite:${path}`];
+  const opened = await runCommand([AUTHREALM, 'client', 'list', ...database]);
+  if (opened.code !== 0) return [`the database does not open: ${opened.stderr}`];
+  const doctor = await runCommand([AUTHREALM, 'doctor', ...database]);
+  const ill = doctor.code === 0 ? [] : [`doctor: ${doctor.stdout}${doctor.stderr}`];
+  return [...disagreements(path), ...ill];
+}
+
+/** Those of the identifiers that no record has. */
+export function lostOf(path: string, ids: Iterable<string>): readonly string[] {
+  const found = idsIn(path);
+  return [...ids].filter((id) => !found.has(id));
+}
+
+/** The identifiers of all records. */
+export function idsIn(path: string): ReadonlySet<string> {
+  const db = new Database(path, { readwrite: true });
+  try {
+    const tables = RESOURCES.map(
+      ({ table, parent }) => `select ${parent ? 'id' : 'realm_id'} as id from ${table}`,
+    );
+    const rows = db.query<{ id: string }, []>(tables.join(' union all ')).all();
+    return new Set(rows.map(({ id }) => id));
+  } finally {
+    db.close();
+  }
+}

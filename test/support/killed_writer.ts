@@ -1,0 +1,44 @@
+import { systemAmbient } from '../../src/ambient.ts';
+import { draftDescribed } from '../../src/directory/draft.ts';
+import type { Store } from '../../src/directory/store.ts';
+import { Fault } from '../../src/domain/fault.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { user } from '../../src/domain/resources.ts';
+import { openEngine, parseDatabase } from '../../src/store/open.ts';
+import { VERSION } from '../../src/version.ts';
+
+/**
+ * Writes users, one to a commit, until it is told or made to stop. Arguments: database, realm, and how many commits it
+ * asks for at once. It says `asking ID` before each, then `kept ID` or `failed ID CODE`.
+ */
+const [url = '', realm, atOnce = '1'] = process.argv.slice(2);
+const address = parseDatabase(url);
+if (!address) throw new Error(`no database ${url}`);
+const engine = await openEngine(address, 'check', { version: VERSION, ambient: systemAmbient });
+let isStopped = false;
+process.once('SIGTERM', () => {
+  isStopped = true;
+});
+while (!isStopped) {
+  await Promise.all(Array.from({ length: Number(atOnce) }, () => writeOne(engine.records, realm as Uuid)));
+}
+engine.close();
+
+async function writeOne(store: Store, realmId: Uuid): Promise<void> {
+  const id = systemAmbient.mintId();
+  const members = { name: 'Jane Doe', email: `${id}@example.com` };
+  const { write, change } = draftDescribed(user, [realmId, id], members, {
+    ambient: systemAmbient,
+    actor: 'writer',
+  });
+  console.log(`asking ${id}`);
+  try {
+    const { kind } = await store.commit([write], [change]);
+    if (kind !== 'landed') throw new Error(`the store said ${kind}`);
+    console.log(`kept ${id}`);
+  } catch (error) {
+    if (!(error instanceof Fault)) throw error;
+    console.log(`failed ${id} ${error.code}`);
+    await Bun.sleep(2);
+  }
+}

@@ -1,0 +1,50 @@
+import { join } from 'node:path';
+import { complaintsAbout, idsIn, killedAfter, lostOf, type Victim } from './killed_process.ts';
+import { AUTHREALM, runCommand } from './processes.ts';
+
+/** Most of it is spent writing, a part of it starting. */
+const LIFE_MS = 700;
+
+/** Two processes that write single records to one database, killed in the same moment. */
+export async function writersVictim(folder: string): Promise<Victim> {
+  const path = join(folder, 'writers.db');
+  const realm = await freshRealm(path);
+  const command = [process.execPath, join(import.meta.dir, 'killed_writer.ts'), `sqlite:${path}`, realm];
+  const before = idsIn(path);
+  const asked = new Set<string>();
+  const kept = new Set<string>();
+  return {
+    name: 'single writes',
+    async round(chance) {
+      const moment = chance() * LIFE_MS;
+      const ends = await Promise.all([killedAfter(command, moment), killedAfter(command, moment)]);
+      const crashed = ends.filter(({ isKilled }) => !isKilled);
+      const said = ends.map(({ stdout }) => stdout).join('');
+      for (const id of idsAfter('asking', said)) asked.add(id);
+      const acknowledged = idsAfter('kept', said);
+      for (const id of acknowledged) kept.add(id);
+      const complaints = [
+        ...crashed.map(({ stderr }) => `a writer ended by itself: ${stderr}`),
+        ...(await complaintsAbout(path)),
+        ...lostOf(path, kept).map((id) => `${id} was acknowledged and is lost`),
+        ...[...idsIn(path)]
+          .filter((id) => !before.has(id) && !asked.has(id))
+          .map((id) => `nobody asked for ${id}`),
+      ];
+      return { acknowledged: acknowledged.length, complaints };
+    },
+  };
+}
+
+/** A database with one realm; answers the realm. */
+export async function freshRealm(path: string): Promise<string> {
+  const { stdout, stderr } = await runCommand([AUTHREALM, 'init', '--database', `sqlite:${path}`]);
+  const realm = /^realm +(\S+)$/m.exec(stdout)?.[1];
+  if (realm === undefined) throw new Error(`init failed: ${stderr}`);
+  return realm;
+}
+
+/** The identifiers in the lines of a writer that begin with a word. */
+export function idsAfter(word: 'asking' | 'kept' | 'failed', said: string): readonly string[] {
+  return [...said.matchAll(new RegExp(`^${word} (\\S{36})\\b.*\\n`, 'gm'))].map(([, id]) => id ?? '');
+}

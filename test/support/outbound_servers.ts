@@ -1,0 +1,170 @@
+import { createServer as createPlainServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { CheckedAddress } from '../../src/outbound/addresses.ts';
+import { type Exchange, openExchange } from '../../src/outbound/exchange.ts';
+import { type GuardedFetchOptions, openGuardedFetch } from '../../src/outbound/guarded_fetch.ts';
+
+/** The name that the certificate below is for, and nothing else: no address, no other name. */
+export const PROVIDER_NAME = 'login.example.com';
+
+/** An address that is public, and never dialled in a test. */
+export const PUBLIC = '93.184.216.34';
+export const URL_OF_PROVIDER = `https://${PROVIDER_NAME}/doc?x=1`;
+
+/** What a fetch can answer; the document is that of the servers here. */
+export const UNREACHABLE = { kind: 'unreachable' } as const;
+export const NOT_JSON = { kind: 'not_json' } as const;
+export const DOCUMENT = { kind: 'document', document: { a: 1 } } as const;
+
+/** Self-signed, valid until 2126. The key protects nothing and is known to everybody. */
+export const PROVIDER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBrDCCAVOgAwIBAgIUIXIORbHpU4/igOs8Spv3gdRbXkowCgYIKoZIzj0EAwIw
+HDEaMBgGA1UEAwwRbG9naW4uZXhhbXBsZS5jb20wIBcNMjYxMTIxMDc1NjA3WhgP
+MjEyNjEwMjgwNzU2MDdaMBwxGjAYBgNVBAMMEWxvZ2luLmV4YW1wbGUuY29tMFkw
+EwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAExser+/b4fBXiVapdmcQo9DpAh14hljW4
+Z1DCSyGMo1Sd/iYniUTCwR/T+WciRObStZGMJBVhoCsKyG9I4b6/p6NxMG8wHQYD
+VR0OBBYEFP6vlzzEEIx3Mw09Pga00fpZ5DpXMB8GA1UdIwQYMBaAFP6vlzzEEIx3
+Mw09Pga00fpZ5DpXMA8GA1UdEwEB/wQFMAMBAf8wHAYDVR0RBBUwE4IRbG9naW4u
+ZXhhbXBsZS5jb20wCgYIKoZIzj0EAwIDRwAwRAIgOTBo3TfK1qhVVS6NmwEbJVhi
+LFTSb4SqcbqO7OU25QECIBokgeKPHVJevlBbXgDRx33diUB33tXHewEfCWCQOzML
+-----END CERTIFICATE-----
+`;
+
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgBGSyx/MwysGAyBbw
+1aYvRD1xSG4HdDZKeqEDis//SwqhRANCAATGx6v79vh8FeJVql2ZxCj0OkCHXiGW
+NbhnUMJLIYyjVJ3+JieJRMLBH9P5ZyJE5tK1kYwkFWGgKwrIb0jhvr+n
+-----END PRIVATE KEY-----
+`;
+
+/** What a server saw of one request. */
+export interface Seen {
+  /** The server name of the handshake; false where none was sent. */
+  readonly serverName: string | false | null | undefined;
+  readonly head: string;
+}
+
+/** A server that answers by the letter, so that it can answer wrongly. */
+export interface RawServer {
+  readonly port: number;
+  readonly seen: readonly Seen[];
+  readonly connections: () => number;
+  /** Resolves when the first connection has ended. */
+  readonly ended: Promise<void>;
+  stop(): void;
+}
+
+export type Answer = (socket: Socket) => void;
+
+/** TLS on loopback, with the certificate of `PROVIDER_NAME` unless another pair is given. */
+export function serveTls(
+  answer: Answer,
+  pair = { cert: PROVIDER_CERTIFICATE, key: KEY },
+): Promise<RawServer> {
+  const server = createTlsServer(pair);
+  server.on('tlsClientError', () => undefined);
+  return listen(server, 'secureConnection', answer);
+}
+
+/** Plain TCP on loopback. */
+export function servePlain(answer: Answer, host = '127.0.0.1'): Promise<RawServer> {
+  return listen(createPlainServer(), 'connection', answer, host);
+}
+
+async function listen(server: Server, event: string, answer: Answer, host = '127.0.0.1'): Promise<RawServer> {
+  const seen: Seen[] = [];
+  const open = new Set<Socket>();
+  const ended = Promise.withResolvers<void>();
+  let connections = 0;
+  server.on(event, (socket: Socket & Partial<TLSSocket>) => {
+    connections += 1;
+    open.add(socket);
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      open.delete(socket);
+      ended.resolve();
+    });
+    socket.once('data', (head) => {
+      seen.push({ serverName: socket.servername, head: head.toString('latin1') });
+      answer(socket);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  running.push(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  const stop = running.at(-1) as () => void;
+  const { port } = server.address() as { port: number };
+  return { port, seen, connections: () => connections, ended: ended.promise, stop };
+}
+
+const running: (() => void)[] = [];
+
+/** Ends every server that a test started. */
+export function stopAll(): void {
+  for (const stop of running.splice(0)) stop();
+}
+
+/** A whole answer: status line, `Content-Type`, the length of the body unless told otherwise, body. */
+export function http(
+  status: string,
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+): Answer {
+  const bytes = Buffer.from(body);
+  const all = { 'Content-Type': 'application/json', 'Content-Length': String(bytes.length), ...headers };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = Buffer.from(`HTTP/1.1 ${status}\r\n${lines.join('')}Connection: close\r\n\r\n`);
+  return (socket) => socket.end(Buffer.concat([head, bytes]));
+}
+
+/** Writes `head`, then `piece` for as long as it is read. `count` tells how many bytes went. */
+export function endless(
+  head: string,
+  piece: string,
+): { readonly answer: Answer; readonly count: () => number } {
+  let written = 0;
+  const pump = (socket: Socket): void => {
+    while (!socket.destroyed && written < 104_857_600) {
+      written += piece.length;
+      if (!socket.write(piece)) {
+        socket.once('drain', () => pump(socket));
+        return;
+      }
+    }
+  };
+  return {
+    count: () => written,
+    answer: (socket) => {
+      socket.write(head);
+      pump(socket);
+    },
+  };
+}
+
+export interface Dialled {
+  readonly exchange: Exchange;
+  /** The addresses that were to be dialled. */
+  readonly addresses: readonly string[];
+}
+
+/** The real exchange, led from whatever public address was checked to a port of loopback: as a router would. */
+export function leadTo(port: number, ca: string = PROVIDER_CERTIFICATE): Dialled {
+  const addresses: string[] = [];
+  const exchange = openExchange({ ca });
+  return {
+    addresses,
+    exchange: (target, address, signal, { asking } = {}) => {
+      addresses.push(address);
+      return exchange({ ...target, port }, '127.0.0.1' as CheckedAddress, signal, { asking });
+    },
+  };
+}
+
+/** A fetch of the provider's name, whose public address leads to `server`. */
+export function towards(server: RawServer, options: GuardedFetchOptions = {}) {
+  const { exchange, addresses } = leadTo(server.port);
+  const fetchDocument = openGuardedFetch({ resolve: async () => [PUBLIC], exchange, ...options });
+  return { addresses, fetch: (url = URL_OF_PROVIDER) => fetchDocument(url) };
+}

@@ -1,0 +1,93 @@
+import { afterAll } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { MigrateMode, Migration } from '../../src/store/migrations.ts';
+import { openEngine } from '../../src/store/open.ts';
+import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
+import { migrate } from '../../src/store/postgres/migrate.ts';
+import { openAlone } from '../../src/store/postgres/primary.ts';
+import { knownMigrations } from '../../src/store/postgres/readiness.ts';
+import { sharedServer } from './postgres_server.ts';
+
+export const program = { version: '0.1.0', ambient: systemAmbient };
+export const known = knownMigrations();
+/** The migration of a release to come. */
+export const next: Migration = {
+  version: known.length + 1,
+  name: 'next',
+  sql: 'alter table realm add column motto text; create table later (id text);',
+};
+const clients = new Map<string, SQL>();
+
+/** Whatever a superuser does behind the back of the program. */
+export function behind(url: string): SQL {
+  let client = clients.get(url);
+  if (!client) {
+    client = new SQL(url, { max: 1 });
+    clients.set(url, client);
+  }
+  return client;
+}
+
+afterAll(async () => {
+  await Promise.all([...clients.values()].map((client) => client.close()));
+});
+
+export function addressOf(url: string): PostgresAddress {
+  const address = parsePostgres(url);
+  if (!address) throw new Error(`${url} is no database`);
+  return address;
+}
+
+/** The engine over the database of a URL, its schema brought up as `mode` says, perhaps by another role. */
+export async function open(url: string, mode: MigrateMode = 'auto', ownerUrl?: string) {
+  return openEngine(addressOf(url), mode, program, ownerUrl === undefined ? undefined : addressOf(ownerUrl));
+}
+
+/** A fresh database with the schema of this release. */
+export async function migrated(): Promise<string> {
+  const url = await (await sharedServer()).freshDatabase();
+  await (await open(url)).close();
+  return url;
+}
+
+/** Runs migrations as the program of some release does. */
+export async function migrateTo(
+  url: string,
+  migrations: readonly Migration[],
+  version = '0.2.0',
+): Promise<void> {
+  const client = await openAlone(addressOf(url));
+  await migrate(client, migrations, { ...program, version }).finally(() => client.close());
+}
+
+export async function tables(url: string, schema = 'public'): Promise<readonly string[]> {
+  const rows = await behind(url).unsafe(
+    'select tablename from pg_tables where schemaname = $1 order by tablename collate "C"',
+    [schema],
+  );
+  return rows.map(({ tablename }: { tablename: string }) => tablename);
+}
+
+export async function versions(url: string): Promise<readonly number[]> {
+  const rows = await behind(url).unsafe('select version from migration order by version');
+  return rows.map(({ version }: { version: number }) => version);
+}
+
+/** What an opening is refused with. */
+export const refusal = (opening: Promise<unknown>) =>
+  opening.then(
+    () => 'none',
+    (error: Error) => error.message,
+  );
+
+/** A role that may log in, with a password of its own. */
+export async function role(url: string, name: string): Promise<string> {
+  const { pathname } = new URL(url);
+  await behind(url).unsafe(`create role ${name} login password '${name}-secret'`).simple();
+  return (await sharedServer()).url(pathname.slice(1), name, `${name}-secret`);
+}
+
+let roles = 0;
+/** A name that no other test of the server has. */
+export const roleName = (what: string) => `${what}_${process.pid}_${++roles}`;

@@ -1,0 +1,14 @@
+import { afterAll } from 'bun:test';
+import { rmSync } from 'node:fs';
+import { endBrowser } from '../browser/browser.ts';
+import { RUN_FOLDER } from './folder.ts';
+import { endServers } from './postgres_server.ts';
+import { endAll } from './processes.ts';
+
+// After the whole suite: nothing keeps running, nothing stays on the disk.
+afterAll(async () => {
+  endAll();
+  await endBrowser();
+  rmSync(RUN_FOLDER, { recursive: true, force: true });
+  await endServers();
+});

@@ -1,0 +1,110 @@
+import { fileURLToPath } from 'node:url';
+import { readableStreamToText, type Subprocess } from 'bun';
+import type { TestDatabase } from './database.ts';
+
+/** The command as a user has it. */
+export const AUTHREALM = fileURLToPath(new URL('../../bin/authrealm', import.meta.url));
+
+/**
+ * The command as somebody whom modes hold back. Root is not, unless these capabilities are taken; it stays who it is, so
+ * that it can still read a clone that nobody else may.
+ */
+export const HELD_BACK: readonly string[] =
+  process.getuid?.() === 0
+    ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search', AUTHREALM]
+    : [AUTHREALM];
+
+export type Environment = Readonly<Record<string, string>>;
+
+type Piped = Subprocess<'pipe', 'pipe', 'pipe'>;
+
+/** A running command whose standard output is read line by line. */
+export interface Running {
+  readonly process: Piped;
+  /** The first line from now on that matches; rejects when the process ends before it comes. */
+  line(pattern: RegExp): Promise<string>;
+  /** Everything written so far. */
+  output(): string;
+  /** Sends SIGTERM and resolves with the exit code. */
+  stop(): Promise<number>;
+}
+
+export function start(command: readonly string[], environment: Environment = {}): Running {
+  const child: Piped = Bun.spawn([...command], {
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '', ...environment },
+  });
+  started.push(child);
+  return listen(child);
+}
+
+const started: Piped[] = [];
+
+/** Ends whatever a failed test has left running. */
+export function endAll(): void {
+  for (const child of started) child.kill('SIGKILL');
+}
+
+function listen(child: Piped): Running {
+  let text = '';
+  let errors = '';
+  let wake = Promise.withResolvers<void>();
+  const pump = async (stream: ReadableStream<Uint8Array>, keep: (part: string) => void) => {
+    const decoder = new TextDecoder();
+    for await (const chunk of stream) {
+      keep(decoder.decode(chunk, { stream: true }));
+      wake.resolve();
+      wake = Promise.withResolvers();
+    }
+  };
+  const ended = Promise.all([
+    pump(child.stdout, (part) => {
+      text += part;
+    }),
+    pump(child.stderr, (part) => {
+      errors += part;
+    }),
+  ]).then(() => true);
+  return {
+    process: child,
+    output: () => text + errors,
+    async line(pattern) {
+      for (;;) {
+        const found = text.split('\n').find((line) => pattern.test(line));
+        if (found !== undefined) return found;
+        const isOver = await Promise.race([ended, wake.promise.then(() => false)]);
+        if (isOver && !text.split('\n').some((line) => pattern.test(line))) {
+          throw new Error(`ended without ${pattern}: ${text}${errors}`);
+        }
+      }
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      return child.exited;
+    },
+  };
+}
+
+/** A command that ends by itself. */
+export async function runCommand(command: readonly string[], environment: Environment = {}, input = '') {
+  const child = Bun.spawn([...command], {
+    stdin: new Blob([input]),
+    stdout: 'pipe',
+    stderr: 'pipe',
+    env: { PATH: process.env.PATH ?? '', ...environment },
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    readableStreamToText(child.stdout),
+    readableStreamToText(child.stderr),
+    child.exited,
+  ]);
+  return { stdout, stderr, code };
+}
+
+/** `client create` on this database, beside whoever has it open. */
+export function clientCreate({ words }: Pick<TestDatabase, 'words'>, scope: string, ...options: string[]) {
+  const described = ['--name', 'n', '--scope', scope, ...words];
+  return runCommand([AUTHREALM, 'client', 'create', ...described, ...options]);
+}

@@ -1,0 +1,22 @@
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freshFolder } from './folder.ts';
+import { runCommand } from './processes.ts';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const KEPT = join(import.meta.dir, '../fixtures/releases');
+
+/** The releases whose code is kept, the oldest first. */
+export const RELEASES: readonly string[] = readdirSync(KEPT).sort();
+
+/** The code of a release, over the modules of this one. */
+export async function unpack(release: string): Promise<string> {
+  const tree = join(freshFolder(), release);
+  mkdirSync(tree);
+  const archive = join(KEPT, release, 'code.tgz');
+  const { code, stderr } = await runCommand(['tar', '-xzf', archive, '-C', tree]);
+  if (code !== 0) throw new Error(stderr);
+  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  return tree;
+}

@@ -1,0 +1,289 @@
+import type { Resource } from '../../src/domain/resource.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfile,
+  passwordProfileInfo,
+  RESOURCES,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import { ISSUER, type Sendable, type Service } from './service.ts';
+
+/** The six resources as the suites write them: one row for each, and a test misses the seventh. */
+
+/** Every scope that reads or writes a record. */
+export const FULL_SCOPE = ['realms', 'profiles', 'users', 'profile-infos']
+  .flatMap((noun) => [`${noun}:read`, `${noun}:write`])
+  .join(' ');
+
+/** Records that others hang on and refer to. */
+export interface Home {
+  readonly realm: string;
+  readonly oidcProfile: string;
+  readonly passwordProfile: string;
+  readonly user: string;
+}
+
+export type Data = Readonly<Record<string, unknown>>;
+
+/** The form of a member; `max` in characters. */
+export type Form =
+  | { readonly of: 'text'; readonly max: number; readonly isNullable?: true }
+  | { readonly of: 'email'; readonly max: number }
+  | { readonly of: 'url'; readonly max: number }
+  | { readonly of: 'issuer'; readonly max: number }
+  | { readonly of: 'username'; readonly max: number }
+  | { readonly of: 'choice' }
+  | { readonly of: 'boolean' }
+  | { readonly of: 'addresses' }
+  | { readonly of: 'reference' }
+  | { readonly of: 'password' };
+
+export interface Kind {
+  readonly name: string;
+  readonly resource: Resource;
+  /** The path of its collection. */
+  collection(home: Home): string;
+  /** The `data` of a POST that succeeds, unlike any other one. */
+  fresh(home: Home): Data;
+  /** Every member that a PUT may change, and what it becomes. */
+  changes(): Data;
+  /** What callers may say about it. */
+  readonly forms: Readonly<Record<string, Form>>;
+  /** Those of them that a POST must say. */
+  readonly asked: readonly string[];
+  /** What `data` shows of a record that was created by `said`, but for `id`, `type` and the instants. */
+  shown(said: Data, installation: string): Data;
+  /** Its links but for `self`. */
+  links?(home: Home, id: string, installation: string): Readonly<Record<string, string>>;
+}
+
+let count = 0;
+
+/** A word that no test has used before. */
+export function word(stem: string): string {
+  count += 1;
+  return `${stem}-${process.pid}-${count}`;
+}
+
+const text = (max: number): Form => ({ of: 'text', max });
+const REALMS = '/v2/authentication-realms';
+
+export const PASSWORD = 'correct horse battery';
+export const CLIENT_SECRET = 'of-a-provider-and-nobody-else';
+
+export const KINDS: readonly Kind[] = [
+  {
+    name: 'realm',
+    resource: realm,
+    collection: () => REALMS,
+    fresh: () => ({ type: 'authentication-realm', name: word('Shop') }),
+    changes: () => ({
+      name: 'Store',
+      redirect_uris: ['https://shop.example/callback', 'http://localhost:8080/callback'],
+      duplicate_email_policy: 'api_only',
+    }),
+    forms: {
+      name: text(255),
+      redirect_uris: { of: 'addresses' },
+      duplicate_email_policy: { of: 'choice' },
+    },
+    asked: ['name'],
+    shown: ({ name }, installation) => ({
+      name,
+      redirect_uris: [],
+      duplicate_email_policy: 'allowed',
+      relationships: { origin: { data: { type: 'account_authentication_settings', id: installation } } },
+      meta: {},
+    }),
+  },
+  {
+    name: 'OIDC profile',
+    resource: oidcProfile,
+    collection: (home) => `${REALMS}/${home.realm}/oidc-profiles`,
+    fresh: () => ({
+      type: 'oidc-profile',
+      name: word('Login'),
+      discovery_url: `${ISSUER}.well-known/openid-configuration`,
+      client_id: word('shop'),
+      client_secret: CLIENT_SECRET,
+    }),
+    changes: () => ({ name: 'Company', client_id: 'portal', client_secret: `${CLIENT_SECRET}-2` }),
+    forms: {
+      name: text(255),
+      discovery_url: { of: 'url', max: 2048 },
+      client_id: text(1024),
+      client_secret: text(4096),
+    },
+    asked: ['name', 'discovery_url', 'client_id', 'client_secret'],
+    shown: ({ name, discovery_url, client_id }) => ({
+      name,
+      discovery_url,
+      client_id,
+      meta: { issuer: ISSUER.slice(0, -1) },
+    }),
+    links: (home, id, installation) => ({
+      'authorization-endpoint': `/oidc-idp/login/stores/${installation}/authentication-realms/${home.realm}?elasticpath_commerce_cloud_profile_id=${id}`,
+      'callback-endpoint': `/oidc-idp/callback/stores/${installation}/authentication-realms/${home.realm}/oidc-profiles/${id}`,
+      'client-discovery-url': `/oidc-idp/stores/${installation}/authentication-realms/${home.realm}/.well-known/openid-configuration`,
+    }),
+  },
+  {
+    name: 'password profile',
+    resource: passwordProfile,
+    collection: (home) => `${REALMS}/${home.realm}/password-profiles`,
+    fresh: () => ({ type: 'password_profile', name: word('Passwords') }),
+    changes: () => ({ name: 'Names', username_format: 'email', enable_one_time_password_token: true }),
+    forms: {
+      name: text(255),
+      username_format: { of: 'choice' },
+      enable_one_time_password_token: { of: 'boolean' },
+    },
+    asked: ['name'],
+    shown: ({ name }) => ({ name, username_format: 'any', enable_one_time_password_token: false, meta: {} }),
+  },
+  {
+    name: 'user',
+    resource: user,
+    collection: (home) => `${REALMS}/${home.realm}/user-authentication-info`,
+    fresh: () => ({
+      type: 'user_authentication_info',
+      name: word('Jane'),
+      email: `${word('jane')}@example.com`,
+    }),
+    changes: () => ({
+      name: 'Jane Doe',
+      email: 'jane@example.org',
+      given_name: 'Jane',
+      middle_name: 'M.',
+      family_name: 'Doe',
+    }),
+    forms: {
+      name: text(255),
+      email: { of: 'email', max: 320 },
+      given_name: { of: 'text', max: 255, isNullable: true },
+      middle_name: { of: 'text', max: 255, isNullable: true },
+      family_name: { of: 'text', max: 255, isNullable: true },
+    },
+    asked: ['name', 'email'],
+    shown: ({ name, email }) => ({
+      name,
+      email,
+      given_name: null,
+      middle_name: null,
+      family_name: null,
+      meta: { creation_status: 'COMPLETE' },
+    }),
+  },
+  {
+    name: 'OIDC profile info',
+    resource: oidcProfileInfo,
+    collection: (home) => `${userPath(home)}/user-authentication-oidc-profile-info`,
+    fresh: (home) => ({
+      type: 'user_authentication_oidc_profile_info',
+      subject: word('auth0|subject'),
+      issuer: ISSUER,
+      oidc_profile_id: home.oidcProfile,
+    }),
+    changes: () => ({ subject: word('auth0|another'), issuer: 'https://other.example/' }),
+    forms: {
+      subject: text(255),
+      issuer: { of: 'issuer', max: 1024 },
+      oidc_profile_id: { of: 'reference' },
+    },
+    asked: ['subject', 'issuer', 'oidc_profile_id'],
+    shown: ({ subject, issuer, oidc_profile_id }) => ({ subject, issuer, oidc_profile_id, meta: {} }),
+  },
+  {
+    name: 'password profile info',
+    resource: passwordProfileInfo,
+    collection: (home) => `${userPath(home)}/user-authentication-password-profile-info`,
+    fresh: (home) => ({
+      type: 'user_authentication_password_profile_info',
+      username: word('jane'),
+      password: PASSWORD,
+      password_profile_id: home.passwordProfile,
+    }),
+    changes: () => ({ username: word('jane-doe'), password: `${PASSWORD} staple` }),
+    forms: {
+      username: { of: 'username', max: 255 },
+      password: { of: 'password' },
+      password_profile_id: { of: 'reference' },
+    },
+    asked: ['username', 'password', 'password_profile_id'],
+    shown: ({ username, password_profile_id }) => ({ username, password_profile_id, meta: {} }),
+  },
+];
+
+export function userPath({ realm, user }: Home): string {
+  return `${REALMS}/${realm}/user-authentication-info/${user}`;
+}
+
+export function kindOf(resource: Resource): Kind {
+  const found = KINDS.find((kind) => kind.resource === resource);
+  if (!found) throw new Error(`test/support/resource_cases.ts has no row for ${resource.name}`);
+  return found;
+}
+
+/** What a single record is answered as. */
+export interface Body {
+  readonly data: Readonly<Record<string, unknown>> & {
+    readonly id: string;
+    readonly meta: Readonly<Record<string, string>>;
+  };
+  readonly links: Readonly<Record<string, string>>;
+}
+
+export interface Made {
+  readonly id: string;
+  /** The path of the record. */
+  readonly path: string;
+  readonly etag: string;
+  readonly body: Body;
+}
+
+/** Creates a record over HTTP; throws where that is refused. */
+export async function make(
+  service: Pick<Service, 'post'>,
+  token: string,
+  { kind, home, data }: { readonly kind: Kind; readonly home: Home; readonly data?: Data },
+): Promise<Made> {
+  const said: Sendable = { data: { ...kind.fresh(home), ...data } };
+  const answer = await service.post(kind.collection(home), token, said);
+  if (answer.status !== 201) throw new Error(`${kind.name}: ${answer.status} ${await answer.text()}`);
+  const body = (await answer.json()) as Body;
+  const etag = answer.headers.get('etag') ?? '';
+  return { id: body.data.id, path: `${kind.collection(home)}/${body.data.id}`, etag, body };
+}
+
+/** A realm with a profile of each kind and a user, made over HTTP; `login` says more of the OIDC profile. */
+export async function settle(service: Pick<Service, 'post'>, token: string, login: Data = {}): Promise<Home> {
+  let home: Home = { realm: '', oidcProfile: '', passwordProfile: '', user: '' };
+  const members: [keyof Home, Resource][] = [
+    ['realm', realm],
+    ['oidcProfile', oidcProfile],
+    ['passwordProfile', passwordProfile],
+    ['user', user],
+  ];
+  for (const [member, resource] of members) {
+    const data = resource === oidcProfile ? login : {};
+    const { id } = await make(service, token, { kind: kindOf(resource), home, data });
+    home = { ...home, [member]: id };
+  }
+  return home;
+}
+
+/** A service whose profiles learn their issuer from their URL, with a token for everything. */
+export const OFFLINE = { offline: 'true' } as const;
+
+const COUNTED = [...RESOURCES.map(({ table }) => table), 'change', 'idempotency'];
+const COUNTS = COUNTED.map((table) => `select '${table}' as name, count(*) as n from ${table}`).join(
+  ' union all ',
+);
+
+/** How many records and changes there are, by table. */
+export async function rowsOf({ database }: Service): Promise<Readonly<Record<string, number>>> {
+  const counts = await database.ask<{ name: string; n: number }>(COUNTS);
+  return Object.fromEntries(counts.map(({ name, n }) => [name, n]));
+}

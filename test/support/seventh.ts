@@ -1,0 +1,316 @@
+import { appendFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freshDatabase } from './database.ts';
+import { type Operation, openCaller, operationsOf, type Received } from './document_caller.ts';
+import { family } from './import_fixtures.ts';
+import type { Json, JsonObject } from './json_schema.ts';
+import { AUTHREALM, clientCreate, type Environment, type Running, runCommand, start } from './processes.ts';
+import { FULL_SCOPE, PASSWORD } from './resource_cases.ts';
+import { freshFolder, ISSUER } from './service.ts';
+import { isOverloaded, settled } from './settled.ts';
+
+/** The program with a seventh resource: a copy of it in which one description and one migration are new. */
+export interface House {
+  readonly folder: string;
+  /** The command, as a user of that program has it. */
+  readonly authrealm: string;
+  /** One of its modules. */
+  module<T>(path: string): Promise<T>;
+}
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/** It says whatever a description can say of what hangs below a user. */
+const DESCRIPTION = `export const device = resource({
+  name: 'device',
+  type: 'device',
+  collection: 'devices',
+  table: 'device',
+  parent: user,
+  selfPrefix: '/v2',
+  scope: 'devices',
+  bodyId: 'own',
+  keptBy: 'pinned',
+  moreLinks: { enrolment: '/oidc-idp/devices/{store}/{realm}/{id}?step=1' },
+  filterables: {
+    id: { compared: 'identifier', operators: ['eq', 'in'] },
+    serial: { compared: 'exact', operators: ['eq', 'in'] },
+    label: { compared: 'folded', operators: ['eq', 'like', 'ilike'] },
+    note: { compared: 'folded', operators: ['eq', 'is_null'] },
+    created_at: { compared: 'instant', operators: ['ge', 'lt'] },
+  },
+  finding: {
+    filterables: {
+      id: { compared: 'identifier', operators: ['eq', 'in'] },
+      serial: { compared: 'exact', operators: ['eq'] },
+      label: { compared: 'folded', operators: ['eq'] },
+    },
+    by: [['serial'], ['label'], ['id']],
+  },
+  inputs: {
+    pin: { schema: password(), hash: 'pin_hash', isNormalised: 'pin_normalised' },
+  },
+  summary: 'A device that a user signs in with.',
+  members: {
+    serial: place(text(64), { personal: true }),
+    label: place(text(100), { folded: true, personal: true }),
+    note: place(text(255).nullable().default(null), { folded: true, personal: true }),
+    state: z.enum(['active', 'lost']).default('active'),
+    transports: z.array(text(20)).max(4).default([]),
+    address: httpUrl(255).optional(),
+    password_profile_id: reference('password-profile'),
+    attestation: place(text(4096).optional(), { secret: 'sealed', asked: true }),
+    level: place(z.enum(['low', 'high']).default('low'), { within: 'meta', saidBy: 'nobody' }),
+    maker: place(text(100).optional(), { within: 'relationships', saidBy: 'creator' }),
+    pinned: place(z.boolean().default(false), { hidden: true, saidBy: 'nobody' }),
+    pin_hash: place(passwordHash().optional(), { secret: 'kept', saidBy: 'nobody' }),
+    pin_normalised: place(z.boolean().optional(), { secret: 'kept', saidBy: 'nobody' }),
+  },
+  unique: [['serial']],
+});
+
+`;
+
+/** The columns of the seventh table; one that ends with `?` may be null. */
+const COLUMNS = {
+  realm_id: 'id',
+  user_id: 'id',
+  id: 'id',
+  serial: 'text',
+  label: 'text',
+  note: 'text?',
+  state: 'text',
+  transports: 'text',
+  address: 'text?',
+  password_profile_id: 'id',
+  attestation_sealed: 'bytes?',
+  level: 'text',
+  maker: 'text?',
+  pinned: 'switch',
+  pin_hash: 'text?',
+  pin_normalised: 'switch?',
+  label_key: 'text',
+  note_key: 'text?',
+  unicode_version: 'text',
+  created_at: 'long',
+  updated_at: 'long',
+  revision: 'text',
+} as const;
+
+type Types = Readonly<Record<'id' | 'text' | 'bytes' | 'switch' | 'long', string>>;
+
+const SQLITE: Types = { id: 'text', text: 'text', bytes: 'blob', switch: 'integer', long: 'integer' };
+const POSTGRES: Types = {
+  id: 'uuid',
+  text: 'text collate "C"',
+  bytes: 'bytea',
+  switch: 'integer',
+  long: 'bigint',
+};
+
+const columnsIn = (types: Types) =>
+  Object.entries(COLUMNS).map(([name, kind]) => {
+    const [of = ''] = kind.split('?');
+    return { name, type: types[of as keyof Types], null: kind.endsWith('?') ? '' : ' not null' };
+  });
+
+const INDEXES = `create unique index device_serial on device (realm_id, serial);
+create index device_of_user on device (realm_id, user_id, created_at, id);
+create index device_of_profile on device (realm_id, password_profile_id);
+create index device_label on device (realm_id, label_key);
+`;
+
+/** `first` and `last`: what an engine has before the columns of the description, and behind all of them. */
+const migration = (types: Types, first = '', last = '') => `create table device (
+${first}${columnsIn(types)
+  .map((column) => `  ${column.name} ${column.type}${column.null},\n`)
+  .join('')}  unique (realm_id, id),
+  foreign key (realm_id, user_id) references user_info (realm_id, id),
+  foreign key (realm_id, password_profile_id) references password_profile (realm_id, id)
+)${last};
+
+${INDEXES}`;
+
+/** What PostgreSQL calls the parts of that table, for the list that `doctor` compares a schema with. */
+const PARTS = [
+  ['table', 'device', ''],
+  ...columnsIn(POSTGRES).map((column) => [
+    'column',
+    `device.${column.name}`,
+    `${column.type.replace(/ collate.*/, '')}${column.null}${column.type.includes('collate') ? ' collate C' : ''}`,
+  ]),
+  ['constraint', 'device.device_realm_id_id_key', 'UNIQUE (realm_id, id)'],
+  ...[
+    ['password_profile_id', 'password_profile'],
+    ['user_id', 'user_info'],
+  ].map(([column, table]) => [
+    'constraint',
+    `device.device_realm_id_${column}_fkey`,
+    `FOREIGN KEY (realm_id, ${column}) REFERENCES ${table}(realm_id, id)`,
+  ]),
+  ['index', 'device_realm_id_id_key', 'unique btree (realm_id, id)'],
+  ...[...INDEXES.matchAll(/^create (unique )?index (\w+) on device (.+);$/gm)].map(
+    ([, unique = '', name, columns]) => ['index', name, `${unique}btree ${columns}`],
+  ),
+]
+  .map((part) => `${part.join('\t').trimEnd()}\n`)
+  .join('');
+
+/** A program against the client library: it compiles where the library knows the resource by its description. */
+const CALLER = `import { connect } from './src/client/client.ts';
+
+const { devices } = connect({ url: 'http://127.0.0.1', token: async () => '' });
+
+export async function states(): Promise<readonly ('active' | 'lost')[]> {
+  const said = { serial: 's', label: 'l', password_profile_id: 'p', attestation: 'a', pin: 'correct horse' };
+  const made = await devices.create(['realm', 'user'], said);
+  const changed = await devices.update(made.key, { state: 'lost', note: null, transports: ['usb'] });
+  const [found] = await devices.find('realm', { label: 'l' });
+  return [made.state, changed.state, found?.state ?? 'active'];
+}
+`;
+
+/** What the copy needs to be compiled, and judged by the same rules. */
+const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/agreement.ts'];
+
+/** Where the list of all descriptions begins, and where its last one stands. */
+const LIST = '/**\n * All of them, parents before children';
+const LAST = '  passwordProfileInfos: passwordProfileInfo,\n';
+
+export function houseOfSeven(): House {
+  const folder = freshFolder();
+  mkdirSync(join(folder, 'test/support'), { recursive: true });
+  for (const path of BESIDE) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  writeFileSync(join(folder, 'caller.ts'), CALLER);
+
+  const descriptions = join(folder, 'src/domain/resources.ts');
+  const six = readFileSync(descriptions, 'utf8');
+  for (const anchor of [LIST, LAST]) {
+    if (six.split(anchor).length !== 2) throw new Error(`resources.ts has not one ${anchor}`);
+  }
+  const seven = six.replace(LIST, DESCRIPTION + LIST).replace(LAST, `${LAST}  devices: device,\n`);
+  writeFileSync(descriptions, seven);
+  const store = join(folder, 'src/store');
+  const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
+  writeFileSync(join(store, 'sqlite/migrations/0003_device.sql'), sqlite);
+  writeFileSync(join(store, 'postgres/migrations/0003_device.sql'), migration(POSTGRES));
+  appendFileSync(join(store, 'postgres/schema.tsv'), PARTS);
+
+  return {
+    folder,
+    authrealm: join(folder, 'bin/authrealm'),
+    module: (path) => import(join(folder, path)),
+  };
+}
+
+/** A database that the program of six has made, with one record of each kind. */
+export async function databaseOfSix() {
+  const database = await freshDatabase();
+  const made = await clientCreate(database, FULL_SCOPE, '--json');
+  if (made.code !== 0) throw new Error(made.stderr);
+  const { ids, lines, all } = family();
+  // Doctor has nothing to say about a link that spells its issuer as its profile does.
+  Object.assign(lines.link, { issuer: ISSUER.slice(0, -1) });
+  const text = all.map((line) => JSON.stringify(line)).join('\n');
+  const brought = await runCommand([AUTHREALM, 'import', '-', ...database.words], {}, text);
+  if (brought.code !== 0) throw new Error(brought.stderr);
+  return { database, ids, lines };
+}
+
+export const SCOPES = `${FULL_SCOPE} devices:read devices:write`;
+export const SECRET = 'attested-by-nobody-else';
+
+/** What is sent for an operation of the document: `id`, user and realm are those of the family unless they are said. */
+export interface Said {
+  readonly id?: string;
+  readonly path?: Readonly<Record<string, string>>;
+  readonly data?: Json;
+  readonly body?: Json;
+  readonly query?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly token?: string | undefined;
+}
+
+export type Shown = Readonly<Record<string, Json>> & { readonly id: string };
+
+/** The service of seven resources, in a process of its own. */
+export interface World {
+  readonly url: string;
+  readonly running: Running;
+  readonly document: JsonObject;
+  readonly operations: readonly Operation[];
+  /** What a command reads that speaks to this service. */
+  readonly environment: Environment;
+  /** A token of its client with these scopes. */
+  granted(scope: string): Promise<string>;
+  /** Sends what an operation of the document describes, and holds the answer to it. */
+  send(operation: string, said?: Said): Promise<Received>;
+  /** The `data` of a POST of a device that succeeds, unlike any other one. */
+  fresh(more?: Readonly<Record<string, Json>>): Record<string, Json>;
+  make(more?: Readonly<Record<string, Json>>, path?: Said['path']): Promise<Shown>;
+}
+
+/** Serves a database of six with the program of seven, which brings it up. */
+export async function serveSeven(
+  { authrealm }: House,
+  { database: { words }, ids }: Awaited<ReturnType<typeof databaseOfSix>>,
+): Promise<World> {
+  const running = start([authrealm, 'serve', '--port', '0', '--offline', ...words]);
+  const url = (await running.line(/^listening on /)).slice('listening on '.length);
+  const created = [authrealm, 'client', 'create', '--json', '--name', 'n', '--scope', SCOPES, ...words];
+  const { client_id, client_secret } = JSON.parse((await runCommand(created)).stdout);
+  const document = (await (await fetch(`${url}/openapi.json`)).json()) as JsonObject;
+  const operations = operationsOf(document);
+  const caller = openCaller(document);
+  const token = await granted(SCOPES);
+  let count = 0;
+
+  async function granted(scope: string): Promise<string> {
+    const form = { grant_type: 'client_credentials', scope, client_id, client_secret };
+    const answer = await fetch(`${url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) });
+    return ((await answer.json()) as { access_token: string }).access_token;
+  }
+
+  function send(name: string, said: Said = {}): Promise<Received> {
+    const operation = operations.find(({ id }) => id === name);
+    if (!operation) throw new Error(`the document has no ${name}`);
+    const {
+      id = ids.name,
+      path: more,
+      data,
+      body = data === undefined ? undefined : { data },
+      ...rest
+    } = said;
+    const all = { path: { realm_id: ids.realm, user_id: ids.user, id, ...more }, token, ...rest };
+    return settled(() => caller.send(operation, body === undefined ? all : { ...all, body }), isOverloaded);
+  }
+
+  function fresh(more: Readonly<Record<string, Json>> = {}): Record<string, Json> {
+    count += 1;
+    return {
+      type: 'device',
+      serial: `serial-number-${count}`,
+      label: `Jane’s Handy ${count}`,
+      password_profile_id: ids.passwords,
+      attestation: SECRET,
+      pin: PASSWORD,
+      ...more,
+    };
+  }
+
+  return {
+    ...{ url, running, document, operations, granted, send, fresh },
+    environment: {
+      AUTHREALM_URL: url,
+      AUTHREALM_CLIENT_ID: client_id,
+      AUTHREALM_CLIENT_SECRET: client_secret,
+    },
+    async make(more, above) {
+      const made = await send('create-device', { data: fresh(more), ...(above ? { path: above } : {}) });
+      if (made.status !== 201) throw new Error(made.text);
+      return (made.body as unknown as { data: Shown }).data;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import { type MadeLink, makeLink } from '../../src/access/console_links.ts';
+import type { Settings } from '../../src/config.ts';
+import { parseScopes, type Realms } from '../../src/domain/principal.ts';
+import { DISCOVERY, entryOf, issuersFile, json, startIssuer } from './issuers.ts';
+import type { Service } from './service.ts';
+
+/** Signing in to the console of a service of the suites, as its page does it. */
+
+/** A link as the command prints it. */
+export async function linkOf(
+  { vault, ambient }: Pick<Service, 'vault' | 'ambient'>,
+  { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
+): Promise<MadeLink> {
+  const scopes = parseScopes(scope);
+  if (!scopes) throw new Error(`no scope ${scope}`);
+  return makeLink(vault.engine.access, { label, scopes, realms }, ambient);
+}
+
+/** What the page of a service sends with what it asks. */
+export function ownPage({ url }: Pick<Service, 'url'>): Record<string, string> {
+  return { Origin: url, 'Sec-Fetch-Site': 'same-origin' };
+}
+
+export async function exchange(
+  service: Pick<Service, 'url'>,
+  data: object,
+  headers: Record<string, string> = ownPage(service),
+): Promise<Response> {
+  return fetch(`${service.url}/console/token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify({ data }),
+  });
+}
+
+export interface Told {
+  readonly access_token: string;
+  readonly expires_in: number;
+  readonly scope: string;
+  readonly realms: '*' | readonly string[];
+  readonly actor: string;
+  readonly label: string;
+}
+
+export async function signIn(service: Service, rights: Parameters<typeof linkOf>[1] = {}): Promise<Told> {
+  const { code } = await linkOf(service, rights);
+  const answer = await exchange(service, { grant: 'link', code });
+  if (!answer.ok) throw new Error(await answer.text());
+  return ((await answer.json()) as { data: Told }).data;
+}
+
+/** A provider by which one signs in to the console, as the examples of the document call it. */
+export async function startStaff(): Promise<{ readonly settings: Partial<Settings>; stop(): void }> {
+  const provider = await startIssuer();
+  const { issuer } = provider;
+  const document = {
+    issuer,
+    authorization_endpoint: `${issuer}/authorize`,
+    token_endpoint: `${issuer}/token`,
+  };
+  provider.answers.set(DISCOVERY, json(document));
+  const console = { client_id: 'console', client_secret: 'a secret of the console' };
+  const file = issuersFile(entryOf(provider, { name: 'staff', console }));
+  return { settings: { issuersFile: file, allowLoopbackDiscovery: true }, stop: provider.stop };
+}
+
+/** What whoever asks by the document alone is given. */
+export function consoleOf(service: Service) {
+  return {
+    code: async () => (await linkOf(service)).code,
+    token: async () => (await signIn(service)).access_token,
+  };
+}

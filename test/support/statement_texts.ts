@@ -1,0 +1,144 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { lineage, membersOf, type Resource } from '../../src/domain/resource.ts';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { ACCESS_TEXTS } from '../../src/store/access.ts';
+import { arrearsTexts } from '../../src/store/arrears.ts';
+import { CASCADES } from '../../src/store/cascade.ts';
+import { deliveryTexts } from '../../src/store/deliveries.ts';
+import { ERASING_TEXTS } from '../../src/store/erasing.ts';
+import { feedTexts } from '../../src/store/feed.ts';
+import { LEASE_TEXTS } from '../../src/store/leases.ts';
+import { listTable, type Plan, planOf, presenceText, type Reading } from '../../src/store/list_plans.ts';
+import { logTexts } from '../../src/store/log.ts';
+import { logReadingTexts } from '../../src/store/log_reading.ts';
+import { memoryTexts } from '../../src/store/memories.ts';
+import { CLAIM_TEXTS } from '../../src/store/postgres/claims.ts';
+import { POSTGRES, statementsOf } from '../../src/store/postgres/dialect.ts';
+import type { Indexes } from '../../src/store/postgres/indexes.ts';
+import { numbered } from '../../src/store/postgres/places.ts';
+import { SALT_TEXTS } from '../../src/store/salts.ts';
+import { standingTexts } from '../../src/store/standings.ts';
+import { WEBHOOK_TEXTS } from '../../src/store/webhooks.ts';
+
+/** With these settings a server writes down every text that it is sent, and in which database. */
+export const LOGGING = { log_statement: 'all', log_line_prefix: '@@%d ', log_parameter_max_length: '0' };
+
+/** White space tells texts apart for nobody. */
+export function plainText(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** The texts that reached these databases, as a server with LOGGING has them. */
+export function textsIn(log: string, databases: ReadonlySet<string>): ReadonlySet<string> {
+  const texts = log.split(/^@@/m).flatMap((entry) => {
+    const [, database = '', text = ''] =
+      /^(\S+) LOG: {2}(?:statement|execute [^:]*): (.*)$/s.exec(entry) ?? [];
+    return databases.has(database) ? [plainText(text)] : [];
+  });
+  return new Set(texts);
+}
+
+/** What follows from the descriptions, whether anybody has asked for it yet or not. */
+export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
+  const texts = [
+    ...RESOURCES.flatMap((resource) => [...recordTexts(resource), ...listTexts(resource, indexes)]),
+    ...[...CASCADES.values()].flat().flatMap(({ select, count }) => [select, count]),
+    ...memoryTexts(POSTGRES),
+    ...[...logTexts(POSTGRES), ...logReadingTexts(POSTGRES), ...SALT_TEXTS, ...ERASING_TEXTS, ...LEASE_TEXTS],
+    ...[
+      ...feedTexts(POSTGRES),
+      ...WEBHOOK_TEXTS,
+      ...deliveryTexts(POSTGRES),
+      ...standingTexts(POSTGRES),
+      ...arrearsTexts(POSTGRES),
+    ],
+    ...CLAIM_TEXTS,
+    ...ACCESS_TEXTS,
+  ];
+  return new Set(texts.map((text) => plainText(numbered(text).text)));
+}
+
+function recordTexts(resource: Resource): readonly string[] {
+  const statements = statementsOf(resource);
+  const { select, selectStored, selectHeld, insert, replace, remove, holder } = statements;
+  const { scan, scanRealm, count, countRealm, references } = statements;
+  const names = membersOf(resource).map(({ name }) => name);
+  const patched = [[], names, ...names.map((name) => [name])].flatMap((set) => {
+    const { update, updateSeen } = statements.patching(Object.fromEntries(set.map((name) => [name, null])));
+    return [update, updateSeen];
+  });
+  return [
+    ...[select, selectStored, selectHeld, insert, replace, remove, holder],
+    ...[scan, scanRealm, count, countRealm],
+    ...references.map(({ exists }) => exists),
+    ...patched,
+  ];
+}
+
+const READINGS: readonly Reading[] = [
+  ...(['gather', 'probe', 'few', 'count'] as const),
+  ...(['walk', 'narrow', 'free'] as const).flatMap((way) => [`${way} from`, `${way} behind`] as const),
+];
+
+/**
+ * Lists without a filter: one adds a condition to the same text, and narrows it. Only realms are listed without a scope
+ * that names one.
+ */
+function listTexts(resource: Resource, indexes: Indexes): readonly string[] {
+  const line = lineage(resource);
+  const table = listTable(resource, statementsOf(resource), indexes.of(resource.table));
+  const scopes = line.map((_, depth) => line.slice(0, depth)).slice(resource.parent ? 1 : 0);
+  return scopes.flatMap((scope) => [
+    presenceText(scope),
+    ...plansOf(table, scope.length).flatMap((plan) =>
+      READINGS.flatMap((reading) => [plan.text(reading, false), plan.text(reading, true)]),
+    ),
+  ]);
+}
+
+function plansOf(table: ReturnType<typeof listTable>, depth: number): readonly Plan[] {
+  return (['created_at', 'updated_at', 'id'] as const).flatMap((by) =>
+    [true, false].flatMap((isDescending) =>
+      [true, false].map((hasOnly) =>
+        planOf(table, { depth, filter: [], hasOnly, sort: { by, isDescending }, where: '' }, POSTGRES.lists),
+      ),
+    ),
+  );
+}
+
+const STORE = fileURLToPath(new URL('../../src/store/', import.meta.url));
+
+/** A piece of SQL that stands in the source, between what is put in when the program runs. */
+export interface Fragment {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Printed, or asked by `doctor`, `copy`, `backup` and `erase`, which see whole tables or files on connections of their own. */
+const ASKED_BY_NO_SERVICE =
+  /^(sqlite|copying|backups)\/|^questions\.ts$|^postgres\/(citus|inspection\w*|scrub|streaming)\.ts$/;
+
+/** What is fixed of every text that a service can make for PostgreSQL. */
+export function fragmentsInSource(): readonly Fragment[] {
+  const paths = readdirSync(STORE, { recursive: true, encoding: 'utf8' });
+  const ours = paths.filter((path) => path.endsWith('.ts') && !ASKED_BY_NO_SERVICE.test(path));
+  return ours.sort().flatMap((path) => {
+    const code = readFileSync(join(STORE, path), 'utf8').replace(/^\s*(\/\/|\/?\*).*$/gm, '');
+    const literals = [...code.matchAll(/`([^`]*)`|'([^'\n]*)'/g)].map((found) => found[1] ?? found[2] ?? '');
+    return literals
+      .filter((literal) => /^\s*(select|insert|update|delete|with|begin|set)\s/.test(literal))
+      .flatMap((literal) => literal.split(/\$\{[^}]*(?:\}|$)/))
+      .map((text) => ({ path, text: withoutPlaces(text) }))
+      .filter(({ text }) => text.length >= FRAGMENT_CHARACTERS_MIN);
+  });
+}
+
+/** Shorter ones are in every text. */
+const FRAGMENT_CHARACTERS_MIN = 12;
+
+/** A text with its places all alike, however they are numbered. */
+export function withoutPlaces(text: string): string {
+  return plainText(text).replace(/[?$]\d+|\?/g, '?');
+}

@@ -1,0 +1,191 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Report } from '../../src/directory/inspection.ts';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { carried, INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
+import {
+  answersOf,
+  copy,
+  everything,
+  fillRest,
+  fillWorld,
+  freshKey,
+  freshOf,
+  movedIn,
+  serveWorld,
+  WAYS,
+} from '../support/copy_fixtures.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { examine } from '../support/doctor_report.ts';
+import type { Json } from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import { type Body, KINDS, kindOf, make } from '../support/resource_cases.ts';
+import { plant } from '../support/service.ts';
+
+/** `authrealm copy`: what it leaves is what was there, in both directions, however often it is run. */
+
+setDefaultTimeout(300_000);
+
+const rowsIn = (all: Awaited<ReturnType<typeof everything>>): number =>
+  Object.values(all).reduce((sum, rows) => sum + rows.length, 0);
+
+describe.each(WAYS)('from %s to %s', (from, to) => {
+  test('everything arrives, and is answered with the same bytes', async () => {
+    const key = freshKey();
+    const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
+    const before = await serveWorld(source);
+    const world = await fillWorld(before);
+    await fillRest(source);
+    const answered = await answersOf(before, world);
+    await before.stop();
+
+    const first = await copy(source, target);
+    expect([first.stderr, first.code]).toEqual(['', 0]);
+    const there = await everything(source);
+    for (const [table, rows] of Object.entries(there))
+      expect([table, rows.length > 0]).toEqual([table, true]);
+    expect(await everything(target)).toEqual(there);
+    expect(movedIn(first.stdout)).toEqual([rowsIn(there) - 1, 0]);
+    expect(first.stdout).toContain('--master-key-file');
+
+    const after = await serveWorld(target);
+    expect(await answersOf(after, world)).toEqual(answered);
+    await after.stop();
+    for (const { words } of [source, target]) {
+      const purge = await runCommand([AUTHREALM, 'purge', 'realm', world.purged, ...words]);
+      expect([purge.stderr, purge.code]).toEqual(['', 0]);
+    }
+    expect(await target.disagreements()).toEqual([]);
+    expect(await findingsIn(target)).toEqual(await findingsIn(source));
+  });
+
+  test('a second one brings over what has changed, and nothing else', async () => {
+    const key = freshKey();
+    const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
+    const service = await serveWorld(source);
+    const world = await fillWorld(service);
+    await copy(source, target);
+    const again = await copy(source, target);
+    expect([again.stderr, movedIn(again.stdout)]).toEqual(['', [0, 0]]);
+
+    const { token, home } = world;
+    for (const kind of KINDS) {
+      const { path, etag } = await make(service, token, { kind, home });
+      const { status } = await service.put(path, token, { data: { ...kind.fresh(home), ...kind.changes() } });
+      expect([kind.name, status, etag !== '']).toEqual([kind.name, 200, true]);
+    }
+    const [link, other] = [await linkOf('one'), await linkOf('two')];
+    await copy(source, target);
+
+    // Two records change what only one may have, and users and profiles go with what hangs on them.
+    await rename(link, 'three');
+    await rename(other, 'one');
+    await rename(link, 'two');
+    for (const path of world.paths.filter((_, at) => at % 2 === 1)) {
+      expect((await service.del(path, token)).status).toBeLessThan(500);
+    }
+    await service.client('realms:read');
+    const last = await copy(source, target);
+    expect([last.stderr, last.code]).toEqual(['', 0]);
+    expect(await everything(target)).toEqual(await everything(source));
+    await service.stop();
+
+    async function linkOf(subject: string): Promise<string> {
+      const kind = kindOf(RESOURCES.find(({ name }) => name.includes('oidc-profile-info')) as never);
+      return (await make(service, token, { kind, home, data: { subject } })).path;
+    }
+    async function rename(path: string, subject: string): Promise<void> {
+      const { data } = (await (await service.get(path, token)).json()) as Body;
+      const { type, issuer } = data;
+      const answer = await service.put(path, token, { data: { type, id: data.id, subject, issuer } });
+      expect(answer.status).toBe(200);
+    }
+  });
+});
+
+describe.each(WAYS)('the log, from %s to %s', (from, to) => {
+  test('a second copy knows an entry that got its tag since', async () => {
+    const { source, target, service, realm } = await copied();
+    // As release 0.1.0 writes a change.
+    await source.spoil(
+      `insert into change (realm_id, seq, event, record_id, revision, members, actor, at)
+       select realm_id, k.seq + 1, 'noted', record_id, revision, '', actor, at
+       from change c join realm_clock k using (realm_id) where realm_id = ? and c.seq = 1`,
+      realm,
+    );
+    await source.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', realm);
+    await copy(source, target);
+    const untagged = 'select event from change where tag is null';
+    expect(await target.ask<Json>(untagged)).toEqual([{ event: 'noted' }]);
+    await plant(service.vault, { realm });
+    const { stderr, code } = await copy(source, target);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(await target.ask<Json>(untagged)).toEqual([]);
+    expect(await everything(target)).toEqual(await everything(source));
+    await service.stop();
+  });
+
+  test('a second copy goes without entries that were too old, unless no younger one shows whose they are', async () => {
+    const { source, target, service, realm } = await copied();
+    const { log } = service.vault.engine;
+    const lots = systemAmbient.now() + 60_000;
+    const gone = await log.trim(realm, lots);
+    expect(gone).toBeGreaterThan(0);
+    const { stderr, code } = await copy(source, target);
+    expect([stderr, code]).toEqual(['', 0]);
+    expect(await everything(target)).toEqual(await everything(source));
+    await plant(service.vault, { realm });
+    await log.trim(realm, lots);
+    const before = await everything(target);
+    expect((await copy(source, target)).stderr).toContain('table change has rows of its own');
+    expect(await everything(target)).toEqual(before);
+    await service.stop();
+  });
+
+  /** A service and what it has written in a realm, and a copy of that. */
+  async function copied() {
+    const key = freshKey();
+    const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
+    const service = await serveWorld(source);
+    const { realm } = await plant(service.vault);
+    expect((await copy(source, target)).code).toBe(0);
+    return { source, target, service, realm };
+  }
+});
+
+/** What doctor has found in the tables. */
+async function findingsIn(database: TestDatabase) {
+  const { checks } = JSON.parse((await examine(database)).text) as { checks: Report[] };
+  return checks.flatMap(({ findings }) => findings).filter(({ table }) => table !== undefined);
+}
+
+describe('the tables of a copy', () => {
+  test.each(['sqlite', 'postgres'] as const)(
+    'are those of the schema, with all of its columns: %s',
+    async (engine) => {
+      const database = await freshOf(engine, freshKey());
+      await (await serveWorld(database)).stop();
+      const columns =
+        engine === 'sqlite'
+          ? `select m.name as "table", c.name as "column" from sqlite_schema m, pragma_table_info(m.name) c
+           where m.type = 'table' and m.name not like 'sqlite_%'`
+          : `select table_name::text as "table", column_name::text as "column" from information_schema.columns
+           where table_schema = current_schema()`;
+      const found = Map.groupBy(
+        await database.ask<{ table: string; column: string }>(columns),
+        ({ table }) => table,
+      );
+      // What a database says of its own schema, and of its own processes.
+      for (const own of ['migration', 'lease']) expect(found.delete(own)).toBe(true);
+      const known = new Map([INSTANCE, ...TABLES].map((table) => [table.name, table]));
+      expect([...found.keys()].sort()).toEqual([...known.keys()].sort());
+      for (const [name, rows] of found) {
+        const own = rows
+          .map(({ column }) => column)
+          .filter((column) => column !== 'slot' && column !== 'moved' && !column.endsWith('_crc'));
+        const table = known.get(name);
+        expect([name, ...(table ? carried(table) : [])].sort()).toEqual([name, ...own].sort());
+      }
+    },
+  );
+});

@@ -1,0 +1,343 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { actOf } from '../../src/domain/act.ts';
+import { realm } from '../../src/domain/resources.ts';
+import { copyAll } from '../../src/store/copying/copy.ts';
+import { unfinishedCopyOf } from '../../src/store/copying/mark.ts';
+import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
+import type { Installation, Target } from '../../src/store/copying/side.ts';
+import { openSqliteSource, openSqliteTarget } from '../../src/store/copying/sqlite.ts';
+import { TABLES } from '../../src/store/copying/tables.ts';
+import { copy, type Engine, everything, freshKey, freshOf, serveWorld } from '../support/copy_fixtures.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { bring, multitude } from '../support/import_fixtures.ts';
+import { sharedServer } from '../support/postgres_server.ts';
+import { AUTHREALM, clientCreate, runCommand } from '../support/processes.ts';
+import { freshFolder, put, realmMembers } from '../support/service.ts';
+
+/** What `authrealm copy` will not do: it says why and what to do, and leaves the target as it is. */
+
+setDefaultTimeout(300_000);
+
+const key = freshKey();
+const ENGINES = ['sqlite', 'postgres'] as const;
+
+/** A database with a realm in it. */
+async function inhabited(engine: Engine): Promise<TestDatabase> {
+  const database = await freshOf(engine, key);
+  const service = await serveWorld(database);
+  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await service.stop();
+  return database;
+}
+
+async function refused(from: { readonly url: string }, to: { readonly url: string }): Promise<string> {
+  const { stdout, stderr, code } = await copy(from, to);
+  expect([code, stdout.includes('equal;')]).toEqual([1, false]);
+  return stderr;
+}
+
+const PROGRAM = { version: 'test', ambient: systemAmbient };
+
+function pathOf({ url }: TestDatabase): string {
+  return url.slice('sqlite:'.length);
+}
+
+function openTarget(database: TestDatabase): Promise<Target> {
+  const { address } = database;
+  return address.engine === 'postgres'
+    ? openPostgresTarget(address, PROGRAM)
+    : openSqliteTarget(pathOf(database), PROGRAM);
+}
+
+describe.each(ENGINES)('%s', (engine) => {
+  test('is not copied onto itself', async () => {
+    const database = await inhabited(engine);
+    const before = await everything(database);
+    expect(await refused(database, database)).toContain('are one database: name two');
+    expect(await everything(database)).toEqual(before);
+  });
+
+  test('is no target where another installation is in it', async () => {
+    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+    const before = await everything(target);
+    expect(await refused(source, target)).toContain('holds another installation');
+    expect(await everything(target)).toEqual(before);
+  });
+
+  test('is no target while the copy of another installation into it has not ended', async () => {
+    const [source, target] = [await inhabited('sqlite'), await inhabited(engine)];
+    await target.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    expect(await refused(source, target)).toContain('unfinished copy of another installation');
+  });
+
+  test('is no source before a copy into it has ended', async () => {
+    const [source, target] = [await inhabited(engine), await freshOf('sqlite', key)];
+    await source.spoil(`update instance set store_id = 'unfinished copy of another'`);
+    expect(await refused(source, target)).toContain('is itself an unfinished copy');
+    expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
+  });
+
+  test.each([
+    ['a record', async (target: TestDatabase) => void (await writeRealm(target)), 'has rows of its own'],
+    [
+      'a client',
+      async (target: TestDatabase) => void (await clientCreate(target, 'realms:read')),
+      'its clients or keys',
+    ],
+    [
+      'an act',
+      async (target: TestDatabase) => {
+        const service = await serveWorld(target);
+        await service.vault.engine.log.note([actOf('log.exported', { detail: {} }, systemAmbient)]);
+        await service.stop();
+      },
+      'table act has rows of its own',
+    ],
+    [
+      'that a user was erased',
+      async (target: TestDatabase) => {
+        const ids = [systemAmbient.mintId(), systemAmbient.mintId()];
+        await target.spoil('insert into erasure (realm_id, user_id, at) values (?, ?, 1)', ...ids);
+      },
+      'table erasure has rows of its own',
+    ],
+    [
+      'a client, and the source has one of its own',
+      async (target: TestDatabase, source: TestDatabase) => {
+        for (const database of [target, source, source]) await clientCreate(database, 'realms:read');
+      },
+      'table client has rows of its own',
+    ],
+  ])('is no target any more once %s was written to it', async (_, write, why) => {
+    const [source, target] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(source, target)).code).toBe(0);
+    await write(target, source);
+    const before = await everything(target);
+    const said = await refused(source, target);
+    expect(said).toContain('was written to since it was copied');
+    expect(said).toContain(why);
+    expect(await everything(target)).toEqual(before);
+  });
+
+  test('is a source once it was switched over to: that is the way back', async () => {
+    const [old, own] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(old, own)).code).toBe(0);
+    await writeRealm(own);
+    expect((await copy(own, old)).code).toBe(0);
+    expect(await everything(old)).toEqual(await everything(own));
+  });
+
+  test('takes no row of a copy once another one into it has begun', async () => {
+    const source = await openSqliteSource(pathOf(await inhabited('sqlite')), PROGRAM);
+    const target = await openTarget(await freshOf(engine, key));
+    const [realms] = TABLES.filter(({ name }) => name === realm.table);
+    if (!realms) throw new Error('no table of realms');
+    const rows = await source.rows(realms, { after: undefined, to: undefined });
+    const found = await target.installation();
+    const marks = ['first', 'second'].map((run) => ({ ...found, storeId: unfinishedCopyOf('x', run) }));
+    const [first, second] = marks as [Installation, Installation];
+    await target.replaceInstallation(found, first);
+    await target.put({ table: realms, rows, mark: first.storeId });
+    await target.replaceInstallation(first, second);
+    const late = { table: realms, rows, mark: first.storeId };
+    for (const write of [
+      () => target.put(late),
+      () => target.remove(late),
+      () => target.replaceInstallation(first, found),
+    ]) {
+      expect(write).toThrow('another copy into it has begun');
+    }
+    expect(await target.count(realms)).toBe(1);
+    await Promise.all([source.close(), target.close()]);
+  });
+
+  test('keeps what its service writes as a copy into it begins', async () => {
+    const [source, own] = [await inhabited('sqlite'), await freshOf(engine, key)];
+    expect((await copy(source, own)).code).toBe(0);
+    await writeRealm(source);
+    const service = await serveWorld(own);
+    const [from, to] = [await openSqliteSource(pathOf(source), PROGRAM), await openTarget(own)];
+    const late = systemAmbient.mintId();
+    let isWritten = false;
+    const target: Target = {
+      ...to,
+      async replaceInstallation(old, installation) {
+        await to.replaceInstallation(old, installation);
+        if (isWritten) return;
+        isWritten = true;
+        await put(service.vault, realm, [late], realmMembers);
+      },
+    };
+    const before = await everything(own);
+    const watch = { signal: new AbortController().signal, onStage: () => () => undefined };
+    const copying = copyAll({ source: from, target }, 'test', watch);
+    expect((await Promise.allSettled([copying]))[0]).toMatchObject({
+      reason: { message: expect.stringContaining('somebody wrote to the target meanwhile') },
+    });
+    const after = await everything(own);
+    expect(after.instance).toEqual(before.instance ?? []);
+    expect(after.realm?.length).toBe((before.realm?.length ?? 0) + 1);
+    expect(after.realm?.map(({ realm_id }) => realm_id)).toContain(late);
+    await Promise.all([from.close(), to.close(), service.stop()]);
+  });
+
+  test('ends right where two are copied into it at once', async () => {
+    const [source, other] = [await inhabited('sqlite'), await inhabited('sqlite')];
+    const target = await freshOf(engine, key);
+    const ended = await Promise.all([copy(source, target), copy(other, target), copy(source, target)]);
+    const isDone = ended.map(({ code }) => code === 0);
+    // Neither is copied over the other.
+    expect(isDone[1] && (isDone[0] || isDone[2])).toBe(false);
+    for (const [at, from] of [source, other, source].entries()) {
+      if (isDone[at]) expect(await everything(target)).toEqual(await everything(from));
+    }
+  });
+
+  test.each([
+    ['older', 0, 'bring it up first, by authrealm migrate'],
+    ['newer', 99, 'install authrealm'],
+  ])('is neither source nor target with an %s schema', async (_, version, says) => {
+    const [own, other] = [await inhabited(engine), await inhabited('sqlite')];
+    await own.spoil('delete from migration where version > 1');
+    await own.spoil(`update migration set version = ${version}`);
+    const before = await everything(own);
+    expect(await refused(own, await freshOf('sqlite', key))).toContain(says);
+    expect(await refused(other, own)).toContain(says);
+    expect(await everything(own)).toEqual(before);
+  });
+
+  test('is a source only where there is a database', async () => {
+    const [source, target] = [await freshOf(engine, key), await freshOf('sqlite', key)];
+    expect(await refused(source, target)).toMatch(/^authrealm: the source .*there is no database/);
+    expect(existsSync(target.url.slice('sqlite:'.length))).toBe(false);
+  });
+});
+
+test.each(ENGINES)(
+  'a service that runs on %s answers 503 while a copy into its database has not ended',
+  async (engine) => {
+    const database = await freshOf(engine, key);
+    const service = await serveWorld(database);
+    const token = await service.token('realms:read');
+    const path = '/v2/authentication-realms';
+    expect((await service.get(path, token)).status).toBe(200);
+    await database.spoil(`update instance set store_id = 'unfinished copy of ' || store_id`);
+    service.ambient.advance(1_000);
+    expect((await service.get(path, token)).status).toBe(503);
+    expect((await service.get('/readyz')).status).toBe(503);
+    await database.spoil(
+      `update instance set store_id = substr(store_id, length('unfinished copy of ') + 1)`,
+    );
+    expect((await service.get(path, token)).status).toBe(200);
+    await service.stop();
+  },
+);
+
+async function writeRealm(database: TestDatabase): Promise<void> {
+  const service = await serveWorld(database);
+  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await service.stop();
+}
+
+describe('a URL', () => {
+  test.each(['mysql://user:geheim@host/database', 'postgres://user:geheim@:x/database', 'sqlite::memory:'])(
+    'that names no database to copy is not repeated: %s',
+    async (url) => {
+      const there = await freshOf('sqlite', key);
+      for (const [from, to] of [
+        [there.url, url],
+        [url, there.url],
+      ] as const) {
+        const { stderr, stdout, code } = await copy({ url: from }, { url: to });
+        expect([code, stdout]).toEqual([2, '']);
+        expect(stderr).toMatch(/^authrealm: --(from|to)\b/);
+        expect(stderr).not.toContain('geheim');
+      }
+    },
+  );
+
+  test('is asked for on both sides', async () => {
+    const { stderr, code } = await runCommand([AUTHREALM, 'copy', '--from', 'sqlite:here.db']);
+    expect([code, stderr.includes('--to')]).toEqual([2, true]);
+  });
+
+  test('may stand in the environment', async () => {
+    const [source, target] = [await inhabited('sqlite'), await freshOf('sqlite', key)];
+    const environment = { AUTHREALM_COPY_FROM: source.url, AUTHREALM_COPY_TO: target.url };
+    const { stderr, code } = await runCommand([AUTHREALM, 'copy'], environment);
+    expect([code, stderr]).toEqual([0, '']);
+  });
+});
+
+test('a database of another program is neither', async () => {
+  const [source, path] = [await inhabited('sqlite'), join(freshFolder(), 'notes.txt')];
+  writeFileSync(path, 'these are notes, and no database of any kind');
+  expect(await refused(source, { url: `sqlite:${path}` })).toContain('is no SQLite database');
+  expect(await refused({ url: `sqlite:${path}` }, await freshOf('sqlite', key))).toContain(
+    'is no SQLite database',
+  );
+});
+
+test('a folder that is not there is named', async () => {
+  const nowhere = join(freshFolder(), 'not', 'there.db');
+  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${nowhere}` })).toContain(
+    'there is no folder',
+  );
+  const folder = join(freshFolder(), 'folder');
+  mkdirSync(folder);
+  expect(await refused(await inhabited('sqlite'), { url: `sqlite:${folder}` })).toContain('the target');
+});
+
+test('a role that may not write is told so, and a server that is not there', async () => {
+  const [source, target] = [await inhabited('sqlite'), await freshOf('postgres', key)];
+  const name = `reader_${systemAmbient.mintId().replaceAll('-', '')}`;
+  await target.ask(`create role ${name} login password 'geheim'`);
+  const url = new URL(target.url);
+  url.username = name;
+  url.password = 'geheim';
+  const shown = await copy(source, { url: url.href });
+  expect([shown.code, shown.stderr.includes('geheim')]).toEqual([2, false]);
+  expect(shown.stderr).toContain('give --to-password-file FILE, or the URL by AUTHREALM_COPY_TO');
+  const hidden = await runCommand([AUTHREALM, 'copy', '--from', source.url], { AUTHREALM_COPY_TO: url.href });
+  expect(hidden.stderr).toStartWith('authrealm: the target ');
+  url.password = '';
+  const passwordFile = join(freshFolder(), 'password');
+  const asked = () =>
+    runCommand([
+      ...[AUTHREALM, 'copy', '--from', source.url, '--to', url.href],
+      ...['--to-password-file', passwordFile],
+    ]);
+  writeFileSync(passwordFile, 'another');
+  const wrong = await asked();
+  expect([wrong.code, wrong.stderr]).toEqual([
+    1,
+    expect.stringContaining('give it by --to-password-file FILE'),
+  ]);
+  expect(wrong.stderr).toContain('in the URL of AUTHREALM_COPY_TO');
+  writeFileSync(passwordFile, 'geheim');
+  const { stderr: said } = await asked();
+  expect(said).toStartWith('authrealm: the target ');
+  expect(said).toContain(name);
+  expect(said).not.toContain('geheim');
+  const { port } = await sharedServer();
+  const gone = await refused(source, { url: target.url.replace(`:${port}`, ':1') });
+  expect(gone).toStartWith('authrealm: the target: ');
+});
+
+test('where the disk is full it ends, and goes on once there is room', async () => {
+  const [source, target] = [await freshOf('sqlite', key), await freshOf('sqlite', key)];
+  const service = await serveWorld(source);
+  await bring(service.vault, multitude(3_000), { pieceBytes: 65_536 });
+  await service.stop();
+  // No file of the process may become longer than this.
+  const bounded = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;
+  const command = ['sh', '-c', bounded, AUTHREALM, 'copy', '--from', source.url, '--to', target.url];
+  const { stderr, code } = await runCommand(command);
+  expect([code, stderr.startsWith('authrealm: the target ')]).toEqual([1, true]);
+  expect(await everything(target)).not.toEqual(await everything(source));
+  expect((await copy(source, target)).code).toBe(0);
+  expect(await everything(target)).toEqual(await everything(source));
+});

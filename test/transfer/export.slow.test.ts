@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { systemAmbient } from '../../src/ambient.ts';
+import { newFile } from '../../src/cli/output.ts';
+import { exportRecords } from '../../src/directory/exporting.ts';
+import { RESOURCES } from '../../src/domain/resources.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { bring, bytesOf, family, type Json, mint, multitude, tally } from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+import {
+  freshFolder,
+  oidcPath,
+  PASSWORD_HASH,
+  passwordPath,
+  plant,
+  startService,
+} from '../support/service.ts';
+
+const folder = freshFolder();
+const at = (name: string): string => join(folder, name);
+const run = (command: string, ...words: string[]) => runCommand([AUTHREALM, command, ...words]);
+const linesOf = (path: string): Json[] =>
+  readFileSync(path, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Json);
+/** The words of a database as a shell reads them. */
+const quoted = ({ words }: TestDatabase): string => words.map((word) => `"${word}"`).join(' ');
+const left = (): string[] => readdirSync(folder).filter((name) => name.includes('partial'));
+
+const many = multitude(1_500);
+const few = family();
+const [ofMany, ofFew] = [await freshDatabase(), await freshDatabase()];
+
+beforeAll(async () => {
+  for (const [name, { words }, source] of [
+    ['many', ofMany, many],
+    ['few', ofFew, [...few.all, ...family().all]],
+  ] as const) {
+    writeFileSync(at(`${name}.in`), bytesOf(source));
+    expect((await run('import', at(`${name}.in`), ...words)).code).toBe(0);
+  }
+});
+afterAll(() => expect(left()).toEqual([]));
+
+describe('there and back', () => {
+  test('import, export --with-secrets, import into a fresh database, export: the same bytes', async () => {
+    const second = await freshDatabase();
+    const first = await run('export', '--with-secrets', at('first'), ...ofMany.words);
+    expect(first).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: `exported ${many.length} records to ${at('first')}\n`,
+    });
+    const again = await run('import', at('first'), ...second.words);
+    expect([again.code, again.stderr]).toEqual([0, '']);
+    expect((await run('export', '--with-secrets', at('second'), ...second.words)).code).toBe(0);
+    expect(readFileSync(ofMany.masterKeyFile, 'utf8')).not.toBe(readFileSync(second.masterKeyFile, 'utf8'));
+    expect(readFileSync(at('first')).equals(readFileSync(at('second')))).toBe(true);
+  }, 300_000);
+
+  test('every line holds what was brought, parents first, in the order of keys', () => {
+    const exported = linesOf(at('first'));
+    const order = RESOURCES.map(({ type }) => type);
+    const places = exported.map(
+      (line) => `${order.indexOf(line.type as string)} ${line.realm_id ?? ''} ${line.id}`,
+    );
+    expect(places).toEqual(places.toSorted());
+    const byId = new Map(exported.map((line) => [line.id, line]));
+    for (const line of many) expect(byId.get(line.id)).toMatchObject(line);
+    expect(exported.every((line) => !('revision' in line))).toBe(true);
+  });
+
+  test('the file is private', () => expect(statSync(at('first')).mode & 0o777).toBe(0o600));
+});
+
+describe('without secrets', () => {
+  test('standard output has the lines, standard error the count; no secret, no hash, no key needed', async () => {
+    renameSync(ofMany.masterKeyFile, at('elsewhere'));
+    const plain = await run('export', ...ofMany.words);
+    const guarded = await run('export', '--with-secrets', at('never'), ...ofMany.words);
+    renameSync(at('elsewhere'), ofMany.masterKeyFile);
+    expect([plain.code, plain.stderr]).toEqual([0, `exported ${many.length} records\n`]);
+    for (const secret of ['client_secret', 'password_hash', '$argon2', 'of-the-provider'])
+      expect(plain.stdout).not.toContain(secret);
+    const silent = linesOf(at('first')).map(({ client_secret, password_hash, ...line }) => line);
+    expect(plain.stdout === bytesOf(silent).toString()).toBe(true);
+    expect([guarded.code, guarded.stderr]).toEqual([
+      1,
+      expect.stringMatching(/master key file .* (is missing|cannot be read)/),
+    ]);
+    expect(readdirSync(folder)).not.toContain('never');
+  });
+
+  test('a line holds what a read answers, and its address', async () => {
+    const service = await startService();
+    const planted = await plant(service.vault);
+    const token = await service.token('profile-infos:read');
+    const written: string[] = [];
+    const picture = await service.vault.engine.records.picture();
+    await exportRecords({
+      picture,
+      within: planted.realm,
+      open: undefined,
+      signal: new AbortController().signal,
+      write: async (lines) => void written.push(lines),
+      onProgress: () => undefined,
+    });
+    await picture.close();
+    const lines = written
+      .join('')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Json);
+    for (const path of [oidcPath(planted), passwordPath(planted)]) {
+      const { data } = (await (await service.get(path, token)).json()) as { data: Json };
+      const line = lines.find(({ id }) => id === data.id);
+      expect(line).toEqual({
+        ...data,
+        realm_id: planted.realm,
+        user_authentication_info_id: planted.user,
+      });
+    }
+    await service.stop();
+  });
+});
+
+describe('--realm', () => {
+  test('exports that realm alone, in any letter case', async () => {
+    const { stdout, code } = await run('export', '--realm', few.ids.realm.toUpperCase(), ...ofFew.words);
+    const ids = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).id);
+    expect([code, ids]).toEqual([0, few.all.map(({ id }) => id) as never]);
+  });
+
+  test('a realm that is not there, and what is no realm', async () => {
+    const unknown = await run('export', at('no'), '--realm', mint(), ...ofFew.words);
+    expect([unknown.code, unknown.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^authrealm: there is no realm /),
+    ]);
+    const wrong = await run('export', at('no'), '--realm', 'shop', ...ofFew.words);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('named by its identifier')]);
+    expect(readdirSync(folder)).not.toContain('no');
+  });
+});
+
+describe('where it will not or cannot write', () => {
+  const refused = async (sentence: RegExp, code: number, ...words: string[]): Promise<void> => {
+    const answer = await run('export', ...words, ...ofFew.words);
+    expect([answer.code, answer.stdout]).toEqual([code, '']);
+    expect(answer.stderr).toMatch(sentence);
+  };
+
+  test('what is there is never overwritten', async () => {
+    writeFileSync(at('taken'), 'mine');
+    for (const flags of [[], ['--with-secrets']])
+      await refused(/taken is there already, and nothing is overwritten/, 1, at('taken'), ...flags);
+    expect(readFileSync(at('taken'), 'utf8')).toBe('mine');
+  });
+
+  test('nor where the name is taken while it writes', async () => {
+    const output = newFile(at('raced'), systemAmbient);
+    await output.write('ours');
+    writeFileSync(at('raced'), 'theirs');
+    expect(() => output.finish()).toThrow(/is there already/);
+    output.abandon();
+    expect(readFileSync(at('raced'), 'utf8')).toBe('theirs');
+  });
+
+  test('secrets go to no pipe, terminal or folder', async () => {
+    await runCommand(['mkfifo', at('pipe')]);
+    mkdirSync(at('folder'));
+    await refused(/--with-secrets needs a FILE/, 2, '--with-secrets');
+    await refused(/--with-secrets needs a FILE/, 2, '--with-secrets', '-');
+    for (const path of [at('pipe'), at('folder'), '/dev/stdout', '/dev/tty'])
+      await refused(/is no file: name one that export is to make/, 1, '--with-secrets', path);
+  });
+
+  test('a folder that takes no file', async () => {
+    await refused(/cannot be written: /, 1, join(folder, 'nowhere', 'file'));
+    await refused(/cannot be written: /, 1, '/proc/authrealm');
+  });
+
+  test('a disk that is full', async () => {
+    const full = await runCommand(['sh', '-c', `"${AUTHREALM}" export ${quoted(ofFew)} >/dev/full`]);
+    expect([full.code, full.stderr]).toEqual([
+      1,
+      expect.stringMatching(/standard output .* the disk is full/),
+    ]);
+  });
+
+  // Only where a small file system may be mounted; it ends with the process that made it.
+  const canMount = Bun.spawnSync(['unshare', '-m', 'mount', '-t', 'tmpfs', 'none', '/mnt']).exitCode === 0;
+  test.if(canMount)('a disk that fills up leaves nothing behind', async () => {
+    mkdirSync(at('small'));
+    const script = `mount -t tmpfs -o size=256k none "${at('small')}"
+      "${AUTHREALM}" export "${at('small')}/out" ${quoted(ofMany)}; echo "code $?"; ls -A "${at('small')}"`;
+    const { stdout, stderr } = await runCommand(['unshare', '-m', 'sh', '-c', script]);
+    expect(stdout).toBe('code 1\n');
+    expect(stderr).toMatch(/out cannot take it all: the disk is full/);
+  });
+
+  test('a reader that goes away ends it with a sentence', async () => {
+    const script = `{ "${AUTHREALM}" export ${quoted(ofMany)}; echo "code $?" >&2; } | head -c 10`;
+    const { stdout, stderr } = await runCommand(['sh', '-c', script]);
+    expect(stdout).toHaveLength(10);
+    expect(stderr).toBe(
+      'authrealm: standard output was closed before the end: what came through is not all\ncode 1\n',
+    );
+  });
+
+  test('no database, and one in memory', async () => {
+    const none = await run('export', '--database', `sqlite:${at('none.db')}`);
+    expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/there is no database .*none\.db/)]);
+    const memory = await run('export', '--database', 'sqlite::memory:');
+    expect([memory.code, memory.stderr]).toEqual([1, expect.stringMatching(/in memory holds nothing/)]);
+    expect(readdirSync(folder).some((name) => name.startsWith('none.db'))).toBe(false);
+  });
+});
+
+test('a signal ends it after the lines under way', async () => {
+  const service = await startService();
+  await bring(service.vault, many, { pieceBytes: 1 << 20 });
+  const stop = new AbortController();
+  const picture = await service.vault.engine.records.picture();
+  const told: number[] = [];
+  const records = await exportRecords({
+    picture,
+    within: undefined,
+    open: undefined,
+    signal: stop.signal,
+    write: async () => stop.abort(),
+    onProgress: (done) => told.push(done),
+  });
+  expect([records, told]).toEqual([1, [1]]);
+  await picture.close();
+  await service.stop();
+});
+
+test('a secret that does not open is named by its record, and no file is made', async () => {
+  const service = await startService();
+  await bring(service.vault, few.all);
+  const broken = new Error('not this key');
+  const picture = await service.vault.engine.records.picture();
+  const exporting = exportRecords({
+    picture,
+    within: undefined,
+    open: () => {
+      throw broken;
+    },
+    signal: new AbortController().signal,
+    write: async () => undefined,
+    onProgress: () => undefined,
+  });
+  await expect(exporting).rejects.toThrow(
+    `client_secret of the oidc-profile ${few.ids.oidc} does not open with this master key`,
+  );
+  await picture.close();
+  await service.stop();
+});
+
+test('a truncated export is told by its last line; one without its last newline is whole', async () => {
+  const service = await startService();
+  const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
+  const cut = await bring(service.vault, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
+  expect(cut.tally).toEqual(tally(many.length - 1, 0, 0, 1));
+  expect(cut.refusals).toEqual([`line ${many.length}: is not JSON`]);
+  const whole = await bring(service.vault, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
+  expect(whole.tally).toEqual(tally(1, many.length - 1, 0, 0));
+  await service.stop();
+});
+
+test('secrets are in it where they are asked for', () => {
+  const lines = linesOf(at('first'));
+  const secrets = lines.flatMap(({ client_secret }) => (client_secret === undefined ? [] : [client_secret]));
+  expect(secrets).toEqual(['of-the-provider 🗝']);
+  expect(lines.filter(({ password_hash }) => password_hash === PASSWORD_HASH)).toHaveLength(750);
+});

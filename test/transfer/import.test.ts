@@ -1,0 +1,324 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import { Fault } from '../../src/domain/fault.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import {
+  oidcProfile,
+  oidcProfileInfo,
+  passwordProfileInfo,
+  realm,
+  user,
+} from '../../src/domain/resources.ts';
+import type { Vault } from '../../src/vault.ts';
+import {
+  bring,
+  bringFrom,
+  bytesOf,
+  family,
+  type Json,
+  meta,
+  mint,
+  rowsOf,
+  tally,
+} from '../support/import_fixtures.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let service: Service;
+let vault: Vault;
+beforeAll(async () => {
+  service = await startService();
+  vault = service.vault;
+});
+afterAll(() => service.stop());
+
+const changes = (realmId: Uuid) => vault.engine.records.changes(realmId, 0, 1_000);
+
+describe('a whole realm', () => {
+  const { ids, lines, all } = family();
+  const base = `/v2/authentication-realms/${ids.realm}/user-authentication-info/${ids.user}`;
+  const linkPath = `${base}/user-authentication-oidc-profile-info/${ids.link}`;
+  const namePath = `${base}/user-authentication-password-profile-info/${ids.name}`;
+
+  test('is imported, and read over HTTP with its identifiers and instants', async () => {
+    const report = await bring(vault, all);
+    expect(report).toEqual({
+      tally: tally(6, 0, 0, 0),
+      resumeLine: undefined,
+      trouble: undefined,
+      refusals: [],
+    });
+    const token = await service.token('profile-infos:read');
+    const link = (await (await service.get(linkPath, token)).json()) as Json;
+    expect(link.data).toEqual({
+      id: ids.link,
+      type: oidcProfileInfo.type,
+      subject: lines.link.subject,
+      issuer: lines.link.issuer,
+      oidc_profile_id: ids.oidc,
+      meta,
+    });
+    const name = (await (await service.get(namePath, token)).json()) as Json;
+    expect(name.data).toEqual({
+      id: ids.name,
+      type: passwordProfileInfo.type,
+      username: lines.name.username,
+      password_profile_id: ids.passwords,
+      meta,
+    });
+  });
+
+  test('leaves one change for each record, without a personal value, and the user as it was', async () => {
+    const found = await changes(ids.realm);
+    expect(found.map(({ event, id, user: of }) => [event, id, of])).toEqual([
+      ['authentication-realm.created', ids.realm, undefined],
+      ['oidc-profile.created', ids.oidc, undefined],
+      ['password-profile.created', ids.passwords, undefined],
+      ['user-authentication-info.created', ids.user, ids.user],
+      ['user-authentication-oidc-profile-info.created', ids.link, ids.user],
+      ['user-authentication-password-profile-info.created', ids.name, ids.user],
+    ]);
+    expect(found.every(({ actor }) => actor === 'import')).toBe(true);
+    const said = JSON.stringify(found);
+    for (const value of ['Jane', 'subject-', 'name-', 'argon2', 'of-the-provider', 'https:']) {
+      expect(said).not.toContain(value);
+    }
+    const jane = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    expect(jane?.updated_at).toBe(Date.parse(meta.updated_at));
+  });
+
+  test('the origin is this installation, the issuer comes from the discovery URL, the secret is sealed', async () => {
+    const shop = await vault.engine.records.get(realm, [ids.realm]);
+    const store = await vault.engine.access.storeId();
+    expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
+    const login = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
+    expect(login?.issuer).toBe('https://login.example.com');
+    const [row] = await service.database.ask<{ client_secret_sealed: Uint8Array }>(
+      'select client_secret_sealed from oidc_profile where id = ?',
+      ids.oidc,
+    );
+    const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const sealed = row?.client_secret_sealed ?? new Uint8Array();
+    expect(Buffer.from(sealed).includes('of-the-provider')).toBe(false);
+    expect(vault.keyring.open('oidc-client-secret', place, sealed)).toBe('of-the-provider');
+  });
+
+  test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
+    const before = await rowsOf(service.database, []);
+    const upper = all.map((line) => ({ ...line, id: String(line.id).toUpperCase() }));
+    const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
+    for (const isUpsert of [false, true]) {
+      for (const source of [all, upper, silent]) {
+        expect((await bring(vault, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
+      }
+    }
+    expect(await rowsOf(service.database, [])).toEqual(before);
+    expect(await changes(ids.realm)).toHaveLength(6);
+  });
+});
+
+describe('order', () => {
+  test('children before their parents find them', async () => {
+    const { ids, all } = family();
+    const report = await bring(vault, all.toReversed());
+    expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+    expect(await changes(ids.realm)).toHaveLength(6);
+    const other = family();
+    const stopping = await bring(vault, other.all.toReversed(), { stopAtFirst: true });
+    expect(stopping.tally).toEqual(tally(6, 0, 0, 0));
+  });
+
+  test('a line whose parent or profile never comes is told at the end', async () => {
+    const { lines } = family();
+    const report = await bring(vault, [
+      lines.user,
+      lines.realm,
+      { ...lines.link, user_authentication_info_id: mint() },
+      lines.link,
+      lines.name,
+    ]);
+    expect(report.tally).toEqual(tally(2, 0, 0, 3));
+    expect(report.refusals).toEqual([
+      'line 3: its user-authentication-info is not there',
+      'line 4: oidc_profile_id names a record that the realm does not have',
+      'line 5: password_profile_id names a record that the realm does not have',
+    ]);
+  });
+
+  test('a profile of another realm is no profile', async () => {
+    const [here, there] = [family(), family()];
+    await bring(vault, [...there.all, here.lines.realm, here.lines.user]);
+    const foreign = { ...here.lines.link, oidc_profile_id: there.ids.oidc };
+    expect((await bring(vault, [foreign])).refusals).toEqual([
+      'line 1: oidc_profile_id names a record that the realm does not have',
+    ]);
+  });
+
+  test('more waiting lines than the bound: the surplus is refused and says so', async () => {
+    const { lines } = family();
+    const big = 'x'.repeat(60_000);
+    const count = Math.floor(LIMITS.importWaitingBytesMax / 60_500) + 5;
+    const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mint(), ignored: big }));
+    const report = await bring(vault, waiting, { pieceBytes: 1 << 20 });
+    expect(report.tally).toEqual(tally(0, 0, 0, count));
+    const surplus = report.refusals.filter((line) => line.includes('too many lines before it wait'));
+    expect(surplus.length).toBeGreaterThan(0);
+    expect(surplus.length).toBeLessThan(10);
+  });
+});
+
+describe('the file', () => {
+  test('a byte order mark, CRLF, empty lines and a missing last newline do no harm, cut anywhere', async () => {
+    for (const pieceBytes of [1, 7, 1 << 20]) {
+      const { all } = family();
+      const text = `\ufeff${all.map((line) => JSON.stringify(line)).join('\r\n\r\n\n')}`;
+      const report = await bring(vault, Buffer.from(text), { pieceBytes });
+      expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
+    }
+  });
+
+  test('the numbers of lines count the empty ones', async () => {
+    expect((await bring(vault, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
+  });
+
+  test('nothing but newlines, and nothing at all, is an import of nothing', async () => {
+    for (const source of [[], ['', '']])
+      expect((await bring(vault, source)).tally).toEqual(tally(0, 0, 0, 0));
+  });
+
+  test('a line of 1 MiB is passed over, and the next one is read', async () => {
+    const { lines } = family();
+    const long = JSON.stringify({ ...lines.realm, name: 'x'.repeat(1 << 20) });
+    for (const pieceBytes of [1_000, 1 << 22]) {
+      const report = await bring(vault, [long, family().lines.realm], { pieceBytes });
+      expect(report.refusals).toEqual(['line 1: is longer than 65536 bytes']);
+      expect(report.tally.imported).toBe(1);
+    }
+  });
+
+  test('a line of exactly 64 KiB is read, one byte more is not', async () => {
+    const padded = (bytes: number): string => {
+      const line = { ...family().lines.realm, ignored: '' };
+      return JSON.stringify({ ...line, ignored: 'x'.repeat(bytes - JSON.stringify(line).length) });
+    };
+    const report = await bring(vault, [
+      padded(LIMITS.importLineBytesMax),
+      padded(LIMITS.importLineBytesMax + 1),
+    ]);
+    expect([report.tally.imported, report.refusals]).toEqual([1, ['line 2: is longer than 65536 bytes']]);
+  });
+
+  test('invalid UTF-8 is refused with its line', async () => {
+    const { lines } = family();
+    const broken = Buffer.from(`${JSON.stringify({ ...lines.realm, name: 'caf#' })}\n`, 'latin1');
+    broken[broken.indexOf('#')] = 0xe9;
+    const whole = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
+    const report = await bring(vault, Buffer.concat([broken, whole]));
+    expect([report.tally, report.refusals]).toEqual([tally(1, 0, 0, 1), ['line 1: is not UTF-8']]);
+  });
+});
+
+describe('--on-error abort', () => {
+  test('ends at the first refused line, keeps what stands before it, names the line to resume from', async () => {
+    const { ids, lines } = family();
+    const third = { ...lines.user, id: mint() };
+    for (const bad of ['{', { ...lines.user, name: 'another' }]) {
+      const source = [lines.realm, lines.user, bad, third];
+      const report = await bring(vault, source, { stopAtFirst: true });
+      expect(report.refusals).toHaveLength(1);
+      expect([report.resumeLine, report.tally.refused]).toEqual([3, 1]);
+      expect(await vault.engine.records.get(user, [ids.realm, ids.user])).toBeDefined();
+      expect(await vault.engine.records.get(user, [ids.realm, third.id])).toBeUndefined();
+    }
+    const rest = await bring(vault, [lines.realm, lines.user, '{', third], {
+      stopAtFirst: true,
+      fromLine: 4,
+    });
+    expect([rest.tally, rest.resumeLine]).toEqual([tally(1, 0, 0, 0), undefined]);
+  });
+
+  test('of several refused lines in one commit the first one ends it', async () => {
+    const { lines } = family();
+    const differs = { ...lines.realm, name: 'another' };
+    const report = await bring(vault, [lines.realm, differs, '{'], { stopAtFirst: true });
+    expect(report.refusals).toEqual(['line 2: differs from the stored record in name']);
+  });
+
+  test('a line that waits for its parent is where to resume from', async () => {
+    const { lines } = family();
+    const report = await bring(vault, [lines.user, '{', lines.realm], { stopAtFirst: true });
+    expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
+    const missing = await bring(vault, [lines.user], { stopAtFirst: true });
+    expect(missing.refusals).toEqual(['line 1: its authentication-realm is not there']);
+    expect(missing.resumeLine).toBe(1);
+  });
+
+  test('a signal ends it after the commit under way', async () => {
+    const { lines } = family();
+    const stop = new AbortController();
+    const users = Array.from({ length: 2 * LIMITS.importCommitLines }, () => ({ ...lines.user, id: mint() }));
+    const report = await bring(vault, [lines.realm, ...users], {
+      signal: stop.signal,
+      onProgress: () => stop.abort(),
+      pieceBytes: 1 << 20,
+    });
+    expect(report.tally).toEqual(tally(LIMITS.importCommitLines, 0, 0, 0));
+    expect(report.resumeLine).toBe(LIMITS.importCommitLines + 1);
+  });
+});
+
+describe('refused lines of a commit that never came are met again, not lost', () => {
+  const source = () => {
+    const { lines, all } = family();
+    return { all: ['{', { type: 'nothing' }, ...all], first: lines.realm };
+  };
+
+  test('where a signal ends the import', async () => {
+    const stop = new AbortController();
+    const { all } = source();
+    // The signal comes while the lines are being read, behind the two that are refused.
+    const lines = (async function* () {
+      yield Buffer.concat(all.slice(0, 3).map((line) => bytesOf([line])));
+      stop.abort();
+      yield bytesOf(all.slice(3));
+    })();
+    const report = await bringFrom(vault, lines, { signal: stop.signal });
+    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    const resumed = await bring(vault, all, { fromLine: 1 });
+    expect([resumed.tally, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
+  });
+
+  test('where the database takes no more', async () => {
+    const { all } = source();
+    const full = new Fault('unavailable', [], new Error('disk full'));
+    const { records } = vault.engine;
+    const stop = new AbortController();
+    const store = {
+      get: records.get,
+      async load(): Promise<never> {
+        stop.abort();
+        throw full;
+      },
+    };
+    const report = await bring(vault, all, { store, signal: stop.signal });
+    expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
+    expect(report.trouble).toBe(full);
+  });
+});
+
+test('a database that stays busy is asked again; a signal meanwhile names the line to resume from', async () => {
+  const [patient, stopped] = [family(), family()];
+  const letGo = await service.database.hold();
+  const stop = new AbortController();
+  const reports = Promise.all([
+    bring(vault, patient.all),
+    bring(vault, stopped.all, { signal: stop.signal, fromLine: 2 }),
+  ]);
+  await Bun.sleep(LIMITS.storeWaitMsMax / 2);
+  stop.abort();
+  await Bun.sleep(LIMITS.storeWaitMsMax / 2 + 300);
+  await letGo();
+  const [first, second] = await reports;
+  expect([first.tally, first.trouble]).toEqual([tally(6, 0, 0, 0), undefined]);
+  expect([second.tally, second.resumeLine]).toEqual([tally(0, 0, 0, 0), 2]);
+  expect(second.trouble?.code).toBe('unavailable');
+}, 300_000);

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'bun:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import {
+  bytesOf,
+  changesOf,
+  family,
+  mint,
+  multitude,
+  rowsOf,
+  type Source,
+} from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+describe('the command', () => {
+  const folder = freshFolder();
+  const file = (name: string, source: Source): string => {
+    const path = join(folder, name);
+    writeFileSync(path, bytesOf(source));
+    return path;
+  };
+  const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
+  const users = (count: number) => {
+    const { lines } = family();
+    return [lines.realm, ...Array.from({ length: count }, () => ({ ...lines.user, id: mint() }))];
+  };
+  /** None where the database is not there, or not ready. */
+  const count = async (database: TestDatabase): Promise<number> => {
+    const counted = database.ask<{ n: number }>('select count(*) as n from user_info');
+    const [row] = await counted.catch(() => []);
+    return row?.n ?? 0;
+  };
+
+  test('reads a file or standard input and tells what became of it', async () => {
+    const { all } = family();
+    const { words } = await freshDatabase();
+    const first = await run('', file('told.ndjson', all), ...words);
+    expect([first.code, first.stderr]).toEqual([0, '']);
+    expect(first.stdout.trim().split('\n').at(-1)).toBe('imported 6, unchanged 0, replaced 0, refused 0');
+    const second = await run(bytesOf(all).toString(), '-', ...words);
+    expect(second).toEqual({
+      code: 0,
+      stdout: 'imported 0, unchanged 6, replaced 0, refused 0\n',
+      stderr: '',
+    });
+  });
+
+  test('refusals stand on standard error, the command to go on with can be pasted', async () => {
+    const { lines } = family();
+    const database = await freshDatabase();
+    const { words } = database;
+    const source = file('with space.ndjson', [lines.realm, '{', lines.user]);
+    const stopped = await run('', source, ...words);
+    expect([stopped.code, stopped.stderr]).toEqual([3, 'line 2: is not JSON\n']);
+    expect(await count(database)).toBe(0);
+    const advice = stopped.stdout.trim().split('\n').at(-1) ?? '';
+    expect(advice).toEndWith('--from-line 2');
+    writeFileSync(source, bytesOf([lines.realm, '', lines.user]));
+    const resumed = await runCommand(['sh', '-c', advice.replace('authrealm', AUTHREALM)]);
+    expect([resumed.code, resumed.stderr, await count(database)]).toEqual([0, '', 1]);
+    const skipped = await run('{\n[]\n', '-', '--on-error', 'skip', ...words);
+    expect([skipped.code, skipped.stderr]).toEqual([
+      3,
+      'line 1: is not JSON\nline 2: must be a JSON object\n',
+    ]);
+    expect(skipped.stdout).toBe('imported 0, unchanged 0, replaced 0, refused 2\n');
+  });
+
+  test('what it cannot do is said before anything is made', async () => {
+    const { words } = await freshDatabase();
+    const wrong: [string[], number, RegExp][] = [
+      [[join(folder, 'nothing.ndjson'), ...words], 1, /cannot be read/],
+      [[folder, ...words], 1, /is a folder/],
+      [['-', '--on-error', 'shrug', ...words], 2, /abort, skip/],
+      [['-', '--from-line', '0', ...words], 2, /counted from 1/],
+      [[...words], 2, /missing required argument/],
+    ];
+    const answers = await Promise.all(wrong.map(([args]) => run('', ...args)));
+    for (const [at, { code, stdout, stderr }] of answers.entries()) {
+      expect([code, stdout]).toEqual([wrong[at]?.[1] ?? 0, '']);
+      expect(stderr).toMatch(wrong[at]?.[2] as RegExp);
+    }
+  }, 300_000);
+
+  test('killed in the middle and run again, it ends as if nothing had been', async () => {
+    const source = users(24_999);
+    const [whole, killed] = [await freshDatabase(), await freshDatabase()];
+    const path = file('killed.ndjson', source);
+    const victim = start([AUTHREALM, 'import', '-', ...killed.words]);
+    victim.process.stdin.write(bytesOf(source));
+    await victim.process.stdin.flush();
+    while ((await count(killed)) < LIMITS.importCommitLines - 1) await Bun.sleep(5);
+    victim.process.kill('SIGKILL');
+    await victim.process.exited;
+    expect(await count(killed)).toBeLessThan(24_999);
+    const answers = await Promise.all([run('', path, ...killed.words), run('', path, ...whole.words)]);
+    for (const { code, stderr } of answers) expect([code, stderr]).toEqual([0, '']);
+    expect(Bun.deepEquals(await rowsOf(killed), await rowsOf(whole))).toBe(true);
+    expect(Bun.deepEquals(await changesOf(killed), await changesOf(whole))).toBe(true);
+    expect(await changesOf(killed)).toHaveLength(25_000);
+  }, 300_000);
+
+  test('SIGTERM ends it after the commit under way with the line to resume from', async () => {
+    const database = await freshDatabase();
+    const { words } = database;
+    const importing = start([AUTHREALM, 'import', '-', ...words]);
+    importing.process.stdin.write(bytesOf(users(LIMITS.importCommitLines + 500)));
+    await importing.process.stdin.flush();
+    while ((await count(database)) < LIMITS.importCommitLines - 1) await Bun.sleep(5);
+    expect(await importing.stop()).toBe(1);
+    await importing.line(/^imported 10000, /);
+    expect(importing.output()).toContain('--from-line 10001\n');
+    expect(await count(database)).toBe(LIMITS.importCommitLines - 1);
+  }, 300_000);
+
+  test('killed ten times and run again each time, it exports the same bytes as one that was not', async () => {
+    const source = file('often.ndjson', multitude(10_000));
+    const [whole, often] = [await freshDatabase(), await freshDatabase()];
+    await run('', source, ...whole.words);
+    for (let kill = 1; kill <= 10; kill += 1) {
+      const victim = start([AUTHREALM, 'import', source, ...often.words]);
+      await Bun.sleep(80 * kill);
+      victim.process.kill('SIGKILL');
+      await victim.process.exited;
+    }
+    expect((await run('', source, ...often.words)).code).toBe(0);
+    const bytes = await Promise.all(
+      [whole, often].map(async ({ words }) => {
+        const out = join(freshFolder(), 'out');
+        const exported = await runCommand([AUTHREALM, 'export', '--with-secrets', out, ...words]);
+        expect([exported.code, exported.stdout]).toEqual([0, '']);
+        return readFileSync(out);
+      }),
+    );
+    expect(bytes[0]?.equals(bytes[1] ?? Buffer.of())).toBe(true);
+    expect(await changesOf(often)).toHaveLength(30_004);
+  }, 300_000);
+
+  test('two files at once both end well', async () => {
+    const database = await freshDatabase();
+    const { words } = database;
+    const [left, right] = [users(9_999), users(9_999)];
+    const sources = [file('left.ndjson', left), file('right.ndjson', right)];
+    const answers = await Promise.all(sources.map((source) => run('', source, ...words)));
+    for (const { code, stdout, stderr } of answers) {
+      expect([code, stderr]).toEqual([0, '']);
+      expect(stdout).toEndWith('imported 10000, unchanged 0, replaced 0, refused 0\n');
+    }
+    expect([await count(database), (await changesOf(database)).length]).toEqual([19_998, 20_000]);
+  }, 300_000);
+
+  test('two at once both end well', async () => {
+    const source = users(14_999);
+    const database = await freshDatabase();
+    const { words } = database;
+    const from = file('both.ndjson', source);
+    const answers = await Promise.all([run('', from, ...words), run('', from, ...words)]);
+    for (const { code, stderr } of answers) expect([code, stderr]).toEqual([0, '']);
+    const imported = answers.map(({ stdout }) => Number(/imported (\d+)/.exec(stdout)?.[1]));
+    expect((imported[0] ?? 0) + (imported[1] ?? 0)).toBe(15_000);
+    expect([await count(database), (await changesOf(database)).length]).toEqual([14_999, 15_000]);
+  }, 300_000);
+});

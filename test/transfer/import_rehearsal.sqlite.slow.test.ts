@@ -1,0 +1,65 @@
+import { expect, test } from 'bun:test';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { sqliteAt } from '../support/database.ts';
+import { freshFolder } from '../support/folder.ts';
+import { bytesOf, changesOf, family, mint, rowsOf, type Source } from '../support/import_fixtures.ts';
+import { AUTHREALM, runCommand } from '../support/processes.ts';
+
+/** `import --dry-run`, which works on a copy of the file. */
+
+const folder = freshFolder();
+const file = (name: string, source: Source): string => {
+  const path = join(folder, name);
+  writeFileSync(path, bytesOf(source));
+  return path;
+};
+const at = (name: string) => {
+  const path = join(folder, name);
+  return { path, url: `sqlite:${path}`, database: sqliteAt(path) };
+};
+const run = (input: string, ...args: string[]) => runCommand([AUTHREALM, 'import', ...args], {}, input);
+
+test('where there is nothing to copy, it says so and makes nothing', async () => {
+  const { url } = at('never.db');
+  const memory = await run('', '-', '--dry-run', '--database', 'sqlite::memory:');
+  expect([memory.code, memory.stderr]).toEqual([1, expect.stringContaining('a database in memory')]);
+  const none = await run('', '-', '--dry-run', '--database', url);
+  expect([none.code, none.stderr]).toEqual([1, expect.stringContaining('there is no database')]);
+  expect(readdirSync(folder).filter((name) => name.startsWith('never'))).toEqual([]);
+});
+
+test('--dry-run tells what would happen and changes nothing', async () => {
+  const { lines, all } = family();
+  const { url, database } = at('dry.db');
+  await run('', file('dry.ndjson', all), '--database', url);
+  const before = [await rowsOf(database, []), await changesOf(database)];
+  const source = file('more.ndjson', [
+    lines.realm,
+    { ...lines.user, name: 'Renamed' },
+    { ...lines.user, id: mint() },
+    { ...lines.link, id: mint() },
+    { ...lines.oidc, client_secret: 'of-the-provider' },
+  ]);
+  const dry = await run('', source, '--dry-run', '--upsert', '--on-error', 'skip', '--database', url);
+  expect(dry).toEqual({
+    code: 3,
+    stdout: 'dry run, nothing was changed; it would have imported 1, unchanged 2, replaced 1, refused 1\n',
+    stderr: 'line 4: another record of the realm has the same issuer and subject\n',
+  });
+  expect([await rowsOf(database, []), await changesOf(database)]).toEqual(before);
+  expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
+});
+
+test('--dry-run without room for its copy says so', async () => {
+  const { path, url } = at('roomless.db');
+  const source = file('roomless.ndjson', family().all);
+  await run('', source, '--database', url);
+  // A file may grow to a half of what the copy needs.
+  const blocks = Math.floor(statSync(path).size / 1_024);
+  const script = `ulimit -f ${blocks}; trap '' XFSZ; exec "${AUTHREALM}" import "${source}" --dry-run --database "${url}"`;
+  const { code, stdout, stderr } = await runCommand(['sh', '-c', script]);
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(/^authrealm: --dry-run works on a copy of the database in the same folder/);
+  expect(readdirSync(folder).filter((name) => name.includes('dry-run'))).toEqual([]);
+});

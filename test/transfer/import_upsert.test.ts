@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
+import type { Vault } from '../../src/vault.ts';
+import { bring, family, type Json, meta, mint, rowsOf, tally } from '../support/import_fixtures.ts';
+import { type Service, startService } from '../support/service.ts';
+
+let service: Service;
+let vault: Vault;
+beforeAll(async () => {
+  service = await startService();
+  vault = service.vault;
+});
+afterAll(() => service.stop());
+
+const changes = (realmId: Uuid) => vault.engine.records.changes(realmId, 0, 1_000);
+
+describe('--upsert', () => {
+  const { ids, lines, all } = family();
+  beforeAll(async () => {
+    await bring(vault, all);
+  });
+  const upsert = (...source: Json[]) => bring(vault, source, { isUpsert: true });
+
+  test('replaces with a new revision and a change that names the members', async () => {
+    const before = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    const moved = { ...lines.user, meta: undefined, email: 'j@example.com', family_name: 'Roe' };
+    const at = Date.now();
+    expect((await upsert(moved)).tally).toEqual(tally(0, 0, 1, 0));
+    const after = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    expect(after).toMatchObject({ name: 'Jane Doe', email: 'j@example.com', family_name: 'Roe' });
+    expect(after?.created_at).toBe(before?.created_at as number);
+    expect(after?.updated_at).toBeGreaterThanOrEqual(at);
+    expect(after?.revision).not.toBe(before?.revision as never);
+    const last = (await changes(ids.realm)).at(-1);
+    expect(last).toMatchObject({
+      event: 'user-authentication-info.updated',
+      members: ['email', 'family_name'],
+    });
+    expect(last?.revision).toBe(after?.revision as never);
+    expect((await upsert(moved)).tally).toEqual(tally(0, 1, 0, 0));
+  });
+
+  test('takes stated instants', async () => {
+    const later = { ...lines.link, meta: { ...meta, updated_at: '2023-01-01T00:00:00.000Z' } };
+    expect((await upsert(later)).tally).toEqual(tally(0, 0, 1, 0));
+    const stored = await vault.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
+    expect(stored?.updated_at).toBe(Date.parse('2023-01-01T00:00:00.000Z'));
+    expect(stored?.created_at).toBe(Date.parse(meta.created_at));
+  });
+
+  test('keeps a secret that the line does not state, and replaces one that it does', async () => {
+    const { client_secret: _, ...silent } = lines.oidc;
+    const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
+    const secret = async (): Promise<string> => {
+      const row = (await rowsOf(service.database, [])).find(({ id }) => id === ids.oidc);
+      return vault.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
+    };
+    expect((await upsert({ ...silent, name: 'Renamed' })).tally).toEqual(tally(0, 0, 1, 0));
+    expect(await secret()).toBe('of-the-provider');
+    expect((await upsert({ ...lines.oidc, name: 'Renamed', client_secret: 'another' })).tally.replaced).toBe(
+      1,
+    );
+    expect(await secret()).toBe('another');
+    const { password_hash, ...hashless } = lines.name;
+    expect((await upsert({ ...hashless, username: 'renamed' })).tally.replaced).toBe(1);
+    const row = (await rowsOf(service.database)).find(({ id }) => id === ids.name);
+    expect(row).toMatchObject({ username: 'renamed', username_key: 'renamed', password_hash });
+  });
+
+  test('what is known of a hash ends with the hash', async () => {
+    const row = async () => (await rowsOf(service.database)).find(({ id }) => id === ids.name);
+    const known = { ...lines.name, username: 'renamed', password_normalised: true };
+    expect((await upsert(known)).tally.replaced).toBe(1);
+    expect(await row()).toMatchObject({ password_normalised: 1 });
+    const { password_normalised: _, ...silent } = known;
+    expect((await upsert(silent)).tally.unchanged).toBe(1);
+    expect(await row()).toMatchObject({ password_normalised: 1 });
+    const another = lines.name.password_hash.replace('m=19456', 'm=19457');
+    expect((await upsert({ ...silent, password_hash: another })).tally.replaced).toBe(1);
+    expect(await row()).toMatchObject({ password_hash: another, password_normalised: null });
+    expect((await upsert(silent)).tally.replaced).toBe(1);
+  });
+
+  test('an issuer that is not stated follows its discovery URL', async () => {
+    const discovery_url = 'https://new.example/.well-known/openid-configuration';
+    expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).tally.replaced).toBe(1);
+    const stored = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
+    expect(stored?.issuer).toBe('https://new.example');
+  });
+
+  test('never moves a record to another realm, user or profile', async () => {
+    const [other, elsewhere] = [{ ...lines.user, id: mint() }, family()];
+    const second = { ...lines.oidc, id: mint() };
+    const secondPasswords = { ...lines.passwords, id: mint() };
+    await upsert(other, second, secondPasswords, ...elsewhere.all);
+    const before = await rowsOf(service.database, []);
+    const report = await upsert(
+      { ...lines.link, user_authentication_info_id: other.id },
+      { ...lines.link, oidc_profile_id: second.id },
+      { ...lines.name, user_authentication_info_id: other.id },
+      { ...lines.name, password_profile_id: secondPasswords.id, username: 'renamed' },
+    );
+    expect(report.refusals.map((told) => told.replace(/^line \d: /, ''))).toEqual([
+      'another record of the realm has the same id',
+      expect.stringContaining('oidc_profile_id never changes'),
+      'another record of the realm has the same id',
+      expect.stringContaining('password_profile_id never changes'),
+    ] as never);
+    expect(await rowsOf(service.database, [])).toEqual(before);
+  });
+
+  test('a line that had to wait for its parent never overtakes a later one about the same record', async () => {
+    for (const content of ['early', 'late']) {
+      const { lines } = family();
+      const [waiting, done] = [
+        { ...lines.link, subject: `first-${lines.link.id}` },
+        { ...lines.link, subject: content === 'early' ? `first-${lines.link.id}` : `last-${lines.link.id}` },
+      ];
+      const above = [lines.realm, lines.oidc, lines.user];
+      const source = [waiting, ...above, done];
+      const report = await upsert(...source);
+      expect([report.tally, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
+      const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
+      const subject = async () => (await vault.engine.records.get(oidcProfileInfo, key))?.subject;
+      expect(await subject()).toBe(done.subject);
+      await upsert(...source);
+      expect(await subject()).toBe(done.subject);
+    }
+  });
+
+  test('of two that had to wait the later one stays', async () => {
+    const { lines } = family();
+    const [first, last] = ['first', 'last'].map((word) => ({ ...lines.link, subject: word + lines.link.id }));
+    const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
+    expect(report.tally).toEqual(tally(4, 0, 1, 0));
+    const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
+    expect((await vault.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
+  });
+
+  test('still refuses what another record holds', async () => {
+    const second = { ...lines.link, id: mint(), subject: 'second' };
+    await upsert(second);
+    const report = await upsert({ ...second, subject: lines.link.subject });
+    expect(report.refusals).toEqual(['line 1: another record of the realm has the same issuer and subject']);
+  });
+});

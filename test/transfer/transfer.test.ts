@@ -1,0 +1,287 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
+import type { Uuid } from '../../src/domain/id.ts';
+import { user } from '../../src/domain/resources.ts';
+import type { Vault } from '../../src/vault.ts';
+import { bring, family, type Json, meta, mint, tally } from '../support/import_fixtures.ts';
+import { PASSWORD_HASH, type Service, startService } from '../support/service.ts';
+
+let service: Service;
+let vault: Vault;
+beforeAll(async () => {
+  service = await startService();
+  vault = service.vault;
+});
+afterAll(() => service.stop());
+
+describe('a line is refused with its number and its reason, and no value of it', () => {
+  const { ids, lines, all } = family();
+  const secretive = 'do-not-repeat-me';
+  beforeAll(async () => {
+    await bring(vault, all);
+  });
+  const fresh = <L extends Json>(line: L, more: Json = {}) => ({ ...line, id: mint(), ...more });
+  const name = (more: Json) => fresh(lines.name, { username: mint(), ...more });
+  const instant = /^meta\.(created|updated)_at must be an instant in UTC/;
+  const hash = /^password_hash must be argon2i or argon2id/;
+  const cost = (m: number, t: number, p: number) =>
+    `$argon2id$v=19$m=${m},t=${t},p=${p}$${'c2Fs'.repeat(4)}$${'aGFz'.repeat(8)}`;
+
+  const cases: [string, Json | string, RegExp][] = [
+    ['not JSON', `{"type": ${secretive}`, /^is not JSON$/],
+    ['two objects', '{} {}', /^is not JSON$/],
+    ['deeper than any record', '['.repeat(60_000), /^is not JSON$/],
+    ['a list', '[]', /^must be a JSON object$/],
+    ['null', 'null', /^must be a JSON object$/],
+    ['a text', `"${secretive}"`, /^must be a JSON object$/],
+    ['no type', { id: mint() }, /^type must be one of authentication-realm, /],
+    ['an unknown type', { type: secretive, id: mint() }, /^type must be one of /],
+    ['a type of Object.prototype', { type: 'constructor' }, /^type must be one of /],
+    ['a type that is no text', { type: ['authentication-realm'] }, /^type must be one of /],
+    ['no id', { ...lines.realm, id: undefined }, /^id is missing$/],
+    ['an id that is none', fresh(lines.user, { id: secretive }), /^id must be the identifier/],
+    ['an id that is a number', fresh(lines.user, { id: 7 }), /^id must be the identifier/],
+    ['no realm', fresh(lines.user, { realm_id: undefined }), /^realm_id is missing$/],
+    ['no user', name({ user_authentication_info_id: undefined }), /^user_authentication_info_id is missing$/],
+    ['a realm that is another', fresh(lines.realm, { realm_id: mint() }), /^realm_id must equal id$/],
+    ['no name', fresh(lines.user, { name: undefined }), /^name is missing$/],
+    ['a name that is a number', fresh(lines.user, { name: 5 }), /^name /],
+    ['a blank name', fresh(lines.user, { name: ' ' }), /^name must not be blank$/],
+    ['no e-mail address', fresh(lines.user, { email: secretive }), /^email must be an e-mail address$/],
+    [
+      'an unknown policy',
+      fresh(lines.realm, { duplicate_email_policy: secretive }),
+      /^duplicate_email_policy /,
+    ],
+    [
+      'a wrong origin',
+      fresh(lines.realm, { relationships: { origin: { data: { id: 1 } } } }),
+      /^relationships\.origin\.data\.id /,
+    ],
+    ['meta that is a text', fresh(lines.user, { meta: secretive }), /^meta must be a JSON object$/],
+    [
+      'an unknown creation status',
+      fresh(lines.user, { meta: { creation_status: secretive } }),
+      /^meta\.creation_status /,
+    ],
+    [
+      'a subject with a control character',
+      fresh(lines.link, { subject: `${secretive}\u0000` }),
+      /^subject must hold no control/,
+    ],
+    [
+      'a lone surrogate',
+      JSON.stringify(fresh(lines.link, { subject: '#' })).replace('#', '\\ud800'),
+      /^subject must hold no control/,
+    ],
+    [
+      'an issuer with a query',
+      fresh(lines.link, { issuer: `https://a.example/?${secretive}` }),
+      /^issuer must have no userinfo/,
+    ],
+    [
+      'a profile that is no identifier',
+      fresh(lines.link, { oidc_profile_id: secretive }),
+      /^oidc_profile_id must be the identifier/,
+    ],
+    [
+      'an instant without milliseconds',
+      fresh(lines.user, { meta: { created_at: '2021-02-03T04:05:06Z' } }),
+      instant,
+    ],
+    [
+      'an instant with an offset',
+      fresh(lines.user, { meta: { created_at: '2021-02-03T04:05:06.007+00:00' } }),
+      instant,
+    ],
+    [
+      'a day that does not exist',
+      fresh(lines.user, { meta: { created_at: '2021-02-30T04:05:06.007Z' } }),
+      instant,
+    ],
+    [
+      'an hour that does not exist',
+      fresh(lines.user, { meta: { updated_at: '2021-02-03T24:00:00.000Z' } }),
+      instant,
+    ],
+    ['an instant that is a number', fresh(lines.user, { meta: { updated_at: 1_612_325_106_007 } }), instant],
+    ['an instant that is null', fresh(lines.user, { meta: { updated_at: null } }), instant],
+    [
+      'updated before it was created',
+      fresh(lines.user, { meta: { created_at: meta.updated_at, updated_at: meta.created_at } }),
+      /^meta\.updated_at must not be before meta\.created_at$/,
+    ],
+    [
+      'a profile without issuer',
+      fresh(lines.oidc, { discovery_url: 'https://a.example/openid' }),
+      /^meta\.issuer is missing$/,
+    ],
+    ['an empty client secret', fresh(lines.oidc, { client_secret: '' }), /^client_secret must not be blank$/],
+    ['a password in clear text', name({ password_hash: secretive }), hash],
+    ['argon2d', name({ password_hash: PASSWORD_HASH.replace('argon2id', 'argon2d') }), hash],
+    ['argon2 of an older version', name({ password_hash: PASSWORD_HASH.replace('v=19', 'v=16') }), hash],
+    ['argon2 without its version', name({ password_hash: PASSWORD_HASH.replace('$v=19', '') }), hash],
+    [
+      'argon2 without its hash',
+      name({ password_hash: PASSWORD_HASH.slice(0, PASSWORD_HASH.lastIndexOf('$')) }),
+      hash,
+    ],
+    [
+      'argon2 with a short salt',
+      name({ password_hash: `$argon2id$v=19$m=64,t=1,p=1$c2Fs$${'aGFz'.repeat(8)}` }),
+      hash,
+    ],
+    ['argon2 with padding', name({ password_hash: `${PASSWORD_HASH}==` }), hash],
+    ['argon2 with too much memory', name({ password_hash: cost(262_145, 2, 1) }), hash],
+    ['argon2 with too many passes', name({ password_hash: cost(65_536, 11, 1) }), hash],
+    ['argon2 with too many lanes', name({ password_hash: cost(65_536, 2, 9) }), hash],
+    ['argon2 with less memory than lanes', name({ password_hash: cost(8, 2, 8) }), hash],
+    ['bcrypt of absurd cost', name({ password_hash: `$2b$15$${'a'.repeat(53)}` }), hash],
+    ['bcrypt without its hash', name({ password_hash: '$2b$10$' }), hash],
+    ['scrypt', name({ password_hash: '$scrypt$ln=16,r=8,p=1$c2FsdHNhbHQ$aGFzaGhhc2hoYXNoaGFzaA' }), hash],
+    [
+      'an identity of another record',
+      fresh(lines.link),
+      /^another record of the realm has the same issuer and subject$/,
+    ],
+    [
+      'a username of another record, in other letters',
+      fresh(lines.name, { username: lines.name.username.toUpperCase() }),
+      /^another record of the realm has the same password_profile_id and username$/,
+    ],
+    [
+      'an identifier that lives under another user',
+      { ...lines.link, user_authentication_info_id: lines.user.id.replace(/^./, 'f') },
+      /^another record of the realm has the same id$/,
+    ],
+    [
+      'a record that is there with other content',
+      { ...lines.user, name: secretive },
+      /^differs from the stored record in name$/,
+    ],
+    [
+      'a secret that is another',
+      { ...lines.oidc, client_secret: secretive },
+      /^differs from the stored record in client_secret$/,
+    ],
+  ];
+
+  for (const [what, line, reason] of cases) {
+    test(what, async () => {
+      const report = await bring(vault, [line]);
+      expect(report.tally).toEqual(tally(0, 0, 0, 1));
+      const [told = ''] = report.refusals;
+      expect(told).toStartWith('line 1: ');
+      expect(told.slice('line 1: '.length)).toMatch(reason);
+      const values = [
+        secretive,
+        ids.user,
+        ids.link,
+        lines.link.subject,
+        lines.name.username,
+        'jane@',
+        '$2b',
+        'c2Fs',
+      ];
+      for (const value of values) expect(told).not.toContain(value);
+    });
+  }
+
+  test('unknown members are ignored, also those that a language has plans for', async () => {
+    const odd = JSON.stringify(fresh(lines.user)).replace(
+      '{',
+      '{"__proto__":{"name":"x"},"usernameFormat":[1],',
+    );
+    expect((await bring(vault, [odd])).tally).toEqual(tally(1, 0, 0, 0));
+  });
+
+  test('hashes of every allowed kind are taken', async () => {
+    const hashes = [
+      PASSWORD_HASH,
+      cost(262_144, 10, 8),
+      cost(262_144, 10, 8).replace('argon2id', 'argon2i'),
+      await Bun.password.hash('a password', { algorithm: 'argon2id', memoryCost: 64, timeCost: 1 }),
+      await Bun.password.hash('a password', { algorithm: 'bcrypt', cost: 4 }),
+      ...['2a', '2b', '2y'].map((prefix) => `$${prefix}$14$${'a'.repeat(53)}`),
+    ];
+    const report = await bring(
+      vault,
+      hashes.map((each) => name({ password_hash: each })),
+    );
+    expect([report.tally, report.refusals]).toEqual([tally(hashes.length, 0, 0, 0), []]);
+  });
+
+  test('instants that are not stated are the time of the import', async () => {
+    const before = Date.now();
+    const line = fresh(lines.user, { meta: undefined });
+    const late = fresh(lines.user, { meta: { created_at: meta.created_at } });
+    const early = fresh(lines.user, { meta: { updated_at: meta.updated_at } });
+    await bring(vault, [line, late, early]);
+    const stored = async (id: unknown) => vault.engine.records.get(user, [ids.realm, id as Uuid]);
+    const bare = await stored(line.id);
+    expect(bare?.created_at).toBeGreaterThanOrEqual(before);
+    expect(bare?.updated_at).toBe(bare?.created_at as number);
+    expect((await stored(late.id))?.updated_at).toBeGreaterThanOrEqual(before);
+    expect((await stored(early.id))?.created_at).toBe(Date.parse(meta.updated_at));
+  });
+});
+
+describe('a username under a profile of e-mail addresses', () => {
+  const strict = () => {
+    const { lines, ids } = family();
+    return { ids, lines: { ...lines, passwords: { ...lines.passwords, username_format: 'email' } } };
+  };
+  const refused = 'username must be an e-mail address, as its password-profile says';
+
+  test('must be one, wherever in the file the profile stands', async () => {
+    for (const order of ['before', 'after'] as const) {
+      const { lines } = strict();
+      const names = [lines.name, { ...lines.name, id: mint(), username: 'j@example.com' }];
+      const above = [lines.realm, lines.passwords, lines.user];
+      const source = order === 'before' ? [...above, ...names] : [...names, ...above];
+      const report = await bring(vault, source);
+      expect(report.tally).toEqual(tally(4, 0, 0, 1));
+      expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${refused}`]);
+    }
+  });
+
+  test('a profile that could not be imported as written does not count', async () => {
+    const { lines } = strict();
+    await bring(vault, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
+    const report = await bring(vault, [lines.passwords, lines.name]);
+    expect(report.tally).toEqual(tally(1, 0, 0, 1));
+    expect(report.refusals).toEqual(['line 1: differs from the stored record in username_format']);
+    const replacing = await bring(vault, [lines.passwords, { ...lines.name, id: mint(), username: 'x' }], {
+      isUpsert: true,
+    });
+    expect(replacing.refusals).toEqual([`line 2: ${refused}`]);
+  });
+
+  test('a line that says it is older than the last change of its profile restores what was there', async () => {
+    const { lines, ids } = strict();
+    const switched = '2022-06-01T00:00:00.000Z';
+    const profile = { ...lines.passwords, meta: { ...meta, updated_at: switched } };
+    const name = (updated_at: string | undefined) => ({
+      ...lines.name,
+      id: mint(),
+      username: mint(),
+      meta: updated_at === undefined ? undefined : { created_at: meta.created_at, updated_at },
+    });
+    const above = [lines.realm, lines.user, profile];
+    for (const names of [[name('2022-05-31T23:59:59.999Z')], [name(switched), name(undefined)]]) {
+      for (const source of [[...above, ...names], names]) {
+        const { refusals, tally: counts } = await bring(vault, source);
+        const isOlder = names.length === 1;
+        expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
+        expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
+      }
+    }
+    expect(ids.realm).toBe(lines.realm.id);
+  });
+
+  test('one that is stored already stays unchanged: what a profile says is for later ones', async () => {
+    const { lines } = family();
+    await bring(vault, [lines.realm, lines.user, lines.passwords, lines.name]);
+    const strictly = { ...lines.passwords, username_format: 'email' };
+    expect((await bring(vault, [strictly, lines.name], { isUpsert: true })).tally).toEqual(tally(0, 1, 1, 0));
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, setDefaultTimeout, test } from 'bun:test';
+import { renameSync } from 'node:fs';
+import { freshDatabase } from '../support/database.ts';
+import { AUTHREALM, start } from '../support/processes.ts';
+
+/** The processes that share a port: one that ends is replaced. */
+
+setDefaultTimeout(300_000);
+
+test('one that cannot begin is begun again until it can', async () => {
+  const { words, masterKeyFile } = await freshDatabase();
+  const running = start([
+    AUTHREALM,
+    'serve',
+    '--port',
+    '0',
+    '--processes',
+    '2',
+    '--metrics-port',
+    '0',
+    ...words,
+  ]);
+  const metrics = (await running.line(/^metrics on /)).slice('metrics on '.length);
+  const told = (event: string) => [
+    ...running.output().matchAll(new RegExp(`"event":"${event}","pid":(\\d+)`, 'g')),
+  ];
+  const isTold = async (event: string, times: number) => {
+    while (told(event).length < times) {
+      if (running.process.exitCode !== null) throw new Error(running.output());
+      await Bun.sleep(20);
+    }
+  };
+  renameSync(masterKeyFile, `${masterKeyFile}.away`);
+  process.kill(Number(told('process_started')[1]?.[1]), 'SIGKILL');
+  // That one, and two that find no key.
+  await isTold('process_ended', 3);
+  renameSync(`${masterKeyFile}.away`, masterKeyFile);
+  const answering = /^authrealm_processes\{state="answering"\} 2$/m;
+  while (!answering.test(await (await fetch(metrics)).text())) await Bun.sleep(100);
+  expect(await running.stop()).toBe(0);
+});

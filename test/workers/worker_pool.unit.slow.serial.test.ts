@@ -1,0 +1,360 @@
+import { afterEach, describe, expect, test } from 'bun:test';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Fault } from '../../src/domain/fault.ts';
+import { openPool, type Pool, type PoolSettings } from '../../src/workers/pool.ts';
+import { ends, isAlive } from '../support/process_tree.ts';
+import { runCommand, start } from '../support/processes.ts';
+import { freshFolder } from '../support/service.ts';
+
+const ANSWERS = [process.execPath, join(import.meta.dir, '../support/worker_answers.ts')];
+const PARENT = [process.execPath, join(import.meta.dir, '../support/worker_parent.ts')];
+
+interface State {
+  readonly pid: number;
+  readonly priority: number;
+  readonly environment: readonly string[];
+}
+
+const STATE = { act: 'state' };
+const work = (ms: number) => ({ act: 'work', ms });
+const echo = (value: unknown) => ({ act: 'echo', value });
+
+const opened: Pool[] = [];
+
+function open(settings: Partial<PoolSettings> = {}): Pool {
+  const pool = openPool({
+    command: ANSWERS,
+    workersMax: 1,
+    waitingMax: 64,
+    waitMsMax: 20_000,
+    ...settings,
+  });
+  opened.push(pool);
+  return pool;
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((pool) => pool.close()));
+});
+
+/** A shell that notes its start in a file before it goes on. */
+function noted(then: string) {
+  const file = join(freshFolder(), 'starts');
+  const command = ['/bin/sh', '-c', `echo started >> ${file}; ${then}`];
+  const starts = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0);
+  return { command, starts };
+}
+
+const BECOME = `exec ${ANSWERS.join(' ')}`;
+
+async function faultOf(asked: Promise<unknown>): Promise<Fault> {
+  const error = await asked.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof Fault)) throw new Error(`no Fault but ${error}`);
+  return error;
+}
+
+const causeOf = async (asked: Promise<unknown>) => {
+  const { code, cause } = await faultOf(asked);
+  return [code, (cause as { code?: string } | undefined)?.code];
+};
+
+describe('what is asked', () => {
+  test('is answered with what the handle makes of it, whatever can be cloned', async () => {
+    const pool = open();
+    for (const value of [0, '', null, undefined, 'x\ud800y', new Map([[1n, new Uint8Array([1, 2])]]), [[]]]) {
+      expect(await pool.request<unknown>(echo(value))).toEqual(value);
+    }
+    const long = 'x'.repeat(5_000_000);
+    expect(await pool.request<string>(echo(long))).toBe(long);
+  });
+
+  test('is asked in order, of as many children as may be', async () => {
+    const pool = open({ workersMax: 2 });
+    const pids = await Promise.all(Array.from({ length: 8 }, () => pool.request<number>(work(50))));
+    expect(new Set(pids).size).toBe(2);
+    const done: number[] = [];
+    const one = open();
+    await Promise.all([3, 1, 2].map((each) => one.request<number>(echo(each)).then((got) => done.push(got))));
+    expect(done).toEqual([3, 1, 2]);
+  });
+
+  test('a Fault comes back by code and complaints, any other error as internal without words', async () => {
+    const pool = open();
+    const act = (what: string) => pool.request({ act: 'throw', what, value: 'hunter2hunter2' });
+    const fault = await faultOf(act('fault'));
+    expect([fault.code, fault.complaints]).toEqual(['conflict', [{ field: 'username', rule: 'unique' }]]);
+    const bug = await faultOf(act('bug'));
+    expect([bug.code, (bug.cause as { code?: string }).code]).toEqual(['internal', 'TypeError']);
+    expect((bug.cause as Error).stack).toContain('answers.ts');
+    expect(await causeOf(act('text'))).toEqual(['internal', 'string']);
+    expect((await faultOf(act('function'))).code).toBe('internal');
+    for (const told of [bug, await faultOf(act('text'))]) expect(Bun.inspect(told)).not.toContain('hunter2');
+  });
+
+  test('what cannot be cloned is refused, and what follows is answered', async () => {
+    const pool = open();
+    await pool.request(STATE);
+    await expect(pool.request(echo(() => 1))).rejects.toThrow(/clone/);
+    expect(await pool.request<string>(echo('after'))).toBe('after');
+  });
+});
+
+describe('a child', () => {
+  test('starts with the first question, at the lowest priority, with an empty environment', async () => {
+    process.env.AUTHREALM_SECRET_OF_THE_PARENT = 'x';
+    const { command, starts } = noted(BECOME);
+    const pool = open({ command });
+    await Bun.sleep(100);
+    expect(starts()).toBe(0);
+    const state = await pool.request<State>(STATE);
+    delete process.env.AUTHREALM_SECRET_OF_THE_PARENT;
+    expect(starts()).toBe(1);
+    expect(state.priority).toBe(19);
+    // A shell adds these two by itself.
+    expect(state.environment.filter((name) => !['PWD', '_', 'OLDPWD', 'SHLVL'].includes(name))).toEqual([]);
+    const bare = await open().request<State>(STATE);
+    expect(bare.environment).toEqual([]);
+    expect(bare.pid).not.toBe(process.pid);
+  });
+
+  test('starts at the lowest priority already, and every thread of it has it', async () => {
+    const file = join(freshFolder(), 'nice');
+    const pool = open({ command: ['/bin/sh', '-c', `nice > ${file}; ${BECOME}`] });
+    const { pid } = await pool.request<State>(STATE);
+    expect(readFileSync(file, 'utf8').trim()).toBe('19');
+    const threads = [...new Bun.Glob('*/stat').scanSync(`/proc/${pid}/task`)];
+    expect(threads.length).toBeGreaterThan(1);
+    // The 19th value; the second is a name in parentheses (proc(5)).
+    const niceness = (stat: string) => stat.replace(/^.*\) /, '').split(' ')[16];
+    for (const stat of threads)
+      expect(niceness(readFileSync(`/proc/${pid}/task/${stat}`, 'utf8'))).toBe('19');
+  });
+
+  test('ends when it is idle, and another one starts with the next question', async () => {
+    const pool = open({ idleMsMax: 300 });
+    const first = await pool.request<State>(STATE);
+    expect(isAlive(first.pid)).toBe(true);
+    // Work is not idleness, however long it takes.
+    expect(await pool.request<number>(work(600))).toBe(first.pid);
+    expect(await ends(first.pid)).toBe(true);
+    expect((await pool.request<State>(STATE)).pid).not.toBe(first.pid);
+  });
+
+  test('stays where its group is signalled: what is in flight is its parent’s to end', async () => {
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const working = pool.request<number>(work(300));
+    process.kill(pid, 'SIGTERM');
+    process.kill(pid, 'SIGINT');
+    expect(await working).toBe(pid);
+    expect((await pool.request<State>(STATE)).pid).toBe(pid);
+  });
+
+  test('that dies is replaced, and its question asked once more', async () => {
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const working = pool.request<number>(work(500));
+    const waiting = pool.request<State>(STATE);
+    await Bun.sleep(100);
+    process.kill(pid, 'SIGKILL');
+    const second = await working;
+    expect(second).not.toBe(pid);
+    expect((await waiting).pid).toBe(second);
+    const once = join(freshFolder(), 'died');
+    expect(await pool.request<number>({ act: 'die', once })).not.toBe(second);
+  });
+
+  test('that is killed while idle is replaced', async () => {
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    process.kill(pid, 'SIGKILL');
+    // At once, before the death is known here.
+    expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
+  });
+
+  test('a question that two children died over is overloaded, the next one answered', async () => {
+    const { command, starts } = noted(BECOME);
+    const pool = open({ command });
+    const [fatal, next] = [pool.request({ act: 'die' }), pool.request<string>(echo('next'))];
+    expect(await causeOf(fatal)).toEqual(['overloaded', 'CHILD_DIED']);
+    expect(await next).toBe('next');
+    expect(starts()).toBe(3);
+  });
+});
+
+describe('bounds', () => {
+  test('one more than may wait is refused at once; those that wait are answered', async () => {
+    const pool = open({ waitingMax: 2 });
+    await pool.request(STATE);
+    const working = pool.request<number>(work(500));
+    const waiting = [1, 2].map((each) => pool.request<number>(echo(each)));
+    const asked = performance.now();
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'QUEUE_FULL']);
+    expect(performance.now() - asked).toBeLessThan(250);
+    expect(await Promise.all(waiting)).toEqual([1, 2]);
+    await working;
+  });
+
+  test('what others leave no time for is refused when it comes', async () => {
+    const pool = open({ waitingMax: 64, waitMsMax: 2_000, workMsMax: 60_000 });
+    await pool.request(STATE);
+    for (let count = 0; count < 8; count += 1) await pool.request(work(200));
+    const began = performance.now();
+    const asked = Array.from({ length: 30 }, () =>
+      pool.request(work(200)).then(
+        () => 'answered',
+        (error: Fault) => `${(error.cause as { code?: string }).code} ${performance.now() - began < 200}`,
+      ),
+    );
+    const told = await Promise.all(asked);
+    const refused = told.filter((each) => each === 'QUEUE_FULL true');
+    expect(refused.length).toBeGreaterThanOrEqual(18);
+    expect(told.filter((each) => each === 'answered').length).toBeGreaterThanOrEqual(4);
+  }, 300_000);
+
+  test('what is late at work is overloaded in time; its child is killed and replaced', async () => {
+    const pool = open({ waitMsMax: 1_000 });
+    const { pid } = await pool.request<State>(STATE);
+    const asked = performance.now();
+    expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'CHILD_LATE']);
+    const took = performance.now() - asked;
+    expect(took).toBeGreaterThan(950);
+    expect(took).toBeLessThan(3_000);
+    expect(await ends(pid)).toBe(true);
+    expect((await pool.request<State>(STATE)).pid).not.toBe(pid);
+  });
+
+  test('one that may work for longer is left alone by what is late, and takes the next question', async () => {
+    const pool = open({ waitMsMax: 400, workMsMax: 5_000 });
+    const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
+    const { pid } = await state();
+    const late = pool.request<number>(work(800));
+    const waiting = pool.request<number>(work(0));
+    expect(await causeOf(late)).toEqual(['overloaded', 'CHILD_LATE']);
+    expect((await faultOf(waiting)).code).toBe('overloaded');
+    expect((await state()).pid).toBe(pid);
+  });
+
+  test('what cannot be answered in time any more is refused unasked', async () => {
+    const pool = open({ waitMsMax: 2_000 });
+    const { pid } = await pool.request<State>(STATE);
+    await pool.request(work(400));
+    const working = pool.request<number>(work(1_700));
+    const once = join(freshFolder(), 'asked');
+    expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'NO_TIME_LEFT']);
+    expect(existsSync(once)).toBe(false);
+    expect(await working).toBe(pid);
+    expect(await pool.request<number>(work(0))).toBe(pid);
+  });
+
+  test('what is late while it waits is never asked, and a slow start is not cut short by it', async () => {
+    const { command, starts } = noted(`sleep 1; ${BECOME}`);
+    const pool = open({ command, waitMsMax: 400 });
+    const once = join(freshFolder(), 'asked');
+    expect((await faultOf(pool.request({ act: 'die', once }))).code).toBe('overloaded');
+    const answer = (): Promise<string> => pool.request<string>(echo('x')).catch(answer);
+    expect(await answer()).toBe('x');
+    expect(existsSync(once)).toBe(false);
+    expect(starts()).toBe(1);
+  });
+
+  test('children that die at their start are not started over and over', async () => {
+    const { command, starts } = noted('exit 3');
+    const pool = open({ command, waitMsMax: 1_000 });
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    // At 0, 200 and 600 ms; the next is due at 1,400.
+    expect(starts()).toBeGreaterThan(1);
+    expect(starts()).toBeLessThanOrEqual(3);
+  });
+
+  test('once they can start again, questions are answered', async () => {
+    const sign = join(freshFolder(), 'mended');
+    const { command } = noted(`[ -f ${sign} ] || exit 3; ${BECOME}`);
+    const pool = open({ command, waitMsMax: 5_000 });
+    const asked = pool.request<string>(echo('x'));
+    await Bun.sleep(300);
+    writeFileSync(sign, '');
+    expect(await asked).toBe('x');
+  });
+
+  test('a program that is not there is overloaded, not a crash', async () => {
+    const pool = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+  });
+});
+
+describe('at twice what the children can do, for 5 s', () => {
+  test.each<[string, Partial<PoolSettings>, readonly number[]]>([
+    ['one that may finish late', { workMsMax: 60_000 }, [50]],
+    ['two that are killed when late', { workersMax: 2, waitingMax: 64 }, [100]],
+    ['two with long and short questions', { workersMax: 2, waitingMax: 16 }, [10, 500]],
+  ])(
+    '%s',
+    async (_, settings, mix) => {
+      const { command, starts } = noted(BECOME);
+      const pool = open({ command, waitMsMax: 2_000, ...settings });
+      const workersMax = settings.workersMax ?? 1;
+      const state = (): Promise<State> => pool.request<State>(STATE).catch(state);
+      await Promise.all(Array.from({ length: workersMax }, state));
+      const everyMs = mix.reduce((sum, ms) => sum + ms) / mix.length / workersMax / 2;
+      const began = performance.now();
+      let answeredMs = 0;
+      const asked: Promise<unknown>[] = [];
+      while (performance.now() - began < 5_000) {
+        const ms = mix[asked.length % mix.length] as number;
+        const count = () => {
+          answeredMs += ms;
+        };
+        asked.push(
+          pool.request(work(ms)).then(count, (error: Fault) => expect(error.code).toBe('overloaded')),
+        );
+        await Bun.sleep(Math.max(0, began + asked.length * everyMs - performance.now()));
+      }
+      expect(answeredMs / 5_000 / workersMax).toBeGreaterThan(0.8);
+      expect(starts()).toBeLessThanOrEqual(3);
+      await Promise.all(asked);
+    },
+    300_000,
+  );
+});
+
+describe('the end', () => {
+  test('closing kills what works, refuses what waits and what comes', async () => {
+    const pool = open();
+    const { pid } = await pool.request<State>(STATE);
+    const pending = [work(60_000), STATE].map((question) => faultOf(pool.request(question)));
+    await pool.close();
+    expect(isAlive(pid)).toBe(false);
+    for (const { code, cause } of await Promise.all(pending)) {
+      expect([code, (cause as { code?: string }).code]).toEqual(['overloaded', 'CLOSED']);
+    }
+    expect((await faultOf(pool.request(STATE))).code).toBe('overloaded');
+  });
+
+  const pidIn = (line: string) => Number(line.split(' ')[1]);
+
+  test('a process with nothing else to do ends, and its child with it', async () => {
+    const { stdout, code } = await runCommand([...PARENT, 'leave']);
+    expect(code).toBe(0);
+    expect(await ends(pidIn(stdout))).toBe(true);
+  });
+
+  test('closing is waited for', async () => {
+    const { stdout, code } = await runCommand([...PARENT, 'close']);
+    expect([stdout.split('\n')[1], code]).toEqual(['closed', 0]);
+    expect(isAlive(pidIn(stdout))).toBe(false);
+  });
+
+  test.each(['stay', 'stay-busy'])('%s: after kill -9 of its parent a child ends', async (deed) => {
+    const running = start([...PARENT, deed]);
+    const pid = pidIn(await running.line(/^child/));
+    expect(isAlive(pid)).toBe(true);
+    running.process.kill('SIGKILL');
+    await running.process.exited;
+    expect(await ends(pid, 15_000)).toBe(true);
+  });
+});
