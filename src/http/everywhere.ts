@@ -8,15 +8,20 @@ import type { Principal } from '../domain/principal.ts';
 import type { Finding, Key, Resource } from '../domain/resource.ts';
 import { ruleOf } from '../domain/rule.ts';
 import { parseJson, readBody } from './body.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { Call, Stage } from './call.ts';
 import { inTurn, realmsOf, type Seek } from './every_realm.ts';
 import { inBody } from './finding.ts';
+import { everywherePattern } from './links.ts';
 import { entrance, type ListingRooms, pageReply } from './lists.ts';
+import { filterExample } from './openapi_examples.ts';
+import { everywhereFoundSchema } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { itemPresenterOf } from './present.ts';
 import { NEWEST_FIRST } from './query.ts';
+import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 
 /** The body of a search in all realms. */
-export const everywhereSchema = z
+const everywhereSchema = z
   .object({
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
     page: z
@@ -46,7 +51,33 @@ export interface EverywhereRooms extends ListingRooms {
  * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
  * more than there was room for.
  */
-export function searchEverywhere(resource: Resource, everywhere: Finding, rooms: EverywhereRooms): Answer {
+export function searchEverywhere(resource: Resource, everywhere: Finding): Operation<EverywhereRooms> {
+  return recordOperation(resource, {
+    name: `search-every-${resource.name}`,
+    method: 'POST',
+    path: everywherePattern(resource),
+    right: 'read',
+    isExtension: true,
+    stages: (rooms) => [
+      ...entrance(resource, rooms),
+      readBody,
+      searchingEverywhere(resource, everywhere, rooms),
+    ],
+    document: ({ foundItems, examples }) => ({
+      summary: `Find ${resource.name} records in every realm that the token may read.`,
+      description: `${resource.summary} The filter is one of: ${everywhereWords(everywhere)}.`,
+      body: {
+        schema: everywhereSchema,
+        example: { filter: filterExample(resource, everywhere.by[0] ?? []), page: { limit: 25 } },
+      },
+      success: pageAnswer(everywhereFoundSchema(resource, schemaOf(foundItems, resource)), {
+        found: examples.everywhere(resource),
+      }),
+    }),
+  });
+}
+
+function searchingEverywhere(resource: Resource, everywhere: Finding, rooms: EverywhereRooms): Stage {
   const present = itemPresenterOf(resource, { ...rooms, saysParent: true });
   let underWay = 0;
 
@@ -63,7 +94,7 @@ export function searchEverywhere(resource: Resource, everywhere: Finding, rooms:
     return `{"data":[${items}],"meta":${meta},${NO_LINKS}}`;
   }
 
-  const search: Stage = async (call) => {
+  return async (call) => {
     if (underWay >= LIMITS.searchesAtOnceMax) throw overloaded('PLACES_TAKEN');
     underWay += 1;
     try {
@@ -72,7 +103,6 @@ export function searchEverywhere(resource: Resource, everywhere: Finding, rooms:
       underWay -= 1;
     }
   };
-  return walk([...entrance(resource, rooms), readBody, search]);
 }
 
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
@@ -111,7 +141,7 @@ function areSame(one: readonly string[], other: readonly string[]): boolean {
 }
 
 /** The filters that such a search takes, as they are written. */
-export function everywhereWords({ filterables, by }: Finding): string {
+function everywhereWords({ filterables, by }: Finding): string {
   const written = (member: string) => {
     const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');
     return `eq(${member},…)${isPattern ? ` or like(${member},…*) with 2 characters or more` : ''}`;

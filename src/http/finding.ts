@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Listing, MaybePromise, Placed } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Filter, parseFilter, valuesOf } from '../domain/filter.ts';
@@ -6,12 +7,18 @@ import { LIMITS } from '../domain/limits.ts';
 import { readPlain } from '../domain/plain_filter.ts';
 import { type Finding, lineage, type Resource, type Sought } from '../domain/resource.ts';
 import { readBody } from './body.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { Call, Stage } from './call.ts';
+import { findingPattern } from './links.ts';
 import { answering, entrance, type ListingRooms, pageOf, pageReply } from './lists.ts';
+import { filterExample } from './openapi_examples.ts';
+import { FILTER_PARAMETER, PAGE_PARAMETERS } from './openapi_parameters.ts';
+import { foundSchema, searchedSchema, searchSchema } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { soleBody } from './paging.ts';
 import { locateScope, unlessCrowded } from './pipeline.ts';
 import { itemPresenterOf } from './present.ts';
 import { NEWEST_FIRST, readQuery, soleFilter } from './query.ts';
+import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import type { Reply } from './reply.ts';
 import { readSearch, type Search } from './search_body.ts';
 
@@ -19,58 +26,136 @@ import { readSearch, type Search } from './search_body.ts';
  * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
  * a filter that names one of the sets of its description 400.
  */
-export function find(resource: Resource, rooms: ListingRooms): Answer {
+export function find(resource: Resource): Operation<ListingRooms> {
+  return recordOperation(resource, {
+    name: `find-${resource.name}`,
+    method: 'GET',
+    path: findingPattern(resource),
+    right: 'read',
+    isExtension: true,
+    stages: (rooms) => [
+      ...unlessCrowded(rooms.store.crowds.find),
+      ...entrance(resource, rooms),
+      locateRealm(resource),
+      findingByQuery(resource, rooms),
+    ],
+    document: ({ foundItems, examples }) => ({
+      summary: `Find ${resource.name} records of a whole realm by what they say.`,
+      query: findParameters(resource),
+      success: pageAnswer(foundSchema(resource, schemaOf(foundItems, resource)), {
+        counted: examples.found(resource, 'offset'),
+        followed: examples.found(resource, 'after'),
+      }),
+      faults: ['filter_malformed', 'not_found'],
+    }),
+  });
+}
+
+function findingByQuery(resource: Resource, rooms: ListingRooms): Stage {
   const finding = findingOf(resource);
   const seek = seeking(resource, rooms, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
     const filter = readFilter(query.filter, finding);
     return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
   });
-  const read: Stage = (call) => {
+  return (call) => {
     const { url } = call.request;
     const filter = soleFilter(url);
     const sought = filter === undefined ? undefined : readPlain(filter, finding);
     return seek(call, url, sought, rooms.pageLength);
   };
-  const uncrowded = unlessCrowded(rooms.store.crowds.find);
-  return walk([...uncrowded, ...entrance(resource, rooms), locateRealm(resource), read]);
 }
 
 /**
  * The same with the question in the body, for callers whose proxies log URLs. A link to another page would have to hold
  * the filter, so all links are null.
  */
-export function search(resource: Resource, rooms: ListingRooms): Answer {
+export function search(resource: Resource, path: string): Operation<ListingRooms> {
+  return searchOperation(resource, path, {
+    filters: `The filter is ${findingWords(resource)}`,
+    stages: (rooms) => [
+      ...unlessCrowded(rooms.store.crowds.find),
+      ...entrance(resource, rooms),
+      locateRealm(resource),
+      readBody,
+      findingByBody(resource, rooms),
+    ],
+  });
+}
+
+function findingByBody(resource: Resource, rooms: ListingRooms): Stage {
   const finding = findingOf(resource);
   const seek = seeking(resource, rooms, ({ filter: text, limit, offset = 0 }: Search) => {
     const filter = inBody(() => readFilter(text, finding));
     const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
     return { filter, page, carried: undefined };
   });
-  const read: Stage = (call) => {
+  return (call) => {
     const said = readSearch(call.body ?? '');
     const { filter, limit, offset = 0 } = said;
     const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
     return seek(call, said, sought, limit ?? rooms.pageLength);
   };
-  const uncrowded = unlessCrowded(rooms.store.crowds.find);
-  return walk([...uncrowded, ...entrance(resource, rooms), locateRealm(resource), readBody, read]);
 }
 
 /**
  * A list with the filter in the body. Every page of it is counted; of what lies beyond the bound of offsets a narrower filter
  * tells.
  */
-export function searchList(resource: Resource, rooms: ListingRooms): Answer {
+export function searchList(resource: Resource, path: string): Operation<ListingRooms> {
+  return searchOperation(resource, path, {
+    filters: 'The filter is one of the list.',
+    stages: (rooms) => [
+      ...entrance(resource, rooms),
+      locateScope(resource),
+      readBody,
+      listingByBody(resource, rooms),
+    ],
+  });
+}
+
+/** What the two searches of a realm have in common. */
+function searchOperation(
+  resource: Resource,
+  path: string,
+  { filters, stages }: Pick<Operation<ListingRooms>, 'stages'> & { readonly filters: string },
+): Operation<ListingRooms> {
+  return recordOperation(resource, {
+    name: `search-${resource.name}`,
+    method: 'POST',
+    path,
+    right: 'read',
+    isExtension: true,
+    stages,
+    document: ({ items, foundItems, examples }) => ({
+      summary: `Find ${resource.name} records with the filter in the body: it stands in no log of URLs.`,
+      description: `${resource.summary} ${filters}`,
+      body: {
+        schema: searchSchema,
+        example: {
+          filter: filterExample(resource, resource.finding?.by[0] ?? ['id']),
+          page: { limit: 25, offset: 0 },
+        },
+      },
+      // The path of a list in one realm says whose the items are.
+      success: pageAnswer(
+        searchedSchema(resource, schemaOf(resource.finding ? foundItems : items, resource)),
+        { counted: examples.found(resource, 'search') },
+      ),
+      faults: ['not_found'],
+    }),
+  });
+}
+
+function listingByBody(resource: Resource, rooms: ListingRooms): Stage {
   const list = answering(resource, { line: lineage(resource), saysParent: false }, rooms);
-  const read: Stage = (call) => {
+  return (call) => {
     const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
     if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
     const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
     const page = { kind: 'offset', offset, limit: limit ?? rooms.pageLength } as const;
     return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
   };
-  return walk([...entrance(resource, rooms), locateScope(resource), readBody, read]);
 }
 
 /** A reverse lookup as a list; `carried` is what links take along. */
@@ -130,12 +215,29 @@ function readFilter(text: string | undefined, { filterables, by }: Finding): Fil
 }
 
 /** The filters that a reverse lookup takes, as they are written. */
-export function findingFilters({ filterables, by }: Finding): readonly string[] {
+function findingFilters({ filterables, by }: Finding): readonly string[] {
   const terms = (member: string) => {
     const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
     return operators?.join(' or ');
   };
   return by.map((members) => members.map(terms).join(':'));
+}
+
+/** The same as a sentence of the document. */
+function findingWords({ finding }: Resource): string {
+  const ways = finding ? findingFilters(finding).map((filter) => `\`${filter}\``) : [];
+  return `One of: ${ways.join('; ')}.`;
+}
+
+/** Parameters of a reverse lookup: without its filter there is nothing to look for. */
+function findParameters(resource: Resource): z.ZodObject {
+  const filter = FILTER_PARAMETER.meta({
+    param: {
+      description: findingWords(resource),
+      example: filterExample(resource, resource.finding?.by[0] ?? []),
+    },
+  });
+  return z.object({ filter, ...PAGE_PARAMETERS });
 }
 
 /** Whoever asks for many records by their identifiers wants all of them. */

@@ -3,12 +3,16 @@ import { type Filter, parseFilter } from '../domain/filter.ts';
 import type { Principal } from '../domain/principal.ts';
 import { lineage, type Resource, type Scope } from '../domain/resource.ts';
 import { authenticate } from './bearer.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
-import { collectionLinks } from './links.ts';
+import type { Call, Stage } from './call.ts';
+import { collectionLinks, collectionPattern } from './links.ts';
+import { listParameters } from './openapi_parameters.ts';
+import { listSchema } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { type ListAddress, listBody } from './paging.ts';
 import { locateScope, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
 import { itemPresenterOf } from './present.ts';
 import { type ListQuery, readQuery } from './query.ts';
+import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the paths of lists are built from. */
@@ -22,21 +26,42 @@ const NOT_FOUND = faultReply('not_found');
 const NO_FILTER: Filter = Object.freeze([]);
 
 /**
- * The path of a collection: who asks (401), may they at all (403), may they here (404), what they ask for (400), the
+ * A list of a collection: who asks (401), may they at all (403), may they here (404), what they ask for (400), the
  * page (404 where the record above is not there), the body. Of realms a limited client sees its own.
  */
-export function list(resource: Resource, rooms: ListingRooms): Answer {
+export function list(resource: Resource): Operation<ListingRooms> {
+  return recordOperation(resource, {
+    name: `list-${resource.name}`,
+    method: 'GET',
+    path: collectionPattern(resource),
+    right: 'read',
+    stages: (rooms) => [...entrance(resource, rooms), locateScope(resource), listing(resource, rooms)],
+    document: ({ items, examples }) => ({
+      summary: `List ${resource.name} records, the newest first.`,
+      query: listParameters(resource),
+      success: pageAnswer(listSchema(resource, schemaOf(items, resource)), {
+        counted: examples.page(resource, 'offset'),
+        followed: examples.page(resource, 'after'),
+      }),
+      faults: [
+        ...(resource.filterables ? (['filter_malformed'] as const) : []),
+        ...(resource.parent ? (['not_found'] as const) : []),
+      ],
+    }),
+  });
+}
+
+function listing(resource: Resource, rooms: ListingRooms): Stage {
   const { filterables } = resource;
   const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
   const answer = answering(resource, { line: lineage(resource), saysParent: false }, rooms);
-  const read: Stage = (call) => {
+  return (call) => {
     const query = readQuery(call.request.url, rules);
     const filter =
       filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
     const listing = { filter, sort: query.sort, page: pageOf(query, rooms.pageLength), ...ownRealms(call) };
     return answer(call, listing, query.carried);
   };
-  return walk([...entrance(resource, rooms), locateScope(resource), read]);
 }
 
 /** The stages that everyone who reads a collection goes through before it is known which. */

@@ -2,18 +2,13 @@ import { createDocument } from 'zod-openapi';
 import { SCOPES } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ADMIN_TAG } from './admin/operation.ts';
-import { ADMIN_OPERATIONS } from './admin/routes.ts';
+import { OPERATIONS } from './api.ts';
 import { CONSOLE_OPERATIONS, CONSOLE_TAG } from './console_sessions.ts';
-import { FEED_OPERATIONS } from './feed_operations.ts';
-import { OAUTH_OPERATIONS } from './oauth.ts';
-import { discoveryPaths } from './openapi_discovery.ts';
 import { openExamples } from './openapi_examples.ts';
 import { pathsOf } from './openapi_operation.ts';
-import { resourcePaths } from './openapi_operations.ts';
 import { header, openFaults, strayResponses } from './openapi_responses.ts';
-import { itemSchema, narrow, recordSchema } from './openapi_schemas.ts';
+import { itemSchema, narrow, recordSchema, requestSchema } from './openapi_schemas.ts';
 import type { DocumentContext } from './operation.ts';
-import { SERVICE_OPERATIONS } from './service_operations.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. What carries \`x-authrealm-extension\` is an addition of ours. Every GET answers HEAD as well, without a body. A path \
@@ -26,15 +21,15 @@ the body of a request members that are not listed are ignored.`;
  */
 export function openApiDocument(baseUrl: string, version: string, hasConsole = true): object {
   const examples = openExamples(baseUrl);
-  const faults = openFaults();
-  const writing: DocumentContext = {
+  const context: DocumentContext = {
     baseUrl,
     examples,
-    faults,
+    faults: openFaults(),
     etag: header('Strong (RFC 9110, 8.8.3); moves with every write of the record.', examples.etag, 'etag'),
     records: new Map(RESOURCES.map((resource) => [resource, recordSchema(resource)])),
     items: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, false)])),
     foundItems: new Map(RESOURCES.map((resource) => [resource, itemSchema(resource, true)])),
+    updates: new Map(RESOURCES.map((resource) => [resource, requestSchema(resource, 'update')])),
   };
   return createDocument(
     {
@@ -69,14 +64,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
         },
         responses: strayResponses(),
       },
-      paths: {
-        ...resourcePaths(writing),
-        ...discoveryPaths(writing),
-        ...pathsOf(FEED_OPERATIONS, writing),
-        ...pathsOf([...OAUTH_OPERATIONS, ...SERVICE_OPERATIONS], writing),
-        ...pathsOf(ADMIN_OPERATIONS, writing),
-        ...(hasConsole ? pathsOf(CONSOLE_OPERATIONS, writing) : {}),
-      },
+      paths: pathsOf(hasConsole ? [...OPERATIONS, ...CONSOLE_OPERATIONS] : OPERATIONS, context),
     },
     { override: narrow },
   );

@@ -67,16 +67,19 @@ function responsesOf(
   { faults, etag }: DocumentContext,
 ): ZodOpenApiResponsesObject {
   const { success, headers = [], responses } = documentation;
-  const { status, description, content } = success;
   return {
-    [status]: {
-      description,
-      headers: z.object({ ...ALWAYS, ...success.headers }),
-      ...(content ? { content } : {}),
-    },
+    ...(success ? { [success.status]: successResponse(success) } : {}),
     ...(headers.includes('If-None-Match') ? { '304': notModified(etag) } : {}),
     ...faults(...faultsOf(operation, documentation)),
     ...responses,
+  };
+}
+
+function successResponse({ description, headers, content }: NonNullable<Documentation['success']>) {
+  return {
+    description,
+    headers: z.object({ ...ALWAYS, ...headers }),
+    ...(content ? { content } : {}),
   };
 }
 

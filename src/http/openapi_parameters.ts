@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { Filterables } from '../domain/filter.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { lineage, type Resource } from '../domain/resource.ts';
-import { findingFilters } from './finding.ts';
 import { paramNames } from './links.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './openapi_examples.ts';
 import { OURS } from './openapi_responses.ts';
@@ -97,14 +96,14 @@ const sort = parameter(z.enum(SORT_KEYS.flatMap((by) => [by, `-${by}` as const])
   example: '-created_at',
 });
 
-const FILTER = z.string().min(1).max(LIMITS.filterBytesMax);
+export const FILTER_PARAMETER = z.string().min(1).max(LIMITS.filterBytesMax);
 
 /** Parameters of a list; those of a resource without filters ignore `filter` and `sort`. */
 export function listParameters(resource: Resource): z.ZodObject {
   const { filterables } = resource;
   if (!filterables) return z.object(PAGE_PARAMETERS);
   const folded = Object.keys(filterables).filter((name) => filterables[name]?.compared === 'folded');
-  const filter = FILTER.optional().meta({
+  const filter = FILTER_PARAMETER.optional().meta({
     param: {
       description: filterWords(filterables),
       example: filterExample(resource, folded.slice(0, 1)),
@@ -113,28 +112,11 @@ export function listParameters(resource: Resource): z.ZodObject {
   return z.object({ filter, sort, ...PAGE_PARAMETERS });
 }
 
-/** Parameters of a reverse lookup: without its filter there is nothing to look for. */
-export function findParameters(resource: Resource): z.ZodObject {
-  const filter = FILTER.meta({
-    param: {
-      description: findingWords(resource),
-      example: filterExample(resource, resource.finding?.by[0] ?? []),
-    },
-  });
-  return z.object({ filter, ...PAGE_PARAMETERS });
-}
-
 function filterWords(filterables: Filterables): string {
   const attributes = Object.entries(filterables).map(
     ([name, { operators }]) => `\`${name}\`: ${operators.join(', ')}`,
   );
   return `Terms like \`eq(name,value)\`, joined by \`:\`, alternatives as \`(a|b)\`. ${attributes.join('; ')}.`;
-}
-
-/** The filters that a reverse lookup takes, as they are written. */
-export function findingWords({ finding }: Resource): string {
-  const ways = finding ? findingFilters(finding).map((filter) => `\`${filter}\``) : [];
-  return `One of: ${ways.join('; ')}.`;
 }
 
 /** The identifiers of a path, from the realm down. */

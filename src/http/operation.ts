@@ -45,7 +45,8 @@ export interface Documentation {
   /** Request headers that it alone reads. */
   readonly ownHeaders?: z.ZodRawShape;
   readonly body?: Body;
-  readonly success: Success;
+  /** Undefined where it only ever answers a fault. */
+  readonly success?: Success;
   /** Answers that are neither the success nor plain faults, by status. */
   readonly responses?: ZodOpenApiResponsesObject;
   /** Its answer is made when the service starts, so it never fails with `internal`. */
@@ -80,6 +81,7 @@ export interface DocumentContext {
   readonly records: ReadonlyMap<Resource, z.ZodType>;
   readonly items: ReadonlyMap<Resource, z.ZodType>;
   readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
+  readonly updates: ReadonlyMap<Resource, z.ZodType>;
 }
 
 /** The routes of operations: one for each path. */

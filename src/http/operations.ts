@@ -7,12 +7,18 @@ import type { AnyRecord, Key, Resource, Scope } from '../domain/resource.ts';
 import { readTraceContext } from '../domain/trace_context.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import { dataOf, readBody } from './body.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { Call, Stage } from './call.ts';
 import { type Once, rememberBy } from './idempotency.ts';
-import { selfLinks } from './links.ts';
+import { collectionPattern, selfLinks } from './links.ts';
+import { requestExample } from './openapi_examples.ts';
+import { header } from './openapi_responses.ts';
+import { requestSchema } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { locate, locateScope, permit, RECORD_CACHING, type Rooms, unlessCrowded } from './pipeline.ts';
 import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
 import { etags, isNamedBy, presenterOf } from './present.ts';
+import { recordAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { isKept, isRefusable } from './refusable.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** What the paths of the writing verbs are built from. */
@@ -25,17 +31,64 @@ export interface WritingRooms extends Rooms {
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /**
- * The path of a POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
+ * A POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
  * 408), then once for every idempotency key: what it says (400, 422), the record (404 for its parent, 422), the answer a
  * GET would give.
  */
-export function create(resource: Resource, rooms: WritingRooms): Answer {
+export function create(resource: Resource): Operation<WritingRooms> {
+  return recordOperation(resource, {
+    name: `create-${resource.name}`,
+    method: 'POST',
+    path: collectionPattern(resource),
+    right: 'write',
+    isExtension: !resource.parent,
+    stages: (rooms) => [
+      ...entrance(resource, rooms),
+      locateScope(resource),
+      readBody,
+      creating(resource, rooms),
+    ],
+    document: (context) => {
+      const { headers, content } = recordAnswer(resource, context);
+      const { location } = context.examples;
+      return {
+        summary: `Create one ${resource.name} record.`,
+        description: descriptionOf(resource),
+        headers: ['Idempotency-Key'],
+        body: {
+          schema: requestSchema(resource, 'create'),
+          example: requestExample(resource, 'create'),
+        },
+        success: {
+          status: 201,
+          description: 'The new record, as a GET answers it.',
+          headers: {
+            ...headers,
+            Location: header('The absolute address of the new record.', location(resource)),
+          },
+          content,
+        },
+        faults: [
+          ...(resource.parent ? (['not_found'] as const) : []),
+          ...(isRefusable(resource) ? (['conflict'] as const) : []),
+        ],
+      };
+    },
+  });
+}
+
+/** Of what hangs under nothing, POST and DELETE need a client of all realms. */
+function descriptionOf({ summary, parent }: Resource): string {
+  return parent ? summary : `${summary} Only clients of all realms may do this.`;
+}
+
+function creating(resource: Resource, rooms: WritingRooms): Stage {
   const { directory, once } = rooms;
   const replyTo = recordReplies(resource, rooms);
   // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, rooms.baseUrl);
   const userOf = (ids: Scope) => ids[ownerPlace(resource)];
-  const answer: Stage = (call) =>
+  return (call) =>
     once(call, { resource, user: userOf(call.scope as Scope) }, async (keep) => {
       const replyOf = ({ key, record }: Placed) => replyTo(201, key, record, { Location: locationOf(key) });
       const remember = rememberBy(keep, (made) => ({ reply: replyOf(made), user: userOf(made.key) }));
@@ -44,44 +97,93 @@ export function create(resource: Resource, rooms: WritingRooms): Answer {
       const made = await directory.create(resource, call.scope as Scope, data, by);
       return made.kind === 'remembered' ? undefined : replyOf(made);
     });
-  return walk([...entrance(resource, rooms), locateScope(resource), readBody, answer]);
 }
 
-/** The path of a PUT: as a POST, with the record's full key, and `If-Match` (412). */
-export function update(resource: Resource, rooms: WritingRooms): Answer {
+/** A PUT: as a POST, with the record's full key, and `If-Match` (412). */
+export function update(resource: Resource, path: string): Operation<WritingRooms> {
+  return recordOperation(resource, {
+    name: `update-${resource.name}`,
+    method: 'PUT',
+    path,
+    right: 'write',
+    stages: (rooms) => [
+      ...unlessCrowded(rooms.store.crowds.write),
+      authenticate(rooms.tokens, rooms.limits),
+      permit(`${resource.scope}:write`),
+      noteAddress,
+      locate(resource),
+      readBody,
+      updating(resource, rooms),
+    ],
+    document: (context) => ({
+      summary: `Change one ${resource.name} record: what the body does not say stays as it is.`,
+      headers: ['If-Match'],
+      body: {
+        schema: schemaOf(context.updates, resource),
+        example: requestExample(resource, 'update'),
+      },
+      success: {
+        status: 200,
+        description: 'The record as it is now.',
+        ...recordAnswer(resource, context),
+      },
+      faults: [
+        'not_found',
+        ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
+        'outcome_unknown',
+      ],
+    }),
+  });
+}
+
+function updating(resource: Resource, rooms: WritingRooms): Stage {
   const replyTo = recordReplies(resource, rooms);
   const seenBy = preconditions(resource, rooms);
-  const answer: Stage = async (call) => {
+  return async (call) => {
     const key = call.key as Key;
     const by = { ...askedBy(call), seen: await seenBy(call) };
     const record = await rooms.directory.update(resource, key, dataOf(call.body ?? ''), by);
     return replyTo(200, key, record);
   };
-  const { authenticated, permitted } = stagesOf(resource, rooms);
-  const uncrowded = unlessCrowded(rooms.store.crowds.write);
-  return walk([...uncrowded, authenticated, permitted, noteAddress, locate(resource), readBody, answer]);
 }
 
-/** The path of a DELETE. A body is not read: existing clients send one (contract 3.6). */
-export function remove(resource: Resource, rooms: WritingRooms): Answer {
+/** A DELETE. A body is not read: existing clients send one (contract 3.6). */
+export function remove(resource: Resource, path: string): Operation<WritingRooms> {
+  return recordOperation(resource, {
+    name: `delete-${resource.name}`,
+    method: 'DELETE',
+    path,
+    right: 'write',
+    isExtension: !resource.parent,
+    stages: (rooms) => [...entrance(resource, rooms), locate(resource), removing(resource, rooms)],
+    document: () => ({
+      summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
+      description: descriptionOf(resource),
+      headers: ['If-Match'],
+      success: { status: 204, description: 'It is gone.' },
+      faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'outcome_unknown'],
+    }),
+  });
+}
+
+function removing(resource: Resource, rooms: WritingRooms): Stage {
   const seenBy = preconditions(resource, rooms);
-  const answer: Stage = async (call) => {
+  return async (call) => {
     const by = { ...askedBy(call), seen: await seenBy(call) };
     await rooms.directory.remove(resource, call.key as Key, by);
     return DONE;
   };
-  return walk([...entrance(resource, rooms), locate(resource), answer]);
 }
 
-function stagesOf(resource: Resource, { tokens, limits }: Rooms) {
-  return { authenticated: authenticate(tokens, limits), permitted: permit(`${resource.scope}:write`) };
-}
-
-/** Who may make and remove: for what hangs under nothing, only those who may touch every realm. */
-function entrance(resource: Resource, rooms: Rooms): readonly Stage[] {
-  const { authenticated, permitted } = stagesOf(resource, rooms);
-  const stages = [...unlessCrowded(rooms.store.crowds.write), authenticated, permitted, noteAddress];
-  return resource.parent ? stages : [...stages, everyRealm(resource)];
+/** Who may create and remove: records below nothing need a client that may touch every realm. */
+function entrance(resource: Resource, { store, tokens, limits }: Rooms): readonly Stage[] {
+  return [
+    ...unlessCrowded(store.crowds.write),
+    authenticate(tokens, limits),
+    permit(`${resource.scope}:write`),
+    noteAddress,
+    ...(resource.parent ? [] : [everyRealm(resource)]),
+  ];
 }
 
 function everyRealm({ scope }: Resource): Stage {

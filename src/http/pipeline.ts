@@ -4,10 +4,12 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import { mayTouch, type Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
-import { type Answer, type Call, type Stage, walk } from './call.ts';
+import type { Call, Stage } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
+import type { Operation } from './operation.ts';
 import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
 import type { RateLimits } from './rate_limits.ts';
+import { recordAnswer, recordOperation } from './record_operation.ts';
 import { CROWDED, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the request paths are built from. */
@@ -25,20 +27,32 @@ const NOT_FOUND = faultReply('not_found');
 export const RECORD_CACHING = 'private, no-cache';
 
 /**
- * The path of a lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
+ * A lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
  * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
  * (404), preconditions (304), the body.
  */
-export function lookup(resource: Resource, { store, tokens, limits, baseUrl, installation }: Rooms): Answer {
-  return walk([
-    ...unlessCrowded(store.crowds.get),
-    authenticate(tokens, limits),
-    permit(`${resource.scope}:read`),
-    locate(resource),
-    read(resource, store),
-    compare(etags(baseUrl)),
-    present(presenterOf(resource, baseUrl, installation)),
-  ]);
+export function lookup(resource: Resource, path: string): Operation<Rooms> {
+  return recordOperation(resource, {
+    name: `get-${resource.name}`,
+    method: 'GET',
+    path,
+    right: 'read',
+    stages: ({ store, tokens, limits, baseUrl, installation }) => [
+      ...unlessCrowded(store.crowds.get),
+      authenticate(tokens, limits),
+      permit(`${resource.scope}:read`),
+      locate(resource),
+      read(resource, store),
+      compare(etags(baseUrl)),
+      present(presenterOf(resource, baseUrl, installation)),
+    ],
+    document: (context) => ({
+      summary: `Get one ${resource.name} record by its identifier.`,
+      headers: ['If-None-Match'],
+      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context) },
+      faults: ['not_found'],
+    }),
+  });
 }
 
 /**

@@ -4,10 +4,13 @@ import { type ProviderAnswer, providerDocument } from '../domain/provider_docume
 import type { AnyRecord, Key, Learning, Resource } from '../domain/resource.ts';
 import { readTraceContext, type TraceContext } from '../domain/trace_context.ts';
 import { authenticate } from './bearer.ts';
-import { type Answer, type Stage, walk } from './call.ts';
+import type { Stage } from './call.ts';
 import { selfLinks } from './links.ts';
+import { HEADERS, jsonContent } from './openapi_responses.ts';
 import { link } from './openapi_schemas.ts';
+import type { Operation } from './operation.ts';
 import { locate, permit, type Rooms, read, unlessCrowded } from './pipeline.ts';
+import { recordOperation } from './record_operation.ts';
 import { JSON_TYPE, REQUEST_ID } from './reply.ts';
 
 /** What the path that asks a provider is built from. */
@@ -21,7 +24,7 @@ export interface InspectingRooms extends Rooms {
 }
 
 /** What a provider says of itself now, or that it says nothing. */
-export const discoverySchema = z
+const discoverySchema = z
   .strictObject({
     data: z.strictObject({
       type: z.literal('provider_discovery'),
@@ -48,11 +51,44 @@ export const discoverySchema = z
   })
   .meta({ id: 'ProviderDiscovery' });
 
-/** The path of a look at a provider: as a lookup of the record (401, 403, 404), then the provider is asked (503). */
-export function inspectProvider(resource: Resource, learning: Learning, rooms: InspectingRooms): Answer {
-  const { store, tokens, limits, baseUrl, inspect } = rooms;
+/** A look at a provider: as a lookup of the record (401, 403, 404), then the provider is asked (503). */
+export function inspectProvider(
+  resource: Resource,
+  path: string,
+  learning: Learning,
+): Operation<InspectingRooms> {
+  return recordOperation(resource, {
+    name: `get-${resource.name}-discovery`,
+    method: 'GET',
+    path,
+    right: 'read',
+    isExtension: true,
+    stages: (rooms) => [
+      ...unlessCrowded(rooms.store.crowds.get),
+      authenticate(rooms.tokens, rooms.limits),
+      permit(`${resource.scope}:read`),
+      locate(resource),
+      read(resource, rooms.store),
+      asking(resource, learning, rooms),
+    ],
+    document: ({ examples }) => ({
+      summary: 'Ask the provider for its discovery document, now, and tell what it says.',
+      description:
+        'Nothing of it is kept. Also where the provider says nothing the status is 200. 503 where too many providers are asked at once.',
+      success: {
+        status: 200,
+        description: 'What it says, or that nothing came.',
+        headers: { 'Cache-Control': HEADERS.noStore },
+        content: jsonContent(discoverySchema, exampleOf(`${examples.location(resource)}/discovery`)),
+      },
+      faults: ['not_found'],
+    }),
+  });
+}
+
+function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectingRooms): Stage {
   const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
-  const ask: Stage = async ({ key, record, request, requestId }) => {
+  return async ({ key, record, request, requestId }) => {
     const told = record as AnyRecord & Record<string, unknown>;
     const url = String(told[learning.url]);
     const answer = await inspect(url, (key as Key)[0], readTraceContext(request.headers));
@@ -64,14 +100,30 @@ export function inspectProvider(resource: Resource, learning: Learning, rooms: I
       body: JSON.stringify({ data, links }),
     };
   };
-  return walk([
-    ...unlessCrowded(store.crowds.get),
-    authenticate(tokens, limits),
-    permit(`${resource.scope}:read`),
-    locate(resource),
-    read(resource, store),
-    ask,
-  ]);
+}
+
+const ISSUER = 'https://login.example.com';
+
+function exampleOf(self: string): z.output<typeof discoverySchema> {
+  return {
+    links: { self },
+    data: {
+      type: 'provider_discovery',
+      discovery_url: `${ISSUER}/.well-known/openid-configuration`,
+      asked: true,
+      answers: true,
+      took_ms: 84,
+      issuer_agrees: true,
+      document: {
+        issuer: ISSUER,
+        authorization_endpoint: `${ISSUER}/authorize`,
+        token_endpoint: `${ISSUER}/oauth/token`,
+        jwks_uri: `${ISSUER}/.well-known/jwks.json`,
+        scopes_supported: ['openid', 'profile', 'email'],
+        response_types_supported: ['code'],
+      },
+    },
+  };
 }
 
 function toldOf(

@@ -1,25 +1,12 @@
-import type { AccessCache } from '../access/table.ts';
 import type { Store } from '../directory/store.ts';
-import type { AdminHouse } from './admin/operation.ts';
-import { ADMIN_OPERATIONS } from './admin/routes.ts';
-import type { FeedRooms } from './changes.ts';
-import { CONSOLE_OPERATIONS, type ConsoleDesk, type SessionDeps } from './console_sessions.ts';
-import { FEED_OPERATIONS } from './feed_operations.ts';
-import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
+import { type ApiDeps, OPERATIONS } from './api.ts';
+import { CONSOLE_OPERATIONS, type ConsoleDesk } from './console_sessions.ts';
 import { routesFrom } from './operation.ts';
-import { type ResourceRooms, resourceRoutes } from './resource_routes.ts';
 import type { Route } from './router.ts';
-import { SERVER_METADATA, SERVICE_OPERATIONS, type ServiceDeps } from './service_operations.ts';
+import { SERVER_METADATA } from './service_operations.ts';
 
-export interface House
-  extends ResourceRooms,
-    AdminHouse,
-    FeedRooms,
-    Omit<SessionDeps, 'console'>,
-    OAuthDeps,
-    Omit<ServiceDeps, 'describe'> {
+export interface House extends Omit<ApiDeps, 'describe'> {
   readonly store: Store;
-  readonly access: AccessCache;
   readonly version: string;
   /** Undefined without a console. */
   readonly console: ConsoleDesk | undefined;
@@ -45,12 +32,8 @@ function ownRoutes(house: House): Route[] {
     return openApiDocument(house.baseUrl, house.version, console !== undefined);
   };
   return [
-    ...resourceRoutes(house),
-    ...routesFrom(FEED_OPERATIONS, house),
-    ...routesFrom(ADMIN_OPERATIONS, house),
+    ...routesFrom(OPERATIONS, { ...house, describe }),
     ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...house, console }) : []),
-    ...routesFrom(OAUTH_OPERATIONS, house),
-    ...routesFrom(SERVICE_OPERATIONS, { ...house, describe }),
   ];
 }
 

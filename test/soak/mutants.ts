@@ -173,11 +173,14 @@ function ofCalls(node: Node, text: string): readonly Replacement[] {
   return isJudged ? [replace(first, '() => true'), replace(first, '() => false')] : [];
 }
 
-/** Stages of a path, and members of a list that is written out, are dropped one by one. */
+/** Stages of an operation, and members of a list that is written out, are dropped one by one. */
 function ofLists(node: Node, text: string): readonly Replacement[] {
   if (!isArrayLiteralExpression(node)) return [];
   const { parent, elements } = node;
-  const isPath = isCallExpression(parent) && parent.expression.getText() === 'walk';
+  const isPath =
+    isArrowFunction(parent) &&
+    isPropertyAssignment(parent.parent) &&
+    parent.parent.name.getText() === 'stages';
   const isStages = elements.length > 0 && elements.every((each) => isCallExpression(each) || isStage(each));
   const isWritten = elements.every((each) => isStringLiteral(each)) && isConstant(node);
   return isPath || isStages || isWritten ? elements.map((each) => drop(each, text)) : [];

@@ -74,7 +74,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/feed/event.ts': OF_FEED,
   'src/http/admin/clients.ts': ['admin/clients', 'matrix'],
   'src/http/admin/realms.ts': ['admin/clients', 'admin/webhooks_refused', 'openapi'],
-  'src/http/admin/routes.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
+  'src/http/admin/operation.ts': ['matrix', 'admin/clients', 'admin/log', 'admin/signing_keys'],
   'src/http/admin/signing_keys.ts': ['admin/signing_keys', 'matrix'],
   'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits', 'issuer_keys'],
   'src/http/caller_address.ts': ['caller_address', 'rate_limits'],
@@ -98,7 +98,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/pipeline.ts': OF_PATHS,
   'src/http/prepaid.ts': ['prepaid', 'rate_limits'],
   'src/http/rate_limits.ts': ['rate_limits', 'bad_tokens'],
-  'src/http/resource_routes.ts': ['matrix', 'find', 'openapi'],
+  'src/http/resource_operations.ts': ['matrix', 'find', 'openapi'],
 };
 
 const { values: given } = parseArgs({
