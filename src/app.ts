@@ -17,7 +17,7 @@ import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import type { Route } from './http/router.ts';
 import { routesOf } from './http/routes.ts';
 import { type Server, type ServerSettings, startServer } from './http/server.ts';
-import { accessMeasure, checkpointMeasure, measuresOf, tellingMeasures } from './measures.ts';
+import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './measures.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Log } from './observe/log.ts';
 import { openMetrics } from './observe/metrics.ts';
@@ -150,7 +150,7 @@ export async function serve(
     const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, ambient);
     const grant = openGrants(tokens, ambient, granted);
     telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
-    metrics.add(accessMeasure(access.ageMs), ...tellingMeasures(telling.measured));
+    metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
     const rooms = { store, access, tokens, grant, ...asking, limits, ...working, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
@@ -158,7 +158,7 @@ export async function serve(
   const watch = { limits, meter: metrics.meter, listener };
   const server = await startServer(serverSettings(settings), log, makeRoutes, watch);
   metrics.add(
-    ...measuresOf({
+    serviceMetrics({
       version: VERSION,
       engine: settings.database.engine,
       startedAt,
@@ -171,7 +171,7 @@ export async function serve(
   );
   const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], ambient);
   const checkpoints = tellCheckpoints(settings, { engine, logKeys }, log, ambient);
-  metrics.add(checkpointMeasure(checkpoints.ageMs));
+  metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {
     url: server.url,
     pending: server.pending,

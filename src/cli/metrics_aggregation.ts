@@ -1,5 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
-import { lasting, type Snapshot, together } from '../observe/family.ts';
+import { within } from '../domain/within.ts';
+import { counter, gauge, lasting, type Snapshot, together } from '../observe/family.ts';
+import { startTimeGauge } from '../observe/metrics.ts';
 
 /** The metrics of all serving processes, as one. */
 export interface MetricsAggregation {
@@ -63,29 +65,17 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
 
   function ownMetrics(answering: number, late: number): Snapshot {
     return [
-      {
-        kind: 'gauge',
-        across: 'sum',
-        name: 'authrealm_processes',
-        help: 'Serving processes, by whether they reported their metrics in time.',
-        samples: [
+      gauge(
+        'sum',
+        'authrealm_processes',
+        'Serving processes, by whether they reported their metrics in time.',
+        [
           { labels: { state: 'answering' }, value: answering },
           { labels: { state: 'late' }, value: late },
         ],
-      },
-      {
-        kind: 'counter',
-        name: 'authrealm_process_ends_total',
-        help: 'Serving processes that exited.',
-        samples: [{ labels: {}, value: exits }],
-      },
-      {
-        kind: 'gauge',
-        across: 'min',
-        name: 'process_start_time_seconds',
-        help: 'When the service started, in seconds since the epoch.',
-        samples: [{ labels: {}, value: startedAt / 1_000 }],
-      },
+      ),
+      counter('authrealm_process_ends_total', 'Serving processes that exited.', exits),
+      startTimeGauge(startedAt),
     ];
   }
 
@@ -116,11 +106,4 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     read,
     stop: () => clearInterval(timer),
   };
-}
-
-/** Resolves with undefined where the promise takes longer. */
-export async function within<T>(msMax: number, promise: Promise<T>): Promise<T | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => late.resolve(undefined), msMax);
-  return Promise.race([promise, late.promise]).finally(() => clearTimeout(timer));
 }

@@ -5,6 +5,7 @@ import { readIssuers, type Service, serve, serveMetrics } from '../app.ts';
 import { type Flags, readSettingFile, type Settings } from '../config.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { within } from '../domain/within.ts';
 import type { Snapshot } from '../observe/family.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { abandon } from '../store/open.ts';
@@ -12,7 +13,6 @@ import { openVault, reopenVault, type Vault } from '../vault.ts';
 import { VERSION } from '../version.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { tellKeyFile } from './key_file.ts';
-import { within } from './metrics_aggregation.ts';
 import {
   type Listening,
   type ServingProcesses,

@@ -1,4 +1,4 @@
-import { expose } from '../observe/exposition.ts';
+import { EXPOSITION_TYPE, exposition } from '../observe/exposition.ts';
 import type { Snapshot } from '../observe/family.ts';
 import type { Route } from './router.ts';
 
@@ -10,8 +10,8 @@ export function metricsRoutes(snapshot: () => Promise<Snapshot>): readonly Route
       isUncounted: true,
       answers: {
         async GET() {
-          const { type, text } = await expose(await snapshot());
-          return { status: 200, headers: { 'Content-Type': type, 'Cache-Control': 'no-store' }, body: text };
+          const headers = { 'Content-Type': EXPOSITION_TYPE, 'Cache-Control': 'no-store' };
+          return { status: 200, headers, body: exposition(await snapshot()) };
         },
       },
     },

@@ -1,36 +1,32 @@
-import type { Distribution, Sample } from './family.ts';
-import { openTally } from './tally.ts';
+import { counter, type Family } from './family.ts';
+import { openHistogramCounts } from './histogram.ts';
 
-/** What one attempt to tell a webhook target came to. */
+/** One attempt to deliver to a webhook target. */
 interface Attempt {
   readonly webhookId: string;
   readonly outcome: string;
   readonly durationMs: number;
 }
 
-/** Counts what was sent to webhook targets since this process began: to those that there are, and no others. */
+/** Counts attempts since this process started, for the targets that exist. */
 export interface DeliveryCounts {
-  /** Of `seconds`. */
-  readonly bounds: readonly number[];
   note(attempt: Attempt): void;
-  /** Forgets targets that are gone. */
+  /** Forgets targets that were deleted. */
   keep(webhooks: readonly Pick<Attempt, 'webhookId'>[]): void;
-  outcomes(): readonly Sample[];
-  seconds(): readonly Distribution[];
+  collect(): readonly Family[];
 }
 
-/** In seconds: a target is given up after 15. */
-const SECONDS = Object.freeze([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15]);
+/** In seconds: an attempt is given up after 15. */
+const BOUNDS = Object.freeze([0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15]);
 
-/** `outcomes`: those that are told from the first attempt on, so that the first of them is seen as a rise. */
+/** `outcomes`: reported from the first attempt on, so that the first of each is seen as a rise. */
 export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts {
   const open = () => ({
     outcomes: new Map(outcomes.map((outcome) => [outcome, 0])),
-    seconds: openTally(SECONDS),
+    seconds: openHistogramCounts(BOUNDS),
   });
   const counts = new Map<string, ReturnType<typeof open>>();
   return {
-    bounds: SECONDS,
     note({ webhookId, outcome, durationMs }) {
       const known = counts.get(webhookId) ?? open();
       counts.set(webhookId, known);
@@ -38,13 +34,24 @@ export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts 
       known.seconds.add(durationMs / 1_000);
     },
     keep(webhooks) {
-      const there = new Set(webhooks.map(({ webhookId }) => webhookId));
-      for (const webhookId of counts.keys()) if (!there.has(webhookId)) counts.delete(webhookId);
+      const existing = new Set(webhooks.map(({ webhookId }) => webhookId));
+      for (const webhookId of counts.keys()) if (!existing.has(webhookId)) counts.delete(webhookId);
     },
-    outcomes: () =>
-      [...counts].flatMap(([webhook, known]) =>
-        [...known.outcomes].map(([outcome, value]) => ({ labels: { webhook, outcome }, value })),
+    collect: () => [
+      counter(
+        'authrealm_webhook_deliveries_total',
+        'Attempts to deliver to a target, by outcome.',
+        [...counts].flatMap(([webhook, known]) =>
+          [...known.outcomes].map(([outcome, value]) => ({ labels: { webhook, outcome }, value })),
+        ),
       ),
-    seconds: () => [...counts].map(([webhook, { seconds }]) => seconds.read({ webhook })),
+      {
+        kind: 'histogram',
+        name: 'authrealm_webhook_delivery_seconds',
+        help: 'How long an attempt took.',
+        bounds: BOUNDS,
+        distributions: [...counts].map(([webhook, { seconds }]) => seconds.read({ webhook })),
+      },
+    ],
   };
 }

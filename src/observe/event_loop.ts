@@ -1,30 +1,29 @@
 import type { Family } from './family.ts';
-import { openTally, SECONDS } from './tally.ts';
+import { LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 
-/** Measures how late what is due in this process comes. */
-export interface LoopWatch {
-  read(): readonly Family[];
+/** Measures how late timers of this process are. */
+export interface EventLoopWatch {
+  collect(): readonly Family[];
   stop(): void;
 }
 
 const SAMPLE_MS = 100;
 
-export function watchLoop(): LoopWatch {
-  const delays = openTally();
+export function watchEventLoop(): EventLoopWatch {
+  const delays = openHistogramCounts();
   let due = performance.now() + SAMPLE_MS;
   const timer = setInterval(() => {
     const now = performance.now();
     delays.add(Math.max(0, now - due) / 1_000);
     due = now + SAMPLE_MS;
-  }, SAMPLE_MS);
-  timer.unref();
+  }, SAMPLE_MS).unref();
   return {
-    read: () => [
+    collect: () => [
       {
         kind: 'histogram',
         name: 'authrealm_event_loop_delay_seconds',
         help: `How late a timer came that is due every ${SAMPLE_MS} ms.`,
-        bounds: SECONDS,
+        bounds: LATENCY_SECONDS,
         distributions: [delays.read({})],
       },
     ],

@@ -35,10 +35,26 @@ export type Histogram = Named & {
   readonly distributions: readonly Distribution[];
 };
 
-/** Everything that is measured under one name. Plain data, so that one process can tell it to another. */
+/** Everything that is measured under one name. Plain data, so that one process can send it to another. */
 export type Family = Counter | Gauge | Histogram;
 
 export type Snapshot = readonly Family[];
+
+/** One value without labels; none where it is undefined. */
+type Values = number | undefined | readonly Sample[];
+
+export function counter(name: string, help: string, values: Values): Counter {
+  return { kind: 'counter', name, help, samples: samplesOf(values) };
+}
+
+export function gauge(across: Gauge['across'], name: string, help: string, values: Values): Gauge {
+  return { kind: 'gauge', across, name, help, samples: samplesOf(values) };
+}
+
+function samplesOf(values: Values): readonly Sample[] {
+  if (typeof values === 'number') return [{ labels: {}, value: values }];
+  return values ?? [];
+}
 
 /** What several processes measured, as one. Counters and histograms are summed; a gauge says itself what it comes to. */
 export function together(snapshots: readonly Snapshot[]): Snapshot {

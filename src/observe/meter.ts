@@ -1,5 +1,5 @@
-import type { Family, Labels, Sample } from './family.ts';
-import { openTally, SECONDS, type Tally } from './tally.ts';
+import { counter, type Family, type Labels, type Sample } from './family.ts';
+import { type HistogramCounts, LATENCY_SECONDS, openHistogramCounts } from './histogram.ts';
 
 /** Counts the requests of one operation: a method and the pattern of a route. */
 export interface OperationMeter {
@@ -13,14 +13,14 @@ export interface Meter {
   operation(method: string, route: string): OperationMeter;
   /** What stood behind an answer of 500 or above, by its code. */
   trouble(cause: string): void;
-  read(): readonly Family[];
+  collect(): readonly Family[];
 }
 
 interface Operation extends OperationMeter {
   readonly labels: Labels;
   readonly statuses: Float64Array;
   readonly faults: ReadonlyMap<string, number>;
-  readonly seconds: Tally;
+  readonly seconds: HistogramCounts;
 }
 
 /** Statuses are told by their first digit. */
@@ -32,34 +32,31 @@ export function openMeter(causesMax: number): Meter {
   const operations = new Map<string, Operation>();
   const causes = new Map<string, number>();
 
-  function read(): readonly Family[] {
-    const asked = [...operations.values()].filter(({ seconds }) => seconds.total() > 0);
+  function collect(): readonly Family[] {
+    const used = [...operations.values()].filter(({ seconds }) => seconds.total() > 0);
     return [
-      {
-        kind: 'counter',
-        name: 'authrealm_requests_total',
-        help: 'Requests answered, by operation and status.',
-        samples: asked.flatMap(statusesOf),
-      },
-      {
-        kind: 'counter',
-        name: 'authrealm_faults_total',
-        help: 'Requests answered with a fault, by operation and code.',
-        samples: asked.flatMap(({ labels, faults }) => samplesOf(faults, 'code', labels)),
-      },
+      counter(
+        'authrealm_requests_total',
+        'Requests answered, by operation and status.',
+        used.flatMap(statusesOf),
+      ),
+      counter(
+        'authrealm_faults_total',
+        'Requests answered with a fault, by operation and code.',
+        used.flatMap(({ labels, faults }) => samplesOf(faults, 'code', labels)),
+      ),
       {
         kind: 'histogram',
         name: 'authrealm_request_seconds',
         help: 'From the headers of a request to its answer, by operation.',
-        bounds: SECONDS,
-        distributions: asked.map(({ labels, seconds }) => seconds.read(labels)),
+        bounds: LATENCY_SECONDS,
+        distributions: used.map(({ labels, seconds }) => seconds.read(labels)),
       },
-      {
-        kind: 'counter',
-        name: 'authrealm_troubles_total',
-        help: 'What stood behind answers of 500 and above, by the code that the log has as cause.',
-        samples: samplesOf(causes, 'cause'),
-      },
+      counter(
+        'authrealm_troubles_total',
+        'What stood behind answers of 500 and above, by the code that the log has as cause.',
+        samplesOf(causes, 'cause'),
+      ),
     ];
   }
 
@@ -74,14 +71,14 @@ export function openMeter(causesMax: number): Meter {
       const name = causes.has(cause) || causes.size < causesMax ? cause : 'other';
       causes.set(name, (causes.get(name) ?? 0) + 1);
     },
-    read,
+    collect,
   };
 }
 
 function openOperation(labels: Labels): Operation {
   const statuses = new Float64Array(FIRST_CLASS + CLASSES.length);
   const faults = new Map<string, number>();
-  const seconds = openTally();
+  const seconds = openHistogramCounts();
   return {
     labels,
     statuses,

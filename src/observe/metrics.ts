@@ -1,12 +1,16 @@
-import { watchLoop } from './event_loop.ts';
-import type { Snapshot } from './family.ts';
+import { within } from '../domain/within.ts';
+import { watchEventLoop } from './event_loop.ts';
+import { counter, type Family, type Gauge, gauge, type Snapshot } from './family.ts';
 import { type Meter, openMeter } from './meter.ts';
-import { openReadings, type Reading, type Readings } from './readings.ts';
+
+/** Called when somebody asks for metrics. What it throws, or does not return in time, is left out. */
+export type Collector = () => Promise<readonly Family[]> | readonly Family[];
 
 /** What one process measures of itself. */
-export interface Metrics extends Pick<Readings, 'add'> {
-  /** Counts requests; absent where nobody asked for that. */
+export interface Metrics {
+  /** Counts requests; undefined where nobody asked for that. */
   readonly meter: Meter | undefined;
+  add(...collectors: readonly Collector[]): void;
   snapshot(): Promise<Snapshot>;
   close(): void;
 }
@@ -14,45 +18,44 @@ export interface Metrics extends Pick<Readings, 'add'> {
 export interface MetricsSettings {
   /** Requests are counted and the event loop is watched; else there is only what costs nothing until it is read. */
   readonly isCounting: boolean;
+  /** Largest time of one collector. */
   readonly readingMsMax: number;
   readonly causesMax: number;
 }
 
 export function openMetrics({ isCounting, readingMsMax, causesMax }: MetricsSettings): Metrics {
-  const readings = openReadings(readingMsMax);
   const meter = isCounting ? openMeter(causesMax) : undefined;
-  const loop = isCounting ? watchLoop() : undefined;
-  readings.add(...ownReadings());
+  const loop = isCounting ? watchEventLoop() : undefined;
+  const collectors: Collector[] = [processMetrics];
+  if (loop) collectors.push(loop.collect);
+  if (meter) collectors.push(meter.collect);
+  const collect = async (collector: Collector) => {
+    const families = await within(readingMsMax, Promise.try(collector)).catch(() => undefined);
+    return families ?? [];
+  };
   return {
     meter,
-    add: readings.add,
-    async snapshot() {
-      const read = await readings.read();
-      return [...read, ...(loop?.read() ?? []), ...(meter?.read() ?? [])];
-    },
+    add: (...more) => void collectors.push(...more),
+    snapshot: async () => (await Promise.all(collectors.map(collect))).flat(),
     close: () => loop?.stop(),
   };
 }
 
+export function startTimeGauge(startedAt: number): Gauge {
+  const help = 'When the service started, in seconds since the epoch.';
+  return gauge('min', 'process_start_time_seconds', help, startedAt / 1_000);
+}
+
 /** By the names that every exporter has for them. */
-function ownReadings(): readonly Reading[] {
-  const cpuSeconds = () => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1e6;
-  };
+function processMetrics(): readonly Family[] {
+  const { user, system } = process.cpuUsage();
   return [
-    {
-      kind: 'counter',
-      name: 'process_cpu_seconds_total',
-      help: 'Processor time, of all serving processes.',
-      read: cpuSeconds,
-    },
-    {
-      kind: 'gauge',
-      across: 'sum',
-      name: 'process_resident_memory_bytes',
-      help: 'Resident memory, of all serving processes; what they share is counted for each.',
-      read: () => process.memoryUsage.rss(),
-    },
+    counter('process_cpu_seconds_total', 'Processor time, of all serving processes.', (user + system) / 1e6),
+    gauge(
+      'sum',
+      'process_resident_memory_bytes',
+      'Resident memory, of all serving processes; what they share is counted for each.',
+      process.memoryUsage.rss(),
+    ),
   ];
 }
