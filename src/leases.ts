@@ -68,8 +68,9 @@ export function openLeases(
     async keep(names) {
       await giveBack([...held.keys()].filter((name) => !names.includes(name)));
       for (const name of watched.keys()) if (!names.includes(name)) watched.delete(name);
-      await renew(names);
+      // One that is lost here is wanted again by the next call: until then its holder learns that it was lost.
       const wanted = names.filter((name) => !held.has(name));
+      await renew(names);
       if (wanted.length === 0) return;
       const stored = new Map((await store.held()).map((lease) => [lease.name, lease]));
       for (const name of wanted) {

@@ -220,12 +220,10 @@ export const LIMITS = Object.freeze({
   webhookRealmsAtOnceMax: 4,
   /** How often receivers and what they were not told yet are looked at. */
   webhookPollMs: 500,
-  /** Realms that are asked at once, at most, how far a receiver is in them, and for how long one look goes on. */
+  /** Realms of one page when a target's undelivered changes are looked for, and how long one look may last. */
   webhookClocksAtOnce: 64,
   webhookLookMsMax: 50,
-  /** Realms that were told of lately and are to be looked at again, before no others are begun with. */
-  webhookRealmsAgainMax: 1_000,
-  /** How often each realm of a receiver is looked at, whether its clock seems to have moved or not. */
+  /** How often all realms are compared with the progress of a target, whether their clocks seem to have moved or not. */
   webhookSweepMs: 600_000,
   /** What was sent is written down at most so often. */
   webhookSettleMs: 300,

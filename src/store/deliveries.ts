@@ -5,8 +5,8 @@ import type {
   Delivery,
   DeliveryOutcome,
   Progress,
+  ProgressStore,
   Settlement,
-  Standings,
   WebhookStore,
 } from '../webhooks/port.ts';
 import type { Dialect, ListDialect } from './dialect.ts';
@@ -49,7 +49,7 @@ const RECEIVERS = 'select webhook_id from webhook order by webhook_id';
 const OLD_LETTERS = 'select webhook_id, realm_id, first_seq from dead_letter where at < ? limit ?';
 const REMOVE_LETTER = 'delete from dead_letter where webhook_id = ? and realm_id = ? and first_seq = ?';
 
-type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof Standings | 'arrears';
+type Elsewhere = 'list' | 'insert' | 'update' | 'rotate' | 'remove' | keyof ProgressStore;
 
 /** What was tried, and what was given up. */
 export function openDeliveries(

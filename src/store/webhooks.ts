@@ -4,12 +4,11 @@ import { NIL_UUID, type Revision, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Webhook, WebhookStore } from '../webhooks/port.ts';
 import { IS_PROVEN } from './access.ts';
-import { openArrears } from './arrears.ts';
 import { openDeliveries } from './deliveries.ts';
 import type { Dialect } from './dialect.ts';
-import { openStandings } from './standings.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
+import { openProgressStore } from './webhook_progress.ts';
 import { all, first, type Long, run, type Work } from './work.ts';
 
 const LIST = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
@@ -62,8 +61,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
 
   return {
     ...openDeliveries(transactions, dialect),
-    ...openArrears(transactions, dialect),
-    ...openStandings(transactions, dialect),
+    ...openProgressStore(transactions, dialect),
     list: () => read(listed),
     insert: (webhook, from, act) =>
       write('instance', function* () {

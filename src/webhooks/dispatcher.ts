@@ -1,34 +1,34 @@
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
-import type { TellerRooms } from './line.ts';
 import type { Arrears, Webhook } from './port.ts';
-import { openTeller, type Teller } from './teller.ts';
+import type { DeliveryDeps } from './send_message.ts';
+import { openSubscription, type Subscription } from './subscription.ts';
 
-export interface DispatcherRooms extends TellerRooms {
+export interface DispatcherDeps extends DeliveryDeps {
   readonly leases: Leases;
-  /** Which receivers there are. */
+  /** Called with all targets, disabled ones too. */
   readonly onList: (webhooks: readonly Webhook[]) => void;
 }
 
 /** A lease is renewed so often within its term. */
 const RENEWALS_A_TERM = 4;
-/** How long what is being sent may take when the process stops. */
+/** How long messages on their way may take when the process stops. */
 const GRACE_MS = 2_000;
 
 export interface Dispatcher {
-  /** What the receivers are owed that this process tells, by their identifiers. */
+  /** The lag of the targets that this process delivers to, by their identifiers. */
   arrears(): Promise<readonly (readonly [webhookId: string, arrears: Arrears])[]>;
   stop(): Promise<void>;
 }
 
 /**
- * Tells receivers what happens, from now until it is stopped. Of all processes over a database one at a time tells a receiver:
- * the one that holds its lease.
+ * Delivers to webhook targets until it is stopped. Of all processes over a database one at a time delivers to a target: the one
+ * that holds its lease.
  */
-export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
-  const { store, leases, onTrouble } = rooms;
-  const tellers = new Map<string, Teller>();
-  /** Tellers of receivers that are told no more, by what is left of them. */
+export function startDispatcher(deps: DispatcherDeps): Dispatcher {
+  const { leases, onTrouble } = deps;
+  const subscriptions = new Map<string, Subscription>();
+  /** Subscriptions that are over, until they have ended. */
   const ending = new Map<string, Promise<void>>();
   let isStopping = false;
   const rest = openRest();
@@ -36,7 +36,8 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
   let keptAt = Number.NEGATIVE_INFINITY;
 
   async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
-    const names = [...new Set([...webhooks.map(leaseOf), ...[...ending.keys()].map(leaseName)])];
+    const wanted = [...webhooks.map(({ webhookId }) => webhookId), ...ending.keys()];
+    const names = [...new Set(wanted.map(leaseName))];
     const isDue = performance.now() - keptAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
     if (!isDue && names.join() === keptNames) return;
     keptAt = performance.now();
@@ -44,14 +45,14 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
     await leases.keep(names);
   }
 
-  /** What ends is told no more from here on; nobody waits until all of it has ended. */
-  function endTellers(wanted: ReadonlySet<string>): void {
-    for (const [webhookId, teller] of tellers) {
-      const isOurs = leases.holds(leaseName(webhookId)) && !teller.isOver();
+  /** Nothing more is sent from here on; no other target waits until all of it has ended. */
+  function endSubscriptions(wanted: ReadonlySet<string>): void {
+    for (const [webhookId, subscription] of subscriptions) {
+      const isOurs = leases.holds(leaseName(webhookId)) && !subscription.isOver();
       if (wanted.has(webhookId) && isOurs) continue;
-      tellers.delete(webhookId);
-      // One that was disabled may end what it is at; one that another process has got may not.
-      const end = teller.stop(isOurs ? GRACE_MS : 0).catch(onTrouble);
+      subscriptions.delete(webhookId);
+      // A disabled target may still get what is on its way; one that another process delivers to may not.
+      const end = subscription.stop(isOurs ? GRACE_MS : 0).catch(onTrouble);
       ending.set(
         webhookId,
         end.finally(() => ending.delete(webhookId)),
@@ -59,27 +60,26 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
     }
   }
 
-  function tellerOf(webhook: Webhook): Teller {
-    const name = leaseOf(webhook);
-    const known = tellers.get(webhook.webhookId);
+  function subscriptionOf(webhook: Webhook): Subscription {
+    const known = subscriptions.get(webhook.webhookId);
     if (known) return known;
+    const name = leaseName(webhook.webhookId);
     const term = { lease: { name, holder: leases.holder }, isHeld: () => leases.holds(name) };
-    const teller = openTeller(rooms, webhook, term);
-    tellers.set(webhook.webhookId, teller);
-    return teller;
+    const opened = openSubscription(deps, webhook, term);
+    subscriptions.set(webhook.webhookId, opened);
+    return opened;
   }
 
   async function round(): Promise<void> {
-    const all = await store.list();
-    rooms.onList(all);
+    const all = await deps.store.list();
+    deps.onList(all);
     const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
-    if (webhooks.length === 0 && tellers.size === 0 && keptNames === '') return;
-    // A receiver that was disabled or deleted is told no more, before anything else is waited for.
-    endTellers(new Set(webhooks.map(({ webhookId }) => webhookId)));
+    if (webhooks.length === 0 && subscriptions.size === 0 && keptNames === '') return;
+    // First, so that nothing more is sent to a disabled or deleted target.
+    endSubscriptions(new Set(webhooks.map(({ webhookId }) => webhookId)));
     await keepLeases(webhooks);
-    const isOurs = (webhook: Webhook) => leases.holds(leaseOf(webhook)) && !ending.has(webhook.webhookId);
-    const ours = webhooks.filter(isOurs);
-    await Promise.all(ours.map((webhook) => tellerOf(webhook).look(webhook)));
+    const isOurs = ({ webhookId }: Webhook) => leases.holds(leaseName(webhookId)) && !ending.has(webhookId);
+    await Promise.all(webhooks.filter(isOurs).map((webhook) => subscriptionOf(webhook).look(webhook)));
   }
 
   async function run(): Promise<void> {
@@ -87,14 +87,15 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
       await round().catch(onTrouble);
       if (!isStopping) await rest.begin();
     }
-    const stopped = [...tellers.values()].map((teller) => teller.stop(GRACE_MS));
+    const stopped = [...subscriptions.values()].map((each) => each.stop(GRACE_MS));
     await Promise.all([...stopped, ...ending.values()]);
     await leases.release().catch(onTrouble);
   }
 
   const running = run();
   return {
-    arrears: () => Promise.all([...tellers].map(arrearsOf)),
+    arrears: () =>
+      Promise.all([...subscriptions].map(async ([id, each]) => [id, await each.arrears()] as const)),
     async stop() {
       isStopping = true;
       rest.end();
@@ -103,7 +104,7 @@ export function startDispatcher(rooms: DispatcherRooms): Dispatcher {
   };
 }
 
-/** The time between two rounds. A promise of its own each time: whatever waits for one that lasts is kept by it. */
+/** The time between two rounds. A new promise each time: every await of one that lasts would be kept by it. */
 function openRest() {
   let wake: () => void = () => undefined;
   return {
@@ -115,14 +116,6 @@ function openRest() {
     },
     end: () => wake(),
   };
-}
-
-async function arrearsOf([webhookId, teller]: [string, Teller]): Promise<readonly [string, Arrears]> {
-  return [webhookId, await teller.arrears()];
-}
-
-function leaseOf({ webhookId }: Pick<Webhook, 'webhookId'>): string {
-  return leaseName(webhookId);
 }
 
 function leaseName(webhookId: string): string {

@@ -84,40 +84,44 @@ export interface Progress {
   readonly behindSince: number;
 }
 
-/** A realm as a receiver stands in it. */
-export interface Standing extends Omit<Progress, 'behindSince'> {
-  /** The place of its newest change. */
+/** A realm, and how far a target is in it. Whoever delivers the realm moves it on. */
+export interface RealmCursor {
+  readonly realm: Uuid;
+  /** The sequence of its newest change. */
   readonly head: number;
+  seq: Progress['seq'];
+  attempts: Progress['attempts'];
+  nextAt: Progress['nextAt'];
+  failedSeq: Progress['failedSeq'];
 }
 
-/** A place in the order in which the clocks of realms moved; realms may share a number. */
-export interface MovedPlace {
+/** A position in the order in which the clocks of realms moved; realms may share a number. */
+export interface ClockPosition {
   readonly moved: number;
   readonly realm: Uuid;
 }
 
-export type Moved = Standing & MovedPlace;
+export type MovedRealm = RealmCursor & ClockPosition;
 
-export interface MovedPage {
-  readonly rows: readonly Moved[];
-  /** `movedUpTo` of the moment before these were read. */
-  readonly upTo: number;
-  /** Greater than the number of each clock that had moved by then. */
-  readonly end: number;
-}
-
-/** How far a receiver is in realms: at most LIMITS.webhookClocksAtOnce of them at a time. */
-export interface Standings {
-  /** Under this number no clock moves any more that has not moved for whoever looks now. */
-  movedUpTo(): MaybePromise<number>;
-  /** Realms whose clock moved, behind a place in that order; told or not. */
-  moved(webhookId: string, after: MovedPlace, limit: number): MaybePromise<MovedPage>;
-  /** Realms behind one in the order of their identifiers, told or not. */
-  standingsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly Standing[]>;
-  /** In the same order. */
-  standingsOf(webhookId: string, realms: readonly Uuid[]): MaybePromise<readonly Standing[]>;
-  /** Realms of which something was not received and is to be sent again by now, the first one first. */
-  due(webhookId: string, now: number, limit: number): MaybePromise<readonly Standing[]>;
+/** Where realms with undelivered changes are found. Answers contain realms that have none, too. */
+export interface ProgressStore {
+  /**
+   * `begins`: no clock that is invisible now gets a number below it. `ends`: greater than the number of each clock that is
+   * visible now.
+   */
+  clockBounds(): MaybePromise<{ readonly begins: number; readonly ends: number }>;
+  /** Realms whose clock moved, behind a position in that order and below a number. */
+  movedRealms(
+    webhookId: string,
+    after: ClockPosition,
+    end: number,
+    limit: number,
+  ): MaybePromise<readonly MovedRealm[]>;
+  /** Realms behind one in the order of their identifiers. */
+  realmsBehind(webhookId: string, after: Uuid, limit: number): MaybePromise<readonly RealmCursor[]>;
+  /** Realms with a failed message whose next attempt is due, the earliest first. */
+  dueRealms(webhookId: string, now: number, limit: number): MaybePromise<readonly RealmCursor[]>;
+  arrears(webhookId: string): MaybePromise<Arrears>;
 }
 
 /** What a dispatcher has come to since it last said so. All of it lands together, or nothing does. */
@@ -138,7 +142,7 @@ export interface Arrears {
 }
 
 /** Where receivers rest, and what was sent to them. Each act is logged in the commit of what it tells. */
-export interface WebhookStore extends Standings {
+export interface WebhookStore extends ProgressStore {
   /** All of them, the oldest first. */
   list(): MaybePromise<readonly Webhook[]>;
   /**
@@ -171,7 +175,6 @@ export interface WebhookStore extends Standings {
   waitingLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;
   /** Keeps what became of messages. Answers false, and keeps nothing, where this lease has another holder by now. */
   settle(lease: { readonly name: string; readonly holder: string }, settled: Settlement): Promise<boolean>;
-  arrears(webhookId: string): MaybePromise<Arrears>;
   /** Removes deliveries and dead letters from before an instant, so many of each at most. Answers how many. */
   trim(before: number): Promise<number>;
 }

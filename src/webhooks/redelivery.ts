@@ -1,29 +1,29 @@
 import type { SequencedChange } from '../domain/change.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isSome, type Line, sendSome } from './line.ts';
 import { portionsOf } from './message.ts';
 import type { DeadLetter, Delivery } from './port.ts';
+import { isSome, sendMessage, type Target } from './send_message.ts';
 
-/** What became of it: undefined where we broke it off, and it is sent again later. */
-type Received = boolean | undefined;
+/** Undefined where this process broke it off: then it is sent again later. */
+type IsReceived = boolean | undefined;
 
-/** Sends what was given up once more; where that fails it stays a dead letter. */
-export async function sendAgain(line: Line, letter: DeadLetter): Promise<void> {
-  const isReceived = await sendAll(line, letter);
+/** Sends a dead letter once more; where that fails it remains one. */
+export async function redeliver(target: Target, letter: DeadLetter): Promise<void> {
+  const isReceived = await sendAll(target, letter);
   if (isReceived === undefined) return;
-  const redeliveredAt = isReceived ? line.rooms.ambient.now() : undefined;
-  line.ledger.noteLetter({ ...letter, attempts: 1, redeliveredAt });
-  await line.ledger.settled();
+  const redeliveredAt = isReceived ? target.deps.ambient.now() : undefined;
+  target.log.addDeadLetter({ ...letter, attempts: 1, redeliveredAt });
+  await target.log.stored();
 }
 
-async function sendAll(line: Line, letter: DeadLetter): Promise<Received> {
+async function sendAll(target: Target, letter: DeadLetter): Promise<IsReceived> {
   const { realm, firstSeq, lastSeq } = letter;
   let seq = firstSeq - 1;
   while (seq < lastSeq) {
-    const rows = await line.rooms.changes(realm, seq, Math.min(lastSeq - seq, LIMITS.webhookEventsMax));
-    if (rows[0]?.seq !== seq + 1) return noteExpired(line, letter);
-    for (const { changes, upTo } of portionsOf(rows, line.webhook())) {
-      const isReceived = await sendPortion(line, changes);
+    const rows = await target.deps.changes(realm, seq, Math.min(lastSeq - seq, LIMITS.webhookEventsMax));
+    if (rows[0]?.seq !== seq + 1) return reportExpired(target, letter);
+    for (const { changes, upTo } of portionsOf(rows, target.webhook())) {
+      const isReceived = await sendPortion(target, changes);
       if (!isReceived) return isReceived;
       seq = upTo;
     }
@@ -31,10 +31,10 @@ async function sendAll(line: Line, letter: DeadLetter): Promise<Received> {
   return true;
 }
 
-async function sendPortion(line: Line, changes: readonly SequencedChange[]): Promise<Received> {
+async function sendPortion(target: Target, changes: readonly SequencedChange[]): Promise<IsReceived> {
   let left = changes;
   while (isSome(left)) {
-    const delivery = await sendSome(line, left, 1);
+    const delivery = await sendMessage(target, left, 1);
     if (!delivery) return undefined;
     if (delivery.outcome !== 'delivered') return false;
     left = left.filter(({ seq }) => seq > delivery.lastSeq);
@@ -42,10 +42,10 @@ async function sendPortion(line: Line, changes: readonly SequencedChange[]): Pro
   return true;
 }
 
-/** What is not kept any more cannot be sent. */
-function noteExpired({ rooms, ledger, webhookId }: Line, letter: DeadLetter): false {
+/** Changes that retention removed cannot be sent. */
+function reportExpired({ deps, log, webhookId }: Target, letter: DeadLetter): false {
   const { realm, firstSeq, lastSeq } = letter;
-  const { now, mintId } = rooms.ambient;
+  const { now, mintId } = deps.ambient;
   const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };
   const delivery: Delivery = {
     ...of,
@@ -55,7 +55,7 @@ function noteExpired({ rooms, ledger, webhookId }: Line, letter: DeadLetter): fa
     durationMs: 0,
     at: now(),
   };
-  ledger.noteDelivery(delivery);
-  rooms.onDelivery(delivery);
+  log.addDelivery(delivery);
+  deps.onDelivery(delivery);
   return false;
 }

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { systemAmbient } from '../../src/ambient.ts';
 import { Fault } from '../../src/domain/fault.ts';
-import type { Uuid } from '../../src/domain/id.ts';
+import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { openVault, type Vault } from '../../src/vault.ts';
-import { type Ledger, openLedger } from '../../src/webhooks/ledger.ts';
+import { type DeliveryLog, openDeliveryLog } from '../../src/webhooks/delivery_log.ts';
 import { freshDatabase } from '../support/database.ts';
 import { target } from '../support/receivers.ts';
 import { plant } from '../support/service.ts';
 
-/** When what was sent to a target is written down, and who hears of it. */
+/** When the results of deliveries are stored, and what those who wait for it learn. */
 
 setDefaultTimeout(300_000);
 
@@ -16,7 +16,7 @@ const LEASE = { name: 'test', holder: 'test' };
 
 let vault: Vault;
 let webhookId: string;
-let ledger: Ledger;
+let log: DeliveryLog;
 let one: Uuid;
 let busy: Uuid;
 
@@ -27,22 +27,25 @@ beforeEach(async () => {
   [one, busy] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
   ({ webhookId } = (await target({ vault, settings }, 'http://127.0.0.1:9/')).webhook);
   await vault.engine.leases.replace({ ...LEASE, until: 1 }, undefined);
-  ledger = openLedger(vault.engine.webhooks, webhookId, LEASE);
+  log = openDeliveryLog(vault.engine.webhooks, webhookId, LEASE);
 });
 
 afterEach(async () => {
-  ledger.close();
-  await ledger.settled().catch(() => undefined);
+  log.close();
+  await log.stored().catch(() => undefined);
   await vault.engine.close();
 });
 
 function note(realm: Uuid, seq: number): void {
-  ledger.noteProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
+  log.addProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
 }
 
-const placeOf = async (realm: Uuid) => (await vault.engine.webhooks.standingsOf(webhookId, [realm]))[0]?.seq;
+async function progressOf(realm: Uuid): Promise<number | undefined> {
+  const cursors = await vault.engine.webhooks.realmsBehind(webhookId, NIL_UUID, 10);
+  return cursors.find((cursor) => cursor.realm === realm)?.seq;
+}
 
-test('who waits hears once his own is written down, however much is noted meanwhile', async () => {
+test('waiting for the store ends with the own batch, however much is added meanwhile', async () => {
   let isOver = false;
   let seq = 0;
   const goOn = (): void => {
@@ -52,48 +55,48 @@ test('who waits hears once his own is written down, however much is noted meanwh
   };
   note(one, 3);
   goOn();
-  const settled = await Promise.race([ledger.settled().then(() => true), Bun.sleep(10_000)]);
+  const settled = await Promise.race([log.stored().then(() => true), Bun.sleep(10_000)]);
   isOver = true;
   expect(settled).toBe(true);
-  expect(await placeOf(one)).toBe(3);
-  await ledger.settled();
-  expect(await placeOf(busy)).toBe(seq);
+  expect(await progressOf(one)).toBe(3);
+  await log.stored();
+  expect(await progressOf(busy)).toBe(seq);
 });
 
-test('who waits for what nobody may write down any more hears of its end', async () => {
-  await ledger.settled();
+test('waiting for the store ends when another process has taken the lease', async () => {
+  await log.stored();
   note(one, 2);
-  await ledger.settled();
+  await log.stored();
   await vault.engine.leases.giveBack(LEASE.name, LEASE.holder);
   note(one, 3);
-  await ledger.settled();
-  expect(ledger.isClosed()).toBe(true);
+  await log.stored();
+  expect(log.isClosed()).toBe(true);
   note(one, 4);
-  await ledger.settled();
-  expect(await placeOf(one)).toBe(2);
+  await log.stored();
+  expect(await progressOf(one)).toBe(2);
 });
 
-test('what cannot be written down for now is waited for until it is, and what was noted since is right', async () => {
+test('a batch that an unavailable database rejects is stored later, and newer progress wins', async () => {
   const store = vault.engine.webhooks;
   let faults = 0;
   const settle: typeof store.settle = (...asked) => {
     faults += 1;
     if (faults > 1) return store.settle(...asked);
-    // The next place is noted while the one before it is on its way.
+    // Newer progress is added while the older is on its way.
     note(one, 3);
     return Promise.reject(new Fault('unavailable'));
   };
-  ledger = openLedger({ trim: store.trim, settle }, webhookId, LEASE);
+  log = openDeliveryLog({ trim: store.trim, settle }, webhookId, LEASE);
   note(one, 2);
   note(busy, 4);
-  await ledger.settled();
+  await log.stored();
   expect(faults).toBe(2);
-  expect([await placeOf(one), await placeOf(busy)]).toEqual([3, 4]);
+  expect([await progressOf(one), await progressOf(busy)]).toEqual([3, 4]);
 });
 
-test('who waits hears of a failure that nobody foresaw', async () => {
+test('waiting for the store rejects on an unexpected error', async () => {
   const { trim } = vault.engine.webhooks;
-  ledger = openLedger({ trim, settle: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
+  log = openDeliveryLog({ trim, settle: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
   note(one, 2);
-  expect(await ledger.settled().catch((error: unknown) => error)).toBeInstanceOf(TypeError);
+  expect(await log.stored().catch((error: unknown) => error)).toBeInstanceOf(TypeError);
 });

@@ -4,7 +4,6 @@ import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { ACCESS_TEXTS } from '../../src/store/access.ts';
-import { arrearsTexts } from '../../src/store/arrears.ts';
 import { CASCADES } from '../../src/store/cascade.ts';
 import { deliveryTexts } from '../../src/store/deliveries.ts';
 import { ERASING_TEXTS } from '../../src/store/erasing.ts';
@@ -19,7 +18,7 @@ import { POSTGRES, statementsOf } from '../../src/store/postgres/dialect.ts';
 import type { Indexes } from '../../src/store/postgres/indexes.ts';
 import { numbered } from '../../src/store/postgres/places.ts';
 import { SALT_TEXTS } from '../../src/store/salts.ts';
-import { standingTexts } from '../../src/store/standings.ts';
+import { webhookProgressTexts } from '../../src/store/webhook_progress.ts';
 import { WEBHOOK_TEXTS } from '../../src/store/webhooks.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
@@ -51,8 +50,7 @@ export function derivedTexts(indexes: Indexes): ReadonlySet<string> {
       ...feedTexts(POSTGRES),
       ...WEBHOOK_TEXTS,
       ...deliveryTexts(POSTGRES),
-      ...standingTexts(POSTGRES),
-      ...arrearsTexts(POSTGRES),
+      ...webhookProgressTexts(POSTGRES),
     ],
     ...CLAIM_TEXTS,
     ...ACCESS_TEXTS,

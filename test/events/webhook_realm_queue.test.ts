@@ -1,0 +1,366 @@
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
+import { SQL } from 'bun';
+import { systemAmbient } from '../../src/ambient.ts';
+import type { Settings } from '../../src/config.ts';
+import type { Uuid } from '../../src/domain/id.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { POSTGRES } from '../../src/store/postgres/dialect.ts';
+import { SQLITE } from '../../src/store/sqlite/dialect.ts';
+import { openVault, type Vault } from '../../src/vault.ts';
+import type { RealmCursor, Webhook } from '../../src/webhooks/port.ts';
+import { openRealmQueue, type RealmQueue } from '../../src/webhooks/realm_queue.ts';
+import { changeWebhook } from '../../src/webhooks/targets.ts';
+import { freshDatabase, type TestDatabase } from '../support/database.ts';
+import { moveOn, roomsOf, target } from '../support/receivers.ts';
+import { type MovableAmbient, plant } from '../support/service.ts';
+
+/** Which realms are queued for a target: those with undelivered changes, and no others. Nothing is sent here. */
+
+setDefaultTimeout(300_000);
+
+let database: TestDatabase;
+let vault: Vault;
+let settings: Settings;
+let ambient: MovableAmbient;
+let webhook: Webhook;
+let queue: RealmQueue;
+let one: Uuid;
+let other: Uuid;
+let busy: Uuid;
+
+beforeEach(async () => {
+  database = await freshDatabase();
+  settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
+  vault = await openVault(settings, systemAmbient);
+  [one, other, busy] = (await Promise.all([plant(vault), plant(vault), plant(vault)])).map(
+    ({ realm }) => realm,
+  ) as [Uuid, Uuid, Uuid];
+  ({ webhook } = await target({ vault, settings }, 'http://127.0.0.1:9/'));
+  // Nothing of them was delivered.
+  await database.spoil('update webhook_progress set seq = 0');
+  await moveOn(database);
+  ambient = standingAmbient();
+  queue = queueOf(webhook);
+});
+
+afterEach(() => vault.engine.close());
+
+/** A clock that moves when it is told to: a look ends when it has read everything, however slow the machine is. */
+function standingAmbient(): MovableAmbient {
+  let at = systemAmbient.now();
+  const now = () => at;
+  return {
+    ...systemAmbient,
+    now,
+    monotonic: now,
+    advance: (milliseconds) => {
+      at += milliseconds;
+    },
+  };
+}
+
+function queueOf(of: Webhook, store = vault.engine.webhooks): RealmQueue {
+  return openRealmQueue({ store, ambient }, () => of);
+}
+
+/** Takes all that is queued for now, or as many as given, and releases it, undelivered. */
+async function takeAll(most = Number.POSITIVE_INFINITY): Promise<readonly RealmCursor[]> {
+  const taken: RealmCursor[] = [];
+  for (let before = -1; before < taken.length && taken.length < most; ) {
+    before = taken.length;
+    await queue.fill();
+    for (let next = take(); next; next = taken.length < most ? take() : undefined) taken.push(next);
+  }
+  for (const cursor of taken) queue.release(cursor, false);
+  return taken;
+}
+
+const take = () => queue.takeIf(() => true);
+
+const realmsOf = (found: readonly RealmCursor[]): readonly Uuid[] => found.map(({ realm }) => realm);
+
+/** Has so much written elsewhere that what was written before is no more of these transactions. */
+async function passBy(): Promise<void> {
+  for (let count = 0; count < 20; count += 1) await plant(vault, { realm: busy });
+  await moveOn(database);
+}
+
+async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
+  const lease = { name: 'test', holder: 'test' };
+  await vault.engine.leases.replace({ ...lease, until: 1 }, undefined);
+  const progress = [
+    { realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1, behindSince: attempts && 1 },
+  ];
+  const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
+  expect(await vault.engine.webhooks.settle(lease, settled)).toBe(true);
+}
+
+test('the first look queues every realm, later ones those that were written since', async () => {
+  expect(realmsOf(await takeAll()).toSorted()).toEqual([one, other, busy].toSorted());
+  await passBy();
+  expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([busy]));
+  expect(await takeAll()).toEqual([]);
+  await plant(vault, { realm: one });
+  const found = await takeAll();
+  expect(found.find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 11, attempts: 0 });
+  expect(realmsOf(found)).not.toContain(other);
+});
+
+test('a realm that was delivered is not queued', async () => {
+  await settle(one, 6, 0, 0);
+  expect(realmsOf(await takeAll()).toSorted()).toEqual([other, busy].toSorted());
+});
+
+test('more realms than fit into a page are queued once each', async () => {
+  await takeAll();
+  const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+  for (const realm of made) {
+    await database.spoil(
+      'insert into realm_clock (realm_id, seq, moved) select ?, 1, max(moved) + 1000000 from realm_clock',
+      realm,
+    );
+  }
+  if (database.address.engine === 'postgres') {
+    // These numbers are those of no transaction that was, as after another cluster's rows were put in.
+    expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual([]);
+    await database.spoil(`update realm_clock set moved = ${POSTGRES.moves.now} where seq = 1`);
+  }
+  expect(realmsOf(await takeAll()).filter((realm) => made.includes(realm))).toEqual(made);
+});
+
+/** Two pages of realms whose clocks seem never to have moved: only a sweep finds them. Answers all realms. */
+async function addStillRealms(): Promise<readonly Uuid[]> {
+  const still = Array.from({ length: 2 * LIMITS.webhookClocksAtOnce - 3 }, () => systemAmbient.mintId());
+  const rows = still.map(() => '(?, 1, 0)').join(', ');
+  await database.spoil(`insert into realm_clock (realm_id, seq, moved) values ${rows}`, ...still);
+  return [one, other, busy, ...still].toSorted();
+}
+
+test('a sweep queues each realm once, also where its last page is full', async () => {
+  const realms = await addStillRealms();
+  expect(realmsOf(await takeAll())).toEqual(realms);
+});
+
+test('a sweep that finds no free slot continues where it stopped', async () => {
+  const realms = await addStillRealms();
+  expect(realmsOf(await takeAll(1))).toEqual(realms.slice(0, 1));
+  expect(realmsOf(await takeAll(1))).toEqual(realms.slice(1, 2));
+  expect(realmsOf(await takeAll())).toEqual(realms.slice(2));
+});
+
+test('while enough realms wait for a slot no more are read', async () => {
+  await addStillRealms();
+  await queue.fill();
+  const { webhooks } = vault.engine;
+  let reads = 0;
+  const movedRealms: typeof webhooks.movedRealms = (...request) => {
+    reads += 1;
+    return webhooks.movedRealms(...request);
+  };
+  queue = queueOf(webhook, { ...webhooks, movedRealms });
+  await queue.fill();
+  expect(reads).toBe(1);
+  for (let free = 0; free < LIMITS.webhookRealmsAtOnceMax; free += 1) {
+    take();
+    await queue.fill();
+  }
+  expect(reads).toBe(1);
+});
+
+test('a changed target is swept again, by its new list of realms', async () => {
+  const changing: { -readonly [Name in keyof Webhook]: Webhook[Name] } = {
+    ...webhook,
+    realms: new Set([one]),
+  };
+  queue = queueOf(changing);
+  expect(realmsOf(await takeAll())).toEqual([one]);
+  Object.assign(changing, { realms: new Set([one, other]), revision: systemAmbient.mintRevision() });
+  expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([one, other]));
+});
+
+test('a realm without a free slot stays first in turn', async () => {
+  await takeAll();
+  await passBy();
+  await takeAll();
+  await plant(vault, { realm: one });
+  for (let count = 0; count < 4; count += 1) {
+    await queue.fill();
+    expect(queue.takeIf(() => false)).toBeUndefined();
+  }
+  expect(realmsOf(await takeAll())).toContain(one);
+});
+
+test('a failed message is queued when it is due, and not before', async () => {
+  await takeAll();
+  await settle(one, 3, 2, ambient.now() + 5_000);
+  expect(realmsOf(await takeAll())).not.toContain(one);
+  ambient.advance(5_001);
+  expect((await takeAll()).filter(({ realm }) => realm === one)).toMatchObject([
+    { seq: 3, head: 6, attempts: 2, failedSeq: 4 },
+  ]);
+});
+
+test('many failed messages that are due do not keep a new change waiting', async () => {
+  await takeAll();
+  await passBy();
+  await takeAll();
+  const failing = await addStillRealms();
+  for (const realm of failing) if (realm !== one) await settle(realm, 0, 1, 1);
+  await plant(vault, { realm: one });
+  await queue.fill();
+  const queued: Uuid[] = [];
+  for (let next = take(); next; next = take()) queued.push(next.realm);
+  expect(queued).toContain(one);
+  expect(queued.length).toBeLessThanOrEqual(3 * LIMITS.webhookClocksAtOnce);
+});
+
+test('failed messages of realms that were taken off the list are in the way of no other realm', async () => {
+  const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(vault)))).map(({ realm }) => realm);
+  await moveOn(database);
+  const changed = await changeWebhook(
+    roomsOf({ vault, settings }),
+    webhook.webhookId,
+    { realms: new Set([one]) },
+    systemAmbient,
+  );
+  queue = queueOf(changed as Webhook);
+  for (const realm of gone) await settle(realm, 1, 1, 1);
+  await settle(one, 3, 2, 2);
+  expect(await takeAll()).toMatchObject([{ realm: one, seq: 3, attempts: 2 }]);
+  const left = await database.ask(
+    'select realm_id from webhook_progress where webhook_id = ?',
+    webhook.webhookId,
+  );
+  expect(left).toEqual([{ realm_id: one }]);
+});
+
+test('a realm that is written while it is delivered is queued again behind that, with the progress it came to', async () => {
+  await takeAll();
+  await passBy();
+  await takeAll();
+  await plant(vault, { realm: one });
+  await queue.fill();
+  const queued: RealmCursor[] = [];
+  for (let next = take(); next; next = take()) queued.push(next);
+  const cursor = queued.find(({ realm }) => realm === one) as RealmCursor;
+  expect(cursor).toMatchObject({ seq: 0, head: 11 });
+  await plant(vault, { realm: one });
+  await queue.fill();
+  expect(queue.first()).toBeUndefined();
+  cursor.seq = 11;
+  queue.release(cursor, false);
+  expect(queue.first()).toMatchObject({ realm: one, seq: 11 });
+});
+
+test('a realm with more to deliver is queued again, and one whose message failed is not', async () => {
+  await takeAll();
+  await passBy();
+  await takeAll();
+  const cursor = { realm: other, head: 6, seq: 2, attempts: 0, nextAt: 0, failedSeq: 0 };
+  queue.release(cursor, true);
+  expect(queue.takeIf(() => true)).toEqual(cursor);
+  queue.release({ ...cursor, attempts: 1, nextAt: ambient.now() + 1_000, failedSeq: 3 }, true);
+  expect(queue.first()).toBeUndefined();
+});
+
+test('what release 0.1.0 wrote, which leaves no sign of it, is queued within ten minutes', async () => {
+  await takeAll();
+  await passBy();
+  await takeAll();
+  await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
+  expect(realmsOf(await takeAll())).not.toContain(one);
+  expect(LIMITS.webhookSweepMs).toBe(600_000);
+  ambient.advance(LIMITS.webhookSweepMs);
+  expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
+});
+
+test('of all realms only those of the target are queued', async () => {
+  await addStillRealms();
+  const realms = new Set([one, other]);
+  queue = queueOf({ ...webhook, realms });
+  expect(new Set(realmsOf(await takeAll()))).toEqual(realms);
+});
+
+/** Begins to write to a realm before this happens, and commits behind it. On PostgreSQL, which alone has such writes. */
+async function whileOneIsWritten(during: () => Promise<void>): Promise<void> {
+  const client = new SQL(database.url, { max: 1 });
+  await client.begin(async (writing) => {
+    await writing.unsafe(
+      `update realm_clock set seq = seq + 1, moved = ${POSTGRES.moves.now} where realm_id = '${one}'`,
+    );
+    await during();
+  });
+  await client.close();
+}
+
+test('a late commit is queued also while there is never a slot for all that is new', async () => {
+  if (database.address.engine !== 'postgres') return;
+  await takeAll();
+  await whileOneIsWritten(async () => {
+    await passBy();
+    await Promise.all([plant(vault), plant(vault)]);
+    expect(realmsOf(await takeAll(1))).not.toContain(one);
+    expect(realmsOf(await takeAll(1))).not.toContain(one);
+  });
+  let isQueued = false;
+  for (let looks = 0; looks < 40 && !isQueued; looks += 1) {
+    await Promise.all([plant(vault), plant(vault)]);
+    isQueued = realmsOf(await takeAll(1)).includes(one);
+  }
+  expect(isQueued).toBe(true);
+});
+
+test('a write that began before others and is committed after them is queued', async () => {
+  if (database.address.engine !== 'postgres') return;
+  await takeAll();
+  await whileOneIsWritten(async () => {
+    await passBy();
+    expect(realmsOf(await takeAll())).not.toContain(one);
+    await passBy();
+    await takeAll();
+  });
+  expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
+});
+
+test('more realms than one look has time for are queued by those that follow, also during a long transaction', async () => {
+  await takeAll();
+  const { webhooks } = vault.engine;
+  const movedRealms: typeof webhooks.movedRealms = (...request) => {
+    // As slow as that: there is time for one page.
+    ambient.advance(LIMITS.webhookLookMsMax);
+    return webhooks.movedRealms(...request);
+  };
+  queue = queueOf(webhook, { ...webhooks, movedRealms });
+  const queue150 = async () => {
+    const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+    for (const realm of made) {
+      await database.spoil(
+        `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${moveOf(database)}`,
+        realm,
+      );
+    }
+    const left = new Set(made);
+    for (let look = 0; look < 20; look += 1) {
+      await queue.fill();
+      for (let next = take(); next; next = take()) {
+        left.delete(next.realm);
+        queue.release(next, false);
+      }
+    }
+    expect(left.size).toBe(0);
+  };
+  if (database.address.engine === 'sqlite') await queue150();
+  else {
+    const client = new SQL(database.url, { max: 1 });
+    await client.begin(async (writing) => {
+      await writing.unsafe('select pg_current_xact_id()');
+      await queue150();
+    });
+    await client.close();
+  }
+});
+
+/** The number that a write has now. */
+function moveOf({ address }: TestDatabase): string {
+  return (address.engine === 'postgres' ? POSTGRES : SQLITE).moves.now;
+}
