@@ -20,7 +20,7 @@ import {
  * the document of the running service.
  */
 
-const house = houseOfSeven();
+const house = await houseOfSeven();
 const six = await databaseOfSix();
 const { ids, lines } = six;
 let world: World;

@@ -19,7 +19,7 @@ import {
 
 /** What the rest of the house does with a seventh resource, of which it knows the description alone. */
 
-const house = houseOfSeven();
+const house = await houseOfSeven();
 const six = await databaseOfSix();
 const { ids } = six;
 let world: World;

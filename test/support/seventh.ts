@@ -1,10 +1,12 @@
-import { appendFileSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freshDatabase } from './database.ts';
 import { type Operation, openCaller, operationsOf, type Received } from './document_caller.ts';
 import { family } from './import_fixtures.ts';
 import type { Json, JsonObject } from './json_schema.ts';
+import { schemaTable } from './postgres_schema_table.ts';
+import { sharedServer } from './postgres_server.ts';
 import { AUTHREALM, clientCreate, type Environment, type Running, runCommand, start } from './processes.ts';
 import { FULL_SCOPE, PASSWORD } from './resource_cases.ts';
 import { freshFolder, ISSUER } from './service.ts';
@@ -132,31 +134,6 @@ ${first}${columnsIn(types)
 
 ${INDEXES}`;
 
-/** What PostgreSQL calls the parts of that table, for the list that `doctor` compares a schema with. */
-const PARTS = [
-  ['table', 'device', ''],
-  ...columnsIn(POSTGRES).map((column) => [
-    'column',
-    `device.${column.name}`,
-    `${column.type.replace(/ collate.*/, '')}${column.null}${column.type.includes('collate') ? ' collate C' : ''}`,
-  ]),
-  ['constraint', 'device.device_realm_id_id_key', 'UNIQUE (realm_id, id)'],
-  ...[
-    ['password_profile_id', 'password_profile'],
-    ['user_id', 'user_info'],
-  ].map(([column, table]) => [
-    'constraint',
-    `device.device_realm_id_${column}_fkey`,
-    `FOREIGN KEY (realm_id, ${column}) REFERENCES ${table}(realm_id, id)`,
-  ]),
-  ['index', 'device_realm_id_id_key', 'unique btree (realm_id, id)'],
-  ...[...INDEXES.matchAll(/^create (unique )?index (\w+) on device (.+);$/gm)].map(
-    ([, unique = '', name, columns]) => ['index', name, `${unique}btree ${columns}`],
-  ),
-]
-  .map((part) => `${part.join('\t').trimEnd()}\n`)
-  .join('');
-
 /** A program against the client library: it compiles where the library knows the resource by its description. */
 const CALLER = `import { connect } from './src/client/client.ts';
 
@@ -178,7 +155,7 @@ const BESIDE = ['bin', 'src', 'package.json', 'tsconfig.json', 'test/support/agr
 const LIST = '/**\n * All of them, parents before children';
 const LAST = '  passwordProfileInfos: passwordProfileInfo,\n';
 
-export function houseOfSeven(): House {
+export async function houseOfSeven(): Promise<House> {
   const folder = freshFolder();
   mkdirSync(join(folder, 'test/support'), { recursive: true });
   for (const path of BESIDE) cpSync(join(ROOT, path), join(folder, path), { recursive: true });
@@ -196,13 +173,23 @@ export function houseOfSeven(): House {
   const sqlite = migration(SQLITE, '  slot integer not null primary key,\n', ' strict');
   writeFileSync(join(store, 'sqlite/migrations/0003_device.sql'), sqlite);
   writeFileSync(join(store, 'postgres/migrations/0003_device.sql'), migration(POSTGRES));
-  appendFileSync(join(store, 'postgres/schema.tsv'), PARTS);
+  const authrealm = join(folder, 'bin/authrealm');
+  if (process.env.AUTHREALM_TEST_ENGINE === 'postgres')
+    writeFileSync(join(store, 'postgres/schema.tsv'), await schemaTable(await migratedBy(authrealm)));
 
   return {
     folder,
-    authrealm: join(folder, 'bin/authrealm'),
+    authrealm,
     module: (path) => import(join(folder, path)),
   };
+}
+
+/** A database with the schema that this program makes. */
+async function migratedBy(authrealm: string): Promise<string> {
+  const url = await (await sharedServer()).freshDatabase();
+  const { code, stderr } = await runCommand([authrealm, 'migrate', '--database', url]);
+  if (code !== 0) throw new Error(stderr);
+  return url;
 }
 
 /** A database that the program of six has made, with one record of each kind. */

@@ -1,0 +1,25 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { systemAmbient } from '../src/ambient.ts';
+import { openEngine, parseDatabase } from '../src/store/open.ts';
+import { VERSION } from '../src/version.ts';
+import { RUN_FOLDER } from '../test/support/folder.ts';
+import { SCHEMA_TABLE, schemaTable } from '../test/support/postgres_schema_table.ts';
+import { endServers, startServer } from '../test/support/postgres_server.ts';
+
+/**
+ * Writes `src/store/postgres/schema.tsv`, which `doctor` compares a schema with, from a PostgreSQL database that the
+ * migrations have just made: `npx bun scripts/write_schema.ts`, run after a migration was added.
+ */
+
+const server = await startServer();
+try {
+  const url = await server.freshDatabase();
+  const address = parseDatabase(url);
+  if (!address) throw new Error(`${url} is not a database URL`);
+  await (await openEngine(address, 'auto', { version: VERSION, ambient: systemAmbient })).close();
+  writeFileSync(SCHEMA_TABLE, await schemaTable(url));
+} finally {
+  await endServers();
+  rmSync(RUN_FOLDER, { recursive: true, force: true });
+}
+console.log(`${SCHEMA_TABLE} is up to date`);
