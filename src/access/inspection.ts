@@ -13,7 +13,7 @@ export interface AccessUnderInspection {
   };
   /** Throws Refusal where there is no key to be had. */
   readonly keyring: () => Keyring;
-  readonly lostRealms: () => Rows<ClientRealm>;
+  readonly unknownRealms: () => Rows<ClientRealm>;
   readonly ambient: Pick<Ambient, 'now'>;
 }
 
@@ -88,11 +88,11 @@ function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: Read
   return key.signsFrom > (signer?.signsFrom ?? 0) ? 'signs later' : 'accepted';
 }
 
-async function checkClients({ store, lostRealms }: AccessUnderInspection, sheet: Sheet): Promise<void> {
+async function checkClients({ store, unknownRealms }: AccessUnderInspection, sheet: Sheet): Promise<void> {
   const clients: readonly Client[] = (await store().access.table(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
   sheet.fact(`${clients.length}, of them ${disabled} disabled`);
-  for await (const { clientId, realm } of lostRealms()) {
+  for await (const { clientId, realm } of unknownRealms()) {
     sheet.find({
       says: 'is limited to a realm that is not there',
       table: 'client_realm',

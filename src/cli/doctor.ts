@@ -81,10 +81,10 @@ function checksOf(settings: Settings, database: () => Database): readonly Check[
   const access = accessChecks({
     store: () => database().accessOf(),
     keyring: () => givenKeyring(settings, systemAmbient),
-    lostRealms: () => database().lostRealms(),
+    unknownRealms: () => database().unknownRealms(),
     ambient: systemAmbient,
   });
-  return [...access, ...recordChecks(database, systemAmbient.now())];
+  return [...access, ...recordChecks(database)];
 }
 
 /** Every setting, what it is and who says so. */

@@ -65,71 +65,42 @@ export function isHealthy({ total, unchecked }: Report): boolean {
 }
 
 /** A row by what names it. */
-export interface Placed {
+export interface RowRef {
   readonly table: string;
   readonly realm: string;
   readonly id: string;
 }
 
-/** A record that is being purged. */
-export interface UnendedPurge extends Placed {
+/** A record whose purge was begun and not ended. */
+export interface UnfinishedPurge extends RowRef {
   readonly resource: string;
 }
 
-/** A text and the key that is stored for it; where there is no text there is no key. */
-export interface KeyedText extends Placed {
+/** A text and the folded key that is stored for it; both are null where the member is absent. */
+export interface FoldedText extends RowRef {
   readonly column: string;
   readonly text: string | null;
   readonly key: string | null;
   readonly unicodeVersion: string;
 }
 
-/** A number that is not the checksum of the column `of` beside it. */
-export interface WrongSum extends Placed {
-  readonly column: string;
-  readonly of: string;
-}
-
-/** Answers that are kept for a repetition of their request. */
-export interface KeptAnswers {
-  readonly count: number;
-  /** They should have been forgotten. */
-  readonly expired: number;
-  /** Their realm, or the user they tell about, is not there. */
-  readonly lost: number;
-}
-
-/** How often a spelling of an issuer stands in a table of a realm; `id` is one of its rows. */
-export interface IssuerUse extends Placed {
+/** How often a spelling of an issuer occurs in a table of a realm; `id` is one of its rows. */
+export interface IssuerUse extends RowRef {
   readonly issuer: string;
   readonly count: number;
 }
 
-/** The order of the changes in one realm, or under the nil UUID of the acts, beside what it should come to. */
-export interface RealmOrder {
+/** The records of a realm in one table: how many are stored, and how many its changes created and did not delete. */
+export interface RecordCount {
   readonly realm: string;
-  readonly table: 'change' | 'act';
-  /** The realm's clock; null where it has none. */
-  readonly clock: number | null;
-  /** The last place that was removed because it was too old; 0 where none was. */
-  readonly trimmed: number;
-  readonly first: number | null;
-  readonly last: number | null;
-  readonly count: number;
-  /** For each table: changes that created a record less those that deleted one, and the records there are. */
-  readonly records: readonly { readonly table: string; readonly expected: number; readonly found: number }[];
+  readonly table: string;
+  readonly stored: number;
+  readonly logged: number;
 }
 
 export interface MigrationState {
   readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
   readonly known: readonly { readonly version: number; readonly name: string }[];
-}
-
-/** Two rows or more that share what only one may have. */
-export interface Twins extends Placed {
-  readonly other: string;
-  readonly count: number;
-  readonly members: string;
 }
 
 /** A realm that a client is limited to. */
@@ -138,76 +109,66 @@ export interface ClientRealm {
   readonly realm: string;
 }
 
-/** What comes one by one, from an engine that answers at once or from a distant one. */
+/** Rows of an embedded engine come at once, those of a server in batches. */
 export type Rows<T> = Iterable<T> | AsyncIterable<T>;
 
-/** What an engine tells of itself: facts, and what of it is not as it should be. */
+/** What an engine reports of itself. */
 export interface EngineState {
   readonly facts: readonly string[];
   readonly findings: readonly string[];
 }
 
 /**
- * A database as `doctor` looks at it: read only, row by row, one moment for each question. Everything may throw the
- * engine's error where the database or its schema is not what it should be.
+ * A read-only view of a database for `doctor`: row by row, each query in a snapshot of its own. Every member may throw
+ * the engine's error where the database or its schema is not as expected.
  */
 export interface Inspection {
   readonly engine: () => MaybePromise<string>;
-  /** Where the database is run by others: whether what it acknowledges outlives a crash, and who stands in between. */
+  /** Of a database server: whether acknowledged writes outlive a crash, and whether a pooler stands in between. */
   readonly server: () => MaybePromise<EngineState>;
-  /** Whether who serves may do what a service does, and no more. */
+  /** Whether the role of the service has the rights it needs, and no others. */
   readonly rights: () => MaybePromise<EngineState>;
   readonly migrations: () => MaybePromise<MigrationState>;
-  /** Tables, indexes and what else of the schema is not as the migrations made it. */
+  /** Tables, columns, constraints and indexes that differ from what the migrations make. */
   readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
-  /** What the engine's own check of pages, rows and indexes says. */
+  /** What the engine's own check of pages, indexes and references reports. */
   readonly integrity: () => Rows<string>;
-  /** Rows that name a record of `names` that is not there. */
-  readonly orphans: () => Rows<Placed & { readonly names: string }>;
-  readonly purges: () => Rows<UnendedPurge>;
-  /** Counted from the rows themselves. */
-  readonly twins: () => Rows<Twins>;
-  /** Texts whose key may not be the folded one: all that are not plain, and those that look otherwise. */
-  readonly keyedTexts: (unicodeVersion: string) => Rows<KeyedText>;
-  readonly wrongSums: () => Rows<WrongSum>;
+  readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
+  /** Texts whose stored key may differ from the folded one: those beyond ASCII, and those whose key looks wrong. */
+  readonly foldedTexts: (unicodeVersion: string) => Rows<FoldedText>;
   /** Every spelling of an issuer, realm by realm. */
   readonly issuers: () => Rows<IssuerUse>;
   /** Links whose issuer is not spelled like that of their profile. */
-  readonly foreignLinks: () => Rows<Placed>;
-  readonly orders: () => Rows<RealmOrder>;
-  readonly answers: (now: number) => MaybePromise<KeptAnswers>;
-  /** Realms that a client is limited to and that are not there. */
-  readonly lostRealms: () => Rows<ClientRealm>;
+  readonly foreignLinks: () => Rows<RowRef>;
+  /** Of each realm whose log still begins with its first change. */
+  readonly recordCounts: () => Rows<RecordCount>;
+  /** Realms that a client is limited to and that do not exist. */
+  readonly unknownRealms: () => Rows<ClientRealm>;
   readonly close: () => MaybePromise<void>;
 }
 
-/**
- * The checks of what is stored at this moment, the quick ones first. Asking for the inspection throws where there is
- * none.
- */
-export function recordChecks(inspection: () => Inspection, now: number): readonly Check[] {
-  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet, now) }));
+/** The checks of what is stored, the quick ones first. `inspection` throws where the database cannot be opened. */
+export function recordChecks(inspection: () => Inspection): readonly Check[] {
+  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
 }
 
-type RecordCheck = (inspection: Inspection, sheet: Sheet, now: number) => Promise<void>;
+type RecordCheck = (inspection: Inspection, sheet: Sheet) => Promise<void>;
 
+/** What a constraint of the schema forbids is not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
 const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
-  ['server', (inspection, sheet) => tellState(inspection.server(), sheet)],
-  ['rights', (inspection, sheet) => tellState(inspection.rights(), sheet)],
+  ['server', (inspection, sheet) => reportState(inspection.server(), sheet)],
+  ['rights', (inspection, sheet) => reportState(inspection.rights(), sheet)],
   ['migrations', checkMigrations],
   ['schema', checkSchema],
   ['integrity', checkIntegrity],
-  ['orphans', checkOrphans],
-  ['duplicates', checkTwins],
-  ['folded keys', checkKeys],
-  ['checksums', checkSums],
+  ['purges', checkPurges],
+  ['folded keys', checkFoldedKeys],
   ['issuers', checkIssuers],
-  ['changes', checkOrders],
-  ['remembered answers', checkAnswers],
+  ['changes', checkRecordCounts],
 ];
 
-async function tellState(asked: MaybePromise<EngineState>, sheet: Sheet): Promise<void> {
-  const { facts, findings } = await asked;
+async function reportState(state: MaybePromise<EngineState>, sheet: Sheet): Promise<void> {
+  const { facts, findings } = await state;
   for (const fact of facts) sheet.fact(fact);
   for (const says of findings) sheet.find({ says });
 }
@@ -239,25 +200,16 @@ async function checkIntegrity(inspection: Inspection, sheet: Sheet): Promise<voi
   for await (const says of inspection.integrity()) sheet.find({ says });
 }
 
-async function checkOrphans(inspection: Inspection, sheet: Sheet): Promise<void> {
-  for await (const { table, realm, id, names } of inspection.orphans()) {
-    sheet.find({ says: `names a record of ${names} that is not there`, table, realm, ids: [id] });
-  }
-  for await (const { table, realm, id, resource } of inspection.purges()) {
+async function checkPurges(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
     const says = `a purge was begun and not ended: run authrealm purge for this ${resource}`;
     sheet.find({ says, table, realm, ids: [id] });
   }
 }
 
-async function checkTwins(inspection: Inspection, sheet: Sheet): Promise<void> {
-  for await (const { table, realm, id, other, count, members } of inspection.twins()) {
-    sheet.find({ says: `${count} rows share ${members}`, table, realm, ids: [id, other] });
-  }
-}
-
-async function checkKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
+async function checkFoldedKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
   sheet.fact(`Unicode ${UNICODE_VERSION}`);
-  for await (const { table, realm, id, column, ...row } of inspection.keyedTexts(UNICODE_VERSION)) {
+  for await (const { table, realm, id, column, ...row } of inspection.foldedTexts(UNICODE_VERSION)) {
     if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
       const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
       sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
@@ -265,27 +217,6 @@ async function checkKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
       const says = `${column}_key was made with Unicode ${row.unicodeVersion}, and would be the same today`;
       sheet.note({ says, table, realm, ids: [id] });
     }
-  }
-}
-
-async function checkSums(inspection: Inspection, sheet: Sheet): Promise<void> {
-  for await (const { table, realm, id, column, of } of inspection.wrongSums()) {
-    sheet.find({ says: `${column} is not the checksum of ${of}`, table, realm, ids: [id] });
-  }
-}
-
-/** None of it is a fault: nothing expired is answered, and each of them goes by itself. */
-async function checkAnswers(inspection: Inspection, sheet: Sheet, now: number): Promise<void> {
-  const { count, expired, lost } = await inspection.answers(now);
-  sheet.fact(`${count} of them`);
-  const table = 'idempotency';
-  if (expired > 0) {
-    const says = `${expired} have expired and go within an hour while the service runs`;
-    sheet.note({ says, table });
-  }
-  if (lost > 0) {
-    const says = `${lost} tell of a realm or user that is not there, and go when they expire`;
-    sheet.note({ says, table });
   }
 }
 
@@ -327,28 +258,10 @@ export function plainIssuer(issuer: string): string {
   return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
 }
 
-async function checkOrders(inspection: Inspection, sheet: Sheet): Promise<void> {
-  for await (const order of inspection.orders()) {
-    const { realm, records } = order;
-    for (const says of disorders(order)) sheet.find({ says, table: order.table, realm });
-    // What was removed from the beginning told of records that are still there.
-    if (order.trimmed > 0) continue;
-    for (const { table, expected, found } of records) {
-      if (expected === found) continue;
-      sheet.find({ says: `${found} records, where the changes come to ${expected}`, table, realm });
-    }
+/** Whether the log itself is complete and in order is proven by its chain: `authrealm audit verify`. */
+async function checkRecordCounts(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { realm, table, stored, logged } of inspection.recordCounts()) {
+    if (stored === logged) continue;
+    sheet.find({ says: `${stored} records, where the changes come to ${logged}`, table, realm });
   }
-}
-
-/** A realm's changes are numbered from the first that was not removed, without a gap; its clock stands at the last. */
-function disorders({ table, clock, trimmed, first, last, count }: RealmOrder): readonly string[] {
-  const begin = trimmed + 1;
-  const [from, to, at] = [first ?? begin, last ?? trimmed, clock ?? 0];
-  const lost = to - from + 1 - count;
-  const whose = table === 'act' ? 'installation' : 'realm';
-  return [
-    ...(at === to ? [] : [`the clock of the ${whose} is at ${at}, its last ${table} at ${to}`]),
-    ...(from === begin ? [] : [`the first ${table} is ${from}, not ${begin}`]),
-    ...(lost === 0 ? [] : [`${lost} ${table}s are missing in between`]),
-  ];
 }

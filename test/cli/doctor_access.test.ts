@@ -27,7 +27,7 @@ async function reports(): Promise<ReadonlyMap<string, Report>> {
     const checks = accessChecks({
       store: () => database.accessOf(),
       keyring: () => vault.keyring,
-      lostRealms: () => database.lostRealms(),
+      unknownRealms: () => database.unknownRealms(),
       ambient,
     });
     const told = new Map<string, Report>();

@@ -39,7 +39,7 @@ describe('a question', () => {
   test('sees one moment, writes nothing, and is ended by the engine before that', async () => {
     const url = await made(await (await sharedServer()).freshDatabase());
     const [holder, watcher] = [new SQL(url, { max: 1 }), new SQL(url, { max: 1 })];
-    await holder.unsafe('begin; lock table idempotency').simple();
+    await holder.unsafe('begin; lock table purge').simple();
     const going = examined(['--database', url]);
     const cancelling = setInterval(
       () =>
@@ -49,7 +49,7 @@ describe('a question', () => {
           .execute(),
       50,
     );
-    expect((await going).report('remembered answers').unchecked).toContain('57014');
+    expect((await going).report('purges').unchecked).toContain('57014');
     clearInterval(cancelling);
     await Promise.all([holder.close(), watcher.close()]);
     expect(BEGIN_QUESTION).toBe(

@@ -18,16 +18,11 @@ import { openStream, type Stream } from './streaming.ts';
 
 /** The engine itself ends what takes longer. */
 export const BEGIN_QUESTION = `${BEGIN_READING}; set local statement_timeout = ${LIMITS.questionMsMax}`;
-const BEGIN_BY_TABLE = [
-  BEGIN_QUESTION,
-  ...['indexscan', 'indexonlyscan', 'bitmapscan'].map((way) => `set local enable_${way} = off`),
-].join('; ');
 /** How much later it is given up where the engine does not answer at all. */
 const PATIENCE_MS = 5_000;
 
 const HAS_SCHEMA = `select exists (select 1 from pg_class
   where relnamespace = to_regnamespace(quote_ident(current_schema())) and relname = 'migration') as is_there`;
-const NOT_PLAIN = '[^ -~]';
 
 /**
  * Opens a database to look at it, over connections of its own: every transaction only reads, and each question has a
@@ -62,12 +57,7 @@ function inspectionOver(
   address: PostgresAddress,
   known: readonly Migration[],
 ): EngineInspection {
-  const questions = questionsOver({
-    rows,
-    rowsByTable: (text, ...values) => stream.rows(BEGIN_BY_TABLE, text, values),
-    unindexed: '',
-    isNotPlain: (column) => `${column} ~ '${NOT_PLAIN}'`,
-  });
+  const questions = questionsOver({ rows, isBeyondAscii: (column) => `${column} ~ '[^ -~]'` });
   return {
     ...questions,
     engine: () => versionOf(rows),
@@ -76,8 +66,6 @@ function inspectionOver(
     migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
     schema: () => schemaDifferences(rows, questions.applied, known),
     integrity: () => complaintsOf(rows),
-    // Only where checksums stand beside texts there are any to be wrong.
-    wrongSums: () => [],
     accessOf() {
       const transactions = readingOver(rows);
       const sealed = openSealedToLook(transactions, POSTGRES, questions.schema);

@@ -1,17 +1,13 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
-import type { WrongSum } from '../../directory/inspection.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { membersOf } from '../../domain/resource.ts';
-import { RESOURCES } from '../../domain/resources.ts';
 import { openAccessToLook } from '../access.ts';
-import { checksum } from '../checksum.ts';
 import type { EngineInspection } from '../engine.ts';
 import { openLog } from '../log.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
 import { openSealedToLook } from '../sealed.ts';
-import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
+import type { SqlValue } from '../statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { SQLITE } from './dialect.ts';
 import { openPlace } from './place.ts';
@@ -37,7 +33,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
   db.run(`pragma mmap_size = ${MAPPED_BYTES_MAX}`);
   const rows: Rows = <T>(sql: string, ...values: readonly SqlValue[]) =>
     db.prepare<T, SqlValue[]>(sql).iterate(...values);
-  const questions = questionsOver({ rows, rowsByTable: rows, unindexed: ' not indexed', isNotPlain });
+  const questions = questionsOver({ rows, isBeyondAscii });
   return {
     ...questions,
     engine: () => versionOf(rows) + (isStill ? ', read as the file lies: its folder cannot be written' : ''),
@@ -47,7 +43,6 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
     migrations: async () => ({ applied: await Array.fromAsync(questions.applied()), known }),
     schema: () => schemaDifferences(db, known),
     integrity: () => complaintsOf(rows),
-    wrongSums: () => wrongSumsOf(rows),
     accessOf: () => {
       const writer = openWriter(db, UNSHARED, openPlace(path), openLog(SQLITE));
       const transactions = openTransactions(db, UNSHARED, writer);
@@ -60,7 +55,7 @@ export function inspectSqlite(path: string, known: readonly Migration[]): Engine
 
 type Rows = <T>(sql: string, ...values: readonly SqlValue[]) => IterableIterator<T>;
 
-const isNotPlain = (column: string): string => `${column} glob '*[^ -~]*'`;
+const isBeyondAscii = (column: string): string => `${column} glob '*[^ -~]*'`;
 
 /**
  * A log keeps its index beside the database, which takes a folder that can be written. Where it cannot, and no log is
@@ -124,27 +119,17 @@ export function* schemaDifferences(db: Database, known: readonly Migration[]) {
   }
 }
 
+/** References are looked at as well: a connection that is not of this program may have left them unchecked. */
 function* complaintsOf(rows: Rows): Iterable<string> {
   for (const { integrity_check: says } of rows<{ integrity_check: string }>(
     `pragma integrity_check(${COMPLAINTS_MAX})`,
   )) {
     if (says !== 'ok') yield says.replaceAll('\n', ' ');
   }
-}
-
-/** Each sum is made again of the column that it stands for; whether that one is right is asked elsewhere. */
-function* wrongSumsOf(rows: Rows): Iterable<WrongSum> {
-  for (const resource of RESOURCES) {
-    const { table } = resource;
-    for (const { name, placement } of membersOf(resource)) {
-      if (!placement.summed) continue;
-      const [compared, column] = [comparedColumn(resource, name), summedColumn(name)];
-      const found = rows<{ realm: string; id: string; text: string; sum: number }>(
-        `select realm_id as realm, id, ${compared} as text, ${column} as sum from ${table} not indexed`,
-      );
-      for (const { realm, id, text, sum } of found) {
-        if (sum !== checksum(text)) yield { table, realm, id, column, of: compared };
-      }
-    }
+  for (const { table, parent, count } of rows<{ table: string; parent: string; count: number }>(ORPHANS)) {
+    yield `${count} rows of ${table} refer to a row of ${parent} that does not exist`;
   }
 }
+
+const ORPHANS =
+  'select "table", parent, count(*) as count from pragma_foreign_key_check group by "table", parent';
