@@ -1,11 +1,42 @@
+/** Which member broke which rule: names only, never values. */
+export interface Complaint {
+  readonly field: string;
+  readonly rule: string;
+}
+
+/** Everything about one fault. */
+interface FaultRow {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+  /** The same request may succeed a second later: the answer has a `Retry-After` header. */
+  readonly isRetryable?: true;
+  /** What the field of a complaint is. Complaints of a fault without a source are not answered. */
+  readonly source?: 'pointer' | 'parameter' | 'dependency';
+  /** A complaint for the OpenAPI document. */
+  readonly example?: Complaint;
+}
+
 /**
  * The closed table of everything that can be answered instead of success. `status`, `title` and `detail` are the
  * public words (contract 3.5); none of them ever repeats a value of the request. Each code has a page under
  * docs/faults/.
  */
-export const FAULTS = {
-  malformed: { status: 400, title: 'Bad Request', detail: 'The request body could not be read' },
-  invalid: { status: 400, title: 'Bad Request', detail: 'The request has a member that is not valid' },
+const ROWS = {
+  malformed: {
+    status: 400,
+    title: 'Bad Request',
+    detail: 'The request body could not be read',
+    source: 'pointer',
+    example: { field: 'body', rule: 'is not JSON' },
+  },
+  invalid: {
+    status: 400,
+    title: 'Bad Request',
+    detail: 'The request has a member that is not valid',
+    source: 'pointer',
+    example: { field: 'data.name', rule: 'must not be blank' },
+  },
   code_refused: {
     status: 400,
     title: 'Bad Request',
@@ -15,11 +46,15 @@ export const FAULTS = {
     status: 400,
     title: 'Bad Request',
     detail: 'Could not parse the supplied filter',
+    source: 'parameter',
+    example: { field: 'filter', rule: 'at character 1: an operator was expected' },
   },
   query_invalid: {
     status: 400,
     title: 'Bad Request',
     detail: 'The request has a parameter that is not valid',
+    source: 'parameter',
+    example: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
   },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
@@ -44,6 +79,7 @@ export const FAULTS = {
     status: 409,
     title: 'Conflict',
     detail: 'A request with this Idempotency-Key is being answered; try again',
+    isRetryable: true,
   },
   cursor_gone: {
     status: 410,
@@ -67,7 +103,13 @@ export const FAULTS = {
     title: 'Misdirected Request',
     detail: 'This is answered under the name of this machine alone',
   },
-  conflict: { status: 422, title: 'Unprocessable Entity', detail: 'Constraint violation' },
+  conflict: {
+    status: 422,
+    title: 'Unprocessable Entity',
+    detail: 'Constraint violation',
+    source: 'pointer',
+    example: { field: 'data.id', rule: 'must be the identifier in the path' },
+  },
   key_reused: {
     status: 422,
     title: 'Unprocessable Entity',
@@ -92,36 +134,38 @@ export const FAULTS = {
     status: 503,
     title: 'Service Unavailable',
     detail: 'A dependency is in trouble; try again',
+    isRetryable: true,
+    source: 'dependency',
   },
   outcome_unknown: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',
+    isRetryable: true,
   },
   overloaded: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'Too much work of this kind is waiting; try again',
+    isRetryable: true,
   },
   provider_unavailable: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The identity provider does not answer as it should; try again',
+    isRetryable: true,
   },
   unavailable: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The database did not answer in time; try again',
+    isRetryable: true,
   },
-} as const satisfies Record<string, { status: number; title: string; detail: string }>;
+} as const satisfies Record<string, FaultRow>;
 
-export type FaultCode = keyof typeof FAULTS;
+export type FaultCode = keyof typeof ROWS;
 
-/** Which member broke which rule: names only, never values. */
-export interface Complaint {
-  readonly field: string;
-  readonly rule: string;
-}
+export const FAULTS: Readonly<Record<FaultCode, FaultRow>> = ROWS;
 
 /** A broken rule, thrown. `complaints` are public; `cause` is for the log and never leaves the process. */
 export class Fault extends Error {

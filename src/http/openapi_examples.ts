@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Listed, Page } from '../directory/store.ts';
-import { type Complaint, Fault, type FaultCode } from '../domain/fault.ts';
+import { FAULTS, Fault, type FaultCode } from '../domain/fault.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import { type AnyRecord, type Key, lineage, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
@@ -141,17 +141,8 @@ export function openExamples(baseUrl: string): Examples {
   };
 }
 
-/** What each fault complains about in the examples; the others have nothing to name. */
-const COMPLAINTS: Readonly<Partial<Record<FaultCode, Complaint>>> = {
-  malformed: { field: 'body', rule: 'is not JSON' },
-  invalid: { field: 'data.name', rule: 'must not be blank' },
-  filter_malformed: { field: 'filter', rule: 'at character 1: an operator was expected' },
-  query_invalid: { field: 'page[limit]', rule: 'must be a whole number from 1 to 100' },
-  conflict: { field: 'data.id', rule: 'must be the identifier in the path' },
-};
-
 /** The error body of a fault. */
 export function faultExample(code: FaultCode): unknown {
-  const complaint = COMPLAINTS[code];
-  return JSON.parse(replyOf(new Fault(code, complaint ? [complaint] : [])).body as string);
+  const { example } = FAULTS[code];
+  return JSON.parse(replyOf(new Fault(code, example ? [example] : [])).body as string);
 }

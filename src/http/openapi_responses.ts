@@ -3,13 +3,13 @@ import type { ZodOpenApiResponseObject, ZodOpenApiResponsesObject } from 'zod-op
 import { FAULTS, type FaultCode } from '../domain/fault.ts';
 import { faultExample } from './openapi_examples.ts';
 import { errorsSchema } from './openapi_schemas.ts';
-import { faultReply, JSON_TYPE, REQUEST_ID } from './reply.ts';
+import { JSON_TYPE, REQUEST_ID } from './reply.ts';
 
 /** What the family does not have (contract 8, row 48). */
 export const OURS = { 'x-authrealm-extension': true } as const;
 
-/** Statuses that no operation of the family answers (contract 3.5). */
-const OUR_STATUSES: ReadonlySet<number> = new Set([304, 408, 409, 410, 412, 413, 415, 429, 501, 503]);
+/** Error statuses of the API that authrealm is compatible with (contract 3.5). */
+const FAMILY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 422, 500]);
 
 /** A header of an answer; with a name, a component of it. */
 export function header(description: string, example: string, id?: string) {
@@ -101,7 +101,7 @@ function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   const headers = headersOfAny(codes.map(headersOf));
   const examples = codes.map((code) => [code, { value: faultExample(code) }]);
   return {
-    ...(OUR_STATUSES.has(status) ? OURS : {}),
+    ...(FAMILY_STATUSES.has(status) ? {} : OURS),
     description: `${title}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
     headers: z.object({ ...ALWAYS, ...headers }),
     content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
@@ -127,10 +127,9 @@ function sparse(meta: Record<string, unknown> = {}): Record<string, unknown> {
 
 /** As the reply of the fault has them. */
 function headersOf(code: FaultCode): Record<string, z.ZodType> {
-  const { headers } = faultReply(code);
   return {
     'Cache-Control': HEADERS.noStore,
-    ...('Retry-After' in headers ? { 'Retry-After': HEADERS.retryAfter } : {}),
+    ...(FAULTS[code].isRetryable ? { 'Retry-After': HEADERS.retryAfter } : {}),
     ...MORE_HEADERS[code],
   };
 }

@@ -33,26 +33,8 @@ export function errorBody(status: number, title: string, detail: string): { erro
   return { errors: [{ status: String(status), title, detail }] };
 }
 
-const RETRYABLE: ReadonlySet<FaultCode> = new Set([
-  'key_in_flight',
-  'not_ready',
-  'outcome_unknown',
-  'overloaded',
-  'provider_unavailable',
-  'unavailable',
-]);
-/** Whose complaints are told, and what they are about. */
-const TOLD: Readonly<Partial<Record<FaultCode, 'pointer' | 'parameter' | 'dependency'>>> = {
-  malformed: 'pointer',
-  invalid: 'pointer',
-  conflict: 'pointer',
-  filter_malformed: 'parameter',
-  query_invalid: 'parameter',
-  not_ready: 'dependency',
-};
-
 function headersOf(code: FaultCode): Readonly<Record<string, string>> {
-  const retry: Record<string, string> = RETRYABLE.has(code) ? { 'Retry-After': '1' } : {};
+  const retry: Record<string, string> = FAULTS[code].isRetryable ? { 'Retry-After': '1' } : {};
   return Object.freeze({ 'Content-Type': JSON_TYPE, 'Cache-Control': 'no-store', ...retry });
 }
 
@@ -81,16 +63,15 @@ export const CROWDED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
 /** The answer of a fault: one error for each complaint, with the member or parameter it is about. */
 export function replyOf({ code, complaints }: Fault): Reply {
-  const about = TOLD[code];
-  if (about === undefined || complaints.length === 0) return faultReply(code);
-  if (about === 'dependency') return dependenciesReply(code, complaints);
-  const { status, title } = FAULTS[code];
+  const { status, title, source } = FAULTS[code];
+  if (source === undefined || complaints.length === 0) return faultReply(code);
+  if (source === 'dependency') return dependenciesReply(code, complaints);
   const errors = complaints.slice(0, LIMITS.complaintsMax).map(
     (complaint): ErrorEntry => ({
       status: String(status),
       title,
       detail: detailOf(code, complaint),
-      source: about === 'pointer' ? { pointer: pointerTo(complaint.field) } : { parameter: complaint.field },
+      source: source === 'pointer' ? { pointer: pointerTo(complaint.field) } : { parameter: complaint.field },
     }),
   );
   return { status, headers: headersOf(code), body: JSON.stringify({ errors }), fault: code };
