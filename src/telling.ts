@@ -1,6 +1,6 @@
 import type { Keyring } from './access/keyring.ts';
 import type { Tokens } from './access/token.ts';
-import { type Settings, webhookRule } from './config.ts';
+import type { Settings } from './config.ts';
 import type { Store } from './directory/store.ts';
 import { traceOf } from './domain/error_trace.ts';
 import { Fault } from './domain/fault.ts';
@@ -103,8 +103,7 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
     ambient,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
     async disable({ webhookId }) {
-      const rooms = { store, isAllowed: webhookRule(settings) };
-      await changeWebhook(rooms, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
+      await changeWebhook({ store }, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
     onList: counts.keep,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
-import { CLIENT_ID_PATTERN, CLIENT_NAME, type DescribedClient } from './clients.ts';
+import { CLIENT_ID_PATTERN, CLIENT_NAME, type DescribedClient, ruleAgainst } from './clients.ts';
 
 const bootstrapClient = z.strictObject({
   client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
@@ -19,6 +19,8 @@ export function parseBootstrapClient(path: string, text: string): DescribedClien
   const scopes = parseScopes(described.scope);
   if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
   const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
+  const rule = ruleAgainst({ scopes, realms });
+  if (rule !== undefined) throw new Refusal(`${path}: ${rule}`);
   return { clientId, secret, name, scopes, realms };
 }
 

@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
-import { Refusal } from '../domain/fault.ts';
+import { Fault } from '../domain/fault.ts';
 import type { Ambient, Revision } from '../domain/id.ts';
+import { assertFound, assertSeen, changeManaged, deleteManaged, type Edit } from '../domain/managed.ts';
 import { areGrantable, type Realms, type Scopes } from '../domain/principal.ts';
 import { text } from '../domain/text.ts';
 import type { AccessStore, Client } from './port.ts';
@@ -46,12 +47,7 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
   return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
 }
 
-function assertNamed(name: string): void {
-  const [issue] = CLIENT_NAME.safeParse(name).error?.issues ?? [];
-  if (issue) throw new Refusal(`the name of a client ${issue.message}`);
-}
-
-/** Why these rights do not stand on one client; undefined where they do. */
+/** Why one client cannot hold these rights; undefined where it can. */
 export function ruleAgainst({ scopes, realms }: Grant): string | undefined {
   if (scopes.size === 0) return 'a client needs at least one scope';
   return areGrantable(scopes, realms)
@@ -61,17 +57,16 @@ export function ruleAgainst({ scopes, realms }: Grant): string | undefined {
 
 function assertGrantable(grant: Grant): void {
   const rule = ruleAgainst(grant);
-  if (rule !== undefined) throw new Refusal(rule);
+  if (rule !== undefined) throw new Fault('conflict', [{ field: 'data.scopes', rule }]);
 }
 
-/** A client of this name and these rights, not stored yet. Throws Refusal where the rights do not go together. */
+/** A client with this name and these rights, not stored yet. Throws Fault `conflict` for rights that no client can hold. */
 export function draftClient(
   name: string,
   grant: Grant,
   ambient: Ambient,
   given: { readonly clientId?: string; readonly secret?: string } = {},
 ): Issued {
-  assertNamed(name);
   assertGrantable(grant);
   const secret = given.secret ?? mintSecret(ambient);
   const now = ambient.now();
@@ -93,25 +88,23 @@ export async function createClient(
   store: AccessStore,
   name: string,
   grant: Grant,
-  ambient: Occasion,
+  occasion: Occasion,
 ): Promise<Issued> {
-  const issued = draftClient(name, grant, ambient);
-  await store.insertClient(issued.client, clientAct('client.created', undefined, issued.client, ambient));
+  const issued = draftClient(name, grant, occasion);
+  await store.insertClient(issued.client, creation(issued.client, occasion));
   return issued;
 }
 
-/** What the log tells of a change to a client: its rights before and after, and never a secret. */
-function clientAct(
-  action: ActName,
-  before: Client | undefined,
-  after: Client,
-  occasion: Pick<Occasion, 'now' | 'asker'>,
-): Act {
-  const detail = { ...(before ? { before: toldOf(before) } : {}), after: toldOf(after) };
-  return actOf(action, { object: after.clientId, detail }, occasion);
+function creation(client: Client, occasion: Occasion): Act {
+  return actOf(
+    'client.created',
+    { object: client.clientId, detail: { after: auditState(client) } },
+    occasion,
+  );
 }
 
-function toldOf({ name, scopes, realms, disabledAt }: Client) {
+/** State in the audit log: the rights, and never a secret. */
+function auditState({ name, scopes, realms, disabledAt }: Client) {
   return {
     name,
     scope: [...scopes].join(' '),
@@ -120,120 +113,81 @@ function toldOf({ name, scopes, realms, disabledAt }: Client) {
   };
 }
 
-/** What a patch does, as the log calls it. */
-function actionOf(patch: ClientPatch): ActName {
-  if (patch.secretDigest !== undefined) return 'client.rotated';
-  if ('disabledAt' in patch) return patch.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
-  return 'client.changed';
+/** The name of a change in the audit log. */
+function actionOf(before: Client, after: Client): ActName {
+  if (after.secretDigest !== before.secretDigest) return 'client.rotated';
+  if (after.disabledAt === before.disabledAt) return 'client.changed';
+  return after.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
 }
 
 export async function listClients(store: AccessStore): Promise<readonly Client[]> {
   return (await store.table(undefined))?.clients ?? [];
 }
 
-export type ClientPatch = Partial<
-  Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>
+export type ClientEdit = Edit<
+  Client,
+  Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>
 >;
 
-/** A change, perhaps made from the very client that it replaces; undefined where there is nothing to change. */
-export type Patch = ClientPatch | ((found: Client) => ClientPatch | undefined);
-
-/** What came of asking for a change to a client, or for its end. */
-export type Edited =
-  | { readonly kind: 'done'; readonly client: Client }
-  | { readonly kind: 'absent' }
-  /** It is no longer the one that was seen. */
-  | { readonly kind: 'moved' }
-  /** Its rights would not go together. */
-  | { readonly kind: 'refused'; readonly rule: string };
-
-/** Changes what is named and nothing else; with `seen`, only the client that still carries this revision. */
-export async function editClient(
-  store: AccessStore,
-  clientId: string,
-  { patch, seen }: { readonly patch: Patch; readonly seen?: Revision | undefined },
-  ambient: Occasion,
-): Promise<Edited> {
-  for (;;) {
-    const found = await store.client(clientId);
-    if (!found) return { kind: 'absent' };
-    if (seen !== undefined && found.revision !== seen) return { kind: 'moved' };
-    const wanted = typeof patch === 'function' ? patch(found) : patch;
-    if (!wanted) return { kind: 'done', client: found };
-    const client = changed(found, wanted, ambient);
-    const rule = ruleAgainst(client);
-    if (rule !== undefined) return { kind: 'refused', rule };
-    const act = clientAct(actionOf(wanted), found, client, ambient);
-    if (await store.updateClient(client, found.revision, act)) return { kind: 'done', client };
-  }
-}
-
-function changed(found: Client, wanted: ClientPatch, ambient: Ambient): Client {
-  if (wanted.name !== undefined) assertNamed(wanted.name);
-  const updatedAt = Math.max(found.updatedAt, ambient.now());
-  return { ...found, ...wanted, updatedAt, revision: ambient.mintRevision() };
-}
-
-/**
- * Deletes a client: its secret gets no token, and those it has are refused within a second. What it did stays in the log.
- */
-export async function deleteClient(
-  store: AccessStore,
-  clientId: string,
-  seen: Revision | undefined,
-  ambient: Occasion,
-): Promise<Edited> {
-  for (;;) {
-    const client = await store.client(clientId);
-    if (!client) return { kind: 'absent' };
-    if (seen !== undefined && client.revision !== seen) return { kind: 'moved' };
-    const act = actOf('client.deleted', { object: clientId, detail: { before: toldOf(client) } }, ambient);
-    if (await store.removeClient(clientId, client.revision, act)) return { kind: 'done', client };
-  }
-}
-
-/** The client that an edit without `seen` came to. Throws Refusal for an unknown one, or rights that do not go together. */
-export function edited(clientId: string, outcome: Edited): Client {
-  if (outcome.kind === 'done') return outcome.client;
-  if (outcome.kind === 'refused') throw new Refusal(outcome.rule);
-  throw new Refusal(`there is no client ${clientId}: authrealm client list names them all`);
-}
-
-/** Changes a client for someone at the machine. Answers it as it now is. Throws Refusal as `edited` does. */
+/** Rejects with Fault `not_found`, or `conflict` for rights that no client can hold. */
 export async function changeClient(
   store: AccessStore,
   clientId: string,
-  patch: Patch,
-  ambient: Occasion,
+  edit: ClientEdit,
+  occasion: Occasion,
 ): Promise<Client> {
-  return edited(clientId, await editClient(store, clientId, { patch }, ambient));
+  const changed = await changeManaged<Client>(
+    {
+      find: () => store.client(clientId),
+      edit,
+      async save(client, found) {
+        assertGrantable(client);
+        const detail = { before: auditState(found), after: auditState(client) };
+        const act = actOf(actionOf(found, client), { object: clientId, detail }, occasion);
+        return store.updateClient(client, found.revision, act);
+      },
+    },
+    occasion,
+  );
+  return assertFound(changed);
 }
 
-/** A new secret, and the change that gives it to a client; the old one lives on for the overlap. */
-export function renewal(
-  overlapMs: number,
-  ambient: Ambient,
-): { readonly secret: string; readonly patch: Patch } {
-  const secret = mintSecret(ambient);
-  const expiresAt = ambient.now() + overlapMs;
-  return {
-    secret,
-    patch: ({ secretDigest }) => ({
-      secretDigest: digestSecret(secret),
-      previous: overlapMs > 0 ? { digest: secretDigest, expiresAt } : undefined,
-    }),
-  };
+/**
+ * Deletes a client: its secret gets no token, and those it has are refused within a second. Its entries in the audit log
+ * stay. Rejects with Fault `precondition_failed` where `seen` is not its revision.
+ */
+export function deleteClient(
+  store: AccessStore,
+  clientId: string,
+  seen: Revision | undefined,
+  occasion: Occasion,
+): Promise<boolean> {
+  return deleteManaged<Client>({
+    find: () => store.client(clientId),
+    seen,
+    remove(client) {
+      const detail = { before: auditState(client) };
+      const act = actOf('client.deleted', { object: clientId, detail }, occasion);
+      return store.removeClient(clientId, client.revision, act);
+    },
+  });
 }
 
-/** A new secret; the old one lives on for the overlap, so that callers can be moved one by one. */
+/** A new secret; the old one remains valid during the overlap, so that callers can be moved one by one. */
 export async function rotateSecret(
   store: AccessStore,
   clientId: string,
-  overlapMs: number,
-  ambient: Occasion,
+  { overlapMs, seen }: { readonly overlapMs: number; readonly seen?: Revision | undefined },
+  occasion: Occasion,
 ): Promise<Issued> {
-  const { secret, patch } = renewal(overlapMs, ambient);
-  return { client: await changeClient(store, clientId, patch, ambient), secret };
+  const secret = mintSecret(occasion);
+  const expiresAt = occasion.now() + overlapMs;
+  const edit: ClientEdit = (found) => {
+    assertSeen(found, seen);
+    const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
+    return { secretDigest: digestSecret(secret), previous };
+  };
+  return { client: await changeClient(store, clientId, edit, occasion), secret };
 }
 
 /** A client as an operator describes it, its secret included. */
@@ -255,15 +209,10 @@ export async function ensureClient(
   // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
   if (!found) {
-    const act = clientAct('client.created', undefined, client, ambient);
-    if (await store.insertClient(client, act)) return;
+    if (await store.insertClient(client, creation(client, ambient))) return;
   }
-  await changeClient(
-    store,
-    clientId,
-    { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined },
-    ambient,
-  );
+  const patch = { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined };
+  await changeClient(store, clientId, patch, ambient);
 }
 
 function isAsDescribed(found: Client, described: Client): boolean {

@@ -1,8 +1,9 @@
 import type { Keyring } from '../access/keyring.ts';
 import { type Act, type ActName, actOf, type Occasion } from '../domain/act.ts';
-import { type Complaint, Fault } from '../domain/fault.ts';
+import { Fault } from '../domain/fault.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { changeManaged, deleteManaged, type Edit } from '../domain/managed.ts';
 import type { Realms } from '../domain/principal.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { text } from '../domain/text.ts';
@@ -43,51 +44,16 @@ export interface WebhookRooms {
   readonly isAllowed: (url: string) => boolean;
 }
 
-/** What is wrong with a wish, by the names that its members have over HTTP. */
-export function complaintsAbout(
-  { name, url, events, realms, eventsMax, skippedClient }: WebhookWish,
-  isAllowed: WebhookRooms['isAllowed'],
-): readonly Complaint[] {
-  const rules: readonly (readonly [string, string | undefined])[] = [
-    ['name', WEBHOOK_NAME.safeParse(name).error?.issues[0]?.message],
-    ['url', url.length <= LIMITS.webhookUrlCharactersMax && isAllowed(url) ? undefined : WEBHOOK_URL_RULE],
-    ['events', ruleOfEvents(events)],
-    ['realms', realms === '*' || realms.size > 0 ? undefined : 'must name a realm at least'],
-    ['events_max', isEventsMax(eventsMax) ? undefined : EVENTS_MAX_RULE],
-    [
-      'skipped_client',
-      skippedClient === undefined
-        ? undefined
-        : SKIPPED_CLIENT.safeParse(skippedClient).error?.issues[0]?.message,
-    ],
-  ];
-  return rules.flatMap(([field, rule]) => (rule === undefined ? [] : [{ field, rule }]));
-}
-
 /** Where events may be sent. */
 export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
-const EVENTS_MAX_RULE = `must be a whole number from 1 to ${LIMITS.webhookEventsMax}`;
 
-function isEventsMax(count: number): boolean {
-  return Number.isInteger(count) && count >= 1 && count <= LIMITS.webhookEventsMax;
-}
-
-function ruleOfEvents(events: WebhookWish['events']): string | undefined {
-  if (events === '*') return undefined;
-  if (events.length === 0) return 'must name an event at least';
-  return events.every((event) => EVENT_NAMES.includes(event))
-    ? undefined
-    : `must be names of events: ${EVENT_NAMES.join(', ')}`;
-}
-
-/** Makes a receiver. Rejects with Fault `invalid`, or `conflict` where there are LIMITS.webhooksMax already. */
+/** Makes a receiver. Rejects with Fault `conflict` where there are LIMITS.webhooksMax already. */
 export async function createWebhook(
-  { store, keyring, isAllowed }: WebhookRooms,
+  { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
   wish: WebhookWish,
   from: 'present' | 'oldest',
   occasion: Occasion,
 ): Promise<IssuedWebhook> {
-  assertRight(wish, isAllowed);
   const secret = mintSecret(occasion);
   const webhookId = occasion.mintId();
   const now = occasion.now();
@@ -103,7 +69,7 @@ export async function createWebhook(
   };
   const act = actOf(
     'webhook.created',
-    { object: webhookId, detail: { after: toldOf(webhook), from } },
+    { object: webhookId, detail: { after: auditState(webhook), from } },
     occasion,
   );
   if (!(await store.insert(webhook, from, act))) {
@@ -114,13 +80,8 @@ export async function createWebhook(
   return { webhook, secret };
 }
 
-function assertRight(wish: WebhookWish, isAllowed: WebhookRooms['isAllowed']): void {
-  const complaints = complaintsAbout(wish, isAllowed);
-  if (complaints.length > 0) throw new Fault('invalid', complaints);
-}
-
-/** What the log tells of a receiver: never a secret, and of the URL where it leads and not what stands behind. */
-function toldOf({ name, url, events, realms, withData, eventsMax, skippedClient, disabledAt }: Webhook) {
+/** State in the audit log: never a secret, and of the URL the host alone. */
+function auditState({ name, url, events, realms, withData, eventsMax, skippedClient, disabledAt }: Webhook) {
   return {
     name,
     host: URL.parse(url)?.host ?? '',
@@ -142,30 +103,27 @@ export async function findWebhook(
 
 export type WebhookPatch = Partial<WebhookWish & Pick<Webhook, 'disabledAt'>>;
 
-/** What is to change, or what is to change of the one that is there; undefined leaves it as it is. */
-export type WebhookEdit = WebhookPatch | ((found: Webhook) => WebhookPatch | undefined);
-
-/** Changes what is named and nothing else. Undefined where there is no such receiver. Rejects with Fault `invalid`. */
-export async function changeWebhook(
-  { store, isAllowed }: Pick<WebhookRooms, 'store' | 'isAllowed'>,
+/** Answers undefined where there is no such receiver. */
+export function changeWebhook(
+  { store }: Pick<WebhookRooms, 'store'>,
   webhookId: string,
-  edit: WebhookEdit,
+  edit: Edit<Webhook, WebhookPatch>,
   occasion: Occasion,
 ): Promise<Webhook | undefined> {
-  for (;;) {
-    const found = await findWebhook(store, webhookId);
-    if (!found) return undefined;
-    const patch = typeof edit === 'function' ? edit(found) : edit;
-    if (!patch) return found;
-    const changed = { ...found, ...patch, ...stamps(found, occasion) };
-    // What was allowed once may be disabled without being allowed still.
-    assertRight(changed, patch.url === undefined ? () => true : isAllowed);
-    const act = changeAct('webhook.changed', found, changed, occasion);
-    if (await store.update(changed, found.revision, act)) return changed;
-  }
+  return changeManaged<Webhook>(
+    {
+      find: () => findWebhook(store, webhookId),
+      edit,
+      save(webhook, found) {
+        const act = changeAct('webhook.changed', found, webhook, occasion);
+        return store.update(webhook, found.revision, act);
+      },
+    },
+    occasion,
+  );
 }
 
-/** A new secret; the old one signs beside it for the overlap, so that the receiver can be moved in its own time. */
+/** A new secret; the old one signs as well during the overlap, so that the receiver can be moved in its own time. */
 export async function rotateWebhook(
   { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
   webhookId: string,
@@ -173,48 +131,45 @@ export async function rotateWebhook(
   occasion: Occasion,
 ): Promise<IssuedWebhook | undefined> {
   const secret = mintSecret(occasion);
-  for (;;) {
-    const found = await findWebhook(store, webhookId);
-    if (!found) return undefined;
-    const old = openSecret(keyring, 'secret_sealed', webhookId, found.secretSealed);
-    const previous = {
-      sealed: sealSecret(keyring, 'previous_sealed', webhookId, old),
-      expiresAt: occasion.now() + overlapMs,
-    };
-    const webhook: Webhook = {
-      ...found,
+  const secrets = ({ secretSealed }: Webhook) => {
+    const old = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    const sealed = sealSecret(keyring, 'previous_sealed', webhookId, old);
+    return {
       secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
-      previous: overlapMs > 0 ? previous : undefined,
-      ...stamps(found, occasion),
+      previous: overlapMs > 0 ? { sealed, expiresAt: occasion.now() + overlapMs } : undefined,
     };
-    const act = changeAct('webhook.rotated', found, webhook, occasion);
-    if (await store.rotate(webhook, found, act)) return { webhook, secret };
-  }
-}
-
-/** Throws Fault `precondition_failed` where a receiver is not the one that was seen. */
-export function proveSeen({ revision }: Webhook, seen: Revision | undefined): void {
-  if (seen !== undefined && revision !== seen) throw new Fault('precondition_failed');
+  };
+  const webhook = await changeManaged<Webhook>(
+    {
+      find: () => findWebhook(store, webhookId),
+      edit: secrets,
+      save: (rotated, found) =>
+        store.rotate(rotated, found, changeAct('webhook.rotated', found, rotated, occasion)),
+    },
+    occasion,
+  );
+  return webhook && { webhook, secret };
 }
 
 /**
  * Removes a receiver with its deliveries and dead letters; false where there is none. Rejects with Fault
- * `precondition_failed` where it is not the one that was seen.
+ * `precondition_failed` where `seen` is not its revision.
  */
-export async function deleteWebhook(
+export function deleteWebhook(
   store: WebhookStore,
   webhookId: string,
   occasion: Occasion,
   seen?: Revision | undefined,
 ): Promise<boolean> {
-  for (;;) {
-    const found = await findWebhook(store, webhookId);
-    if (!found) return false;
-    proveSeen(found, seen);
-    const detail = { before: toldOf(found) };
-    const act = actOf('webhook.deleted', { object: webhookId, detail }, occasion);
-    if (await store.remove(webhookId, found.revision, act)) return true;
-  }
+  return deleteManaged<Webhook>({
+    find: () => findWebhook(store, webhookId),
+    seen,
+    remove(found) {
+      const detail = { before: auditState(found) };
+      const act = actOf('webhook.deleted', { object: webhookId, detail }, occasion);
+      return store.remove(webhookId, found.revision, act);
+    },
+  });
 }
 
 /** Has dead letters sent again by whoever dispatches to this receiver, within seconds. Answers how many. */
@@ -233,11 +188,7 @@ export function redeliver(
   );
 }
 
-function stamps(found: Webhook, { now, mintRevision }: Occasion) {
-  return { updatedAt: Math.max(found.updatedAt, now()), revision: mintRevision() };
-}
-
 function changeAct(action: ActName, before: Webhook, after: Webhook, occasion: Occasion): Act {
-  const detail = { before: toldOf(before), after: toldOf(after) };
+  const detail = { before: auditState(before), after: auditState(after) };
   return actOf(action, { object: after.webhookId, detail }, occasion);
 }

@@ -301,7 +301,7 @@ test('a rotated secret: the new one at once, the old one until its overlap ends'
   const { secret: next } = await rotateSecret(
     access,
     client.clientId,
-    LIMITS.secretOverlapMs,
+    { overlapMs: LIMITS.secretOverlapMs },
     service.ambient,
   );
   service.ambient.advance(1_000);
@@ -319,7 +319,7 @@ test('a rotation without overlap ends the old secret at once', async () => {
   const { secret: next } = await rotateSecret(
     service.vault.engine.access,
     client.clientId,
-    0,
+    { overlapMs: 0 },
     service.ambient,
   );
   service.ambient.advance(1_000);
@@ -331,7 +331,8 @@ test('a rotation without overlap ends the old secret at once', async () => {
 test('two rotations at once: each keeps the secret that it replaced, never one before it', async () => {
   const client = await service.client('profile-infos:read');
   const { access } = service.vault.engine;
-  const rotate = () => rotateSecret(access, client.clientId, LIMITS.secretOverlapMs, service.ambient);
+  const rotate = () =>
+    rotateSecret(access, client.clientId, { overlapMs: LIMITS.secretOverlapMs }, service.ambient);
   const [one, two] = await Promise.all([rotate(), rotate()]);
   service.ambient.advance(1_000);
   const works = async (given: string) =>

@@ -97,7 +97,7 @@ describe('client', () => {
   const wrong: [string, string[], number, RegExp][] = [
     ['no scope', ['create', '--name', 'n'], 2, /--scope/],
     ['a scope that does not exist', ['create', '--name', 'n', '--scope', 'x:read'], 2, /The scopes are/],
-    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /at least one scope/],
+    ['an empty scope', ['create', '--name', 'n', '--scope', ' '], 1, /scopes: must have at least 1/],
     ['a realm that is no ID', ['create', '--name', 'n', '--scope', 'admin', '--realm', 'x'], 2, /8-4-4-4-12/],
     [
       'admin for some realms',

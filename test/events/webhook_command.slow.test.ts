@@ -68,10 +68,13 @@ test.each([
   [['rotate', 'none'], /there is no webhook target none/],
   [['create', '--name', 'a', '--url', 'http://example.com/'], /^authrealm: url: must be an https URL/m],
   [['create', '--name', 'a', '--url', 'https://127.0.0.1/'], /^authrealm: url: must be/m],
-  [['create', '--name', 'a', '--url', URL_OF_TARGET, '--event', 'x'], /events: must be names of events/],
+  [
+    ['create', '--name', 'a', '--url', URL_OF_TARGET, '--event', 'x'],
+    /^authrealm: events\.0: must be one of /m,
+  ],
   [
     ['create', '--name', 'a', '--url', URL_OF_TARGET, '--events-max', String(LIMITS.webhookEventsMax + 1)],
-    /events_max: must be a whole number/,
+    /^authrealm: events_max: must be at most 100/m,
   ],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--realm', 'x'], /A realm ID has the form/],
   [['create', '--name', 'a', '--url', URL_OF_TARGET, '--from', 'now'], /present or oldest/],

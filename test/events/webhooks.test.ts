@@ -222,30 +222,15 @@ describe('a target', () => {
     expect(await service.database.stored([secret, secret.slice(6)])).toEqual([]);
   });
 
-  test('is one of a bounded number, and what is wrong with it is told by its members', async () => {
-    const rules = (wish: object) =>
-      target(service, receiver.url, wish).then(
+  test('is one of a bounded number', async () => {
+    const fieldsOf = () =>
+      target(service, receiver.url, {}).then(
         () => [],
         (error) => error.complaints.map(({ field }: { field: string }) => field),
       );
-    expect(await rules({ name: '', eventsMax: 0, events: [], realms: new Set() })).toEqual([
-      ...['name', 'events', 'realms', 'events_max'],
-    ]);
-    expect(await rules({ eventsMax: LIMITS.webhookEventsMax + 1 })).toEqual(['events_max']);
-    expect(await rules({ events: ['user-authentication-info.read'] })).toEqual(['events']);
-    for (const url of [
-      'http://example.com/',
-      'https://example.com:8443/',
-      'https://a:b@example.com/',
-      'ftp://example.com/',
-      'x',
-      `https://example.com/${'a'.repeat(LIMITS.webhookUrlCharactersMax)}`,
-    ]) {
-      expect([url, await rules({ url })]).toEqual([url, ['url']]);
-    }
     const made = (await service.vault.engine.webhooks.list()).length;
-    for (let count = made; count < LIMITS.webhooksMax; count += 1) expect(await rules({})).toEqual([]);
-    expect(await rules({})).toEqual(['body']);
+    for (let count = made; count < LIMITS.webhooksMax; count += 1) expect(await fieldsOf()).toEqual([]);
+    expect(await fieldsOf()).toEqual(['body']);
   });
 });
 

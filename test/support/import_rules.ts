@@ -15,8 +15,8 @@ export const DOORS: Readonly<Record<string, Doors>> = {
   webhooks: { any: ['domain'], types: ['access', 'directory', 'feed', 'leases', 'outbound'] },
   retention: { any: ['domain'], types: ['audit', 'leases', 'webhooks'] },
   telling: {
-    any: ['config', 'domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
-    types: ['access', 'directory', 'store'],
+    any: ['domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
+    types: ['access', 'config', 'directory', 'store'],
   },
   store: { any: ['audit', 'domain', 'durable'], types: ['access', 'directory', 'feed', 'webhooks'] },
   workers: { any: ['domain', 'exit', 'store'], types: ['audit'] },

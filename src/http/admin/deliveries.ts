@@ -4,7 +4,7 @@ import { parseUuid } from '../../domain/id.ts';
 import { DELIVERY_OUTCOMES, type DeadLetter, type Delivery, type LetterPlace } from '../../webhooks/port.ts';
 import { redeliver } from '../../webhooks/targets.ts';
 import { identifier, instant, link } from '../openapi_schemas.ts';
-import { operation } from './operation.ts';
+import { managedOperation } from './managed.ts';
 import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
 import { NAMED_WEBHOOK, WEBHOOK_ID, webhookAt, webhookPath } from './webhooks.ts';
 
@@ -108,7 +108,7 @@ const ALL = '*';
 
 /** What was sent to webhook targets, and what was given up. */
 export const DELIVERY_OPERATIONS = [
-  operation({
+  managedOperation({
     name: 'list-deliveries',
     method: 'GET',
     path: '/webhooks/:webhook_id/deliveries',
@@ -142,7 +142,7 @@ export const DELIVERY_OPERATIONS = [
       return { body: pageBody(rows.map(describeDelivery), wanted, url) };
     },
   }),
-  operation({
+  managedOperation({
     name: 'list-dead-letters',
     method: 'GET',
     path: '/webhooks/:webhook_id/dead-letters',
@@ -174,7 +174,7 @@ export const DELIVERY_OPERATIONS = [
       return { body: pageBody(rows.map(describeLetter), wanted, url) };
     },
   }),
-  operation({
+  managedOperation({
     name: 'redeliver-webhook',
     method: 'POST',
     path: '/webhooks/:webhook_id/redeliver',

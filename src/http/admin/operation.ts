@@ -25,7 +25,7 @@ import { etags } from '../present.ts';
 import type { RateLimits } from '../rate_limits.ts';
 import { JSON_TYPE, type Reply } from '../reply.ts';
 import type { Method } from '../router.ts';
-import { readData, readParameters } from './reading.ts';
+import { checkData, readData, readParameters } from './reading.ts';
 
 /** What administrative operations work on. */
 export interface AdminRooms {
@@ -105,7 +105,7 @@ export interface Answered {
 }
 
 /** The description of an administrative operation: an operation whose request is checked by schemas. */
-interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject> {
+export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject, Deps> {
   readonly name: string;
   readonly method: Method;
   /** Below ADMIN_PATH, for example `/clients/:client_id`. */
@@ -131,16 +131,31 @@ interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject> 
   };
   /** Faults besides those that follow from the rest. */
   readonly faults?: readonly FaultCode[];
-  act(asked: Asked<z.output<Query>, z.output<Data>>, rooms: AdminRooms): MaybePromise<Answered | undefined>;
+  act(request: Asked<z.output<Query>, z.output<Data>>, deps: Deps): MaybePromise<Answered | undefined>;
+}
+
+/** A request from this process, its query and data not checked yet. */
+export interface LocalRequest {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly data?: object;
+}
+
+/** An administrative operation, which the command line performs without HTTP. */
+export interface AdminOperation<in Deps> extends Operation<AdminHouse> {
+  /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `act` does. */
+  perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }
 
 /**
  * An administrative operation. Its stages: who calls (401), may they (403), the body (415, 413, 408), query and body
  * against their schemas (400), then what it does (404, 412, 422).
  */
-export function operation<Query extends z.ZodObject, Data extends z.ZodObject>(
-  description: AdminDescription<Query, Data>,
-): Operation<AdminHouse> {
+export function operation<
+  Query extends z.ZodObject,
+  Data extends z.ZodObject,
+  Deps extends Pick<AdminRooms, 'ambient'> = AdminRooms,
+>(description: AdminDescription<Query, Data, Deps>): AdminOperation<Deps> {
   const described = description as unknown as AnyDescription;
   const { name, method, path, data } = described;
   return Object.freeze({
@@ -156,10 +171,21 @@ export function operation<Query extends z.ZodObject, Data extends z.ZodObject>(
       acting(described, deps),
     ],
     document: (context: DocumentContext) => documentationOf(described, context),
+    async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
+      const request: AnyRequest = {
+        ...{ params, query, data: data ? checkData(data.schema, given) : {} },
+        clientId: '',
+        occasion: deps.ambient,
+        seen: async () => undefined,
+        url: (below: string) => below,
+      };
+      return (await described.act(request, deps))?.body;
+    },
   });
 }
 
-type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject>;
+type AnyRequest = Asked<Record<string, unknown>, Record<string, unknown>>;
+type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
 
 function acting(described: AnyDescription, deps: AdminHouse): Stage {
   const etagOf = etags(deps.baseUrl);
@@ -170,7 +196,7 @@ function acting(described: AnyDescription, deps: AdminHouse): Stage {
 /** Makes what an operation receives of a call. */
 function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminHouse) {
   const revisionOf = revisionReader(etags(baseUrl));
-  return (call: Call): Asked<Record<string, unknown>, Record<string, unknown>> => {
+  return (call: Call): AnyRequest => {
     const { clientId } = call.principal as Principal;
     const named = namedRevisions(call.request.headers.get('if-match'), revisionOf);
     return {

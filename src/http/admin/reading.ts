@@ -5,7 +5,11 @@ import { dataOf } from '../body.ts';
 
 /** Reads the `data` of a body. Throws Fault `invalid` with every complaint there is. */
 export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
-  const data = dataOf(body);
+  return checkData(schema, dataOf(body));
+}
+
+/** Throws Fault `invalid` with every complaint there is. */
+export function checkData<S extends z.ZodObject>(schema: S, data: object): z.output<S> {
   const parsed = schema.safeParse(data);
   if (parsed.success) return parsed.data;
   const complaints = parsed.error.issues.map((issue): Complaint => {

@@ -4,7 +4,9 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
 import { realm } from '../../domain/resources.ts';
 import { identifier } from '../openapi_schemas.ts';
-import type { AdminRooms } from './operation.ts';
+import type { ManagedDeps } from './managed.ts';
+
+type RealmDeps = Pick<ManagedDeps, 'store'>;
 
 /** Which realms are meant, as a body says it. */
 export const SAID_REALMS = z.union(
@@ -32,8 +34,8 @@ export function showRealms(realms: Realms): '*' | readonly string[] {
 }
 
 /** Realms that are there. Throws Fault `conflict` that names every one that is not. */
-export async function realmsOf(said: SaidRealms, rooms: Pick<AdminRooms, 'store'>): Promise<Realms> {
-  const complaints = await complaintsAboutRealms(said, rooms);
+export async function realmsOf(said: SaidRealms, deps: RealmDeps): Promise<Realms> {
+  const complaints = await complaintsAboutRealms(said, deps);
   if (complaints.length > 0) throw new Fault('conflict', complaints);
   return readRealms(said);
 }
@@ -46,9 +48,9 @@ export function readRealms(said: SaidRealms): Realms {
 /** Every realm that is not there. */
 export async function complaintsAboutRealms(
   said: SaidRealms,
-  { store }: Pick<AdminRooms, 'store'>,
+  { store }: RealmDeps,
 ): Promise<readonly Complaint[]> {
-  if (said === '*') return [];
+  if (said === '*' || !store) return [];
   const found = await Promise.all(idsOf(said).map((id) => store.get(realm, [id])));
   return found.flatMap((record, at): Complaint[] =>
     record ? [] : [{ field: `data.realms.${at}`, rule: 'is no realm of this installation' }],

@@ -8,6 +8,9 @@ import { PERSON_OPERATIONS } from './persons.ts';
 import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
 import { WEBHOOK_OPERATIONS } from './webhooks.ts';
 
+/** Operations that the command line performs in its own process. */
+export const LOCAL_OPERATIONS = [...CLIENT_OPERATIONS, ...WEBHOOK_OPERATIONS, ...DELIVERY_OPERATIONS];
+
 /** Every administrative operation. */
 export const ADMIN_OPERATIONS: readonly Operation<AdminHouse>[] = [
   ...CLIENT_OPERATIONS,

@@ -1,0 +1,158 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { systemAmbient } from '../ambient.ts';
+import { webhookRule } from '../config.ts';
+import { Fault, Refusal } from '../domain/fault.ts';
+import type { Uuid } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { LocalRequest } from '../http/admin/operation.ts';
+import { openVault } from '../vault.ts';
+import { addDatabaseSettings, type CliContext } from './context.ts';
+import { type Description, show, showAll } from './descriptions.ts';
+
+/** A client or a webhook target as the operations of administration return it. */
+interface Item {
+  readonly id: string;
+  readonly type: 'client' | 'webhook';
+  readonly is_disabled: boolean;
+  readonly meta: { readonly created_at: string; readonly updated_at: string };
+}
+
+interface Kind<T extends Item> {
+  readonly type: T['type'];
+  /** For messages. */
+  readonly noun: string;
+  readonly description: string;
+  readonly texts: Readonly<Record<'list' | 'disable' | 'enable' | 'delete' | 'rotate' | 'overlap', string>>;
+  describe(item: T): Description;
+}
+
+interface Options {
+  readonly json?: true;
+  /** Seconds. */
+  readonly overlap?: number;
+}
+
+/** The commands of a kind that administrators manage. They perform, in this process, the operations of the HTTP API. */
+export function openManaged<T extends Item>(program: Command, context: CliContext, kind: Kind<T>) {
+  const { type, texts, describe } = kind;
+  const parent = program.command(type).description(kind.description);
+  const command = (name: string, description: string) =>
+    addDatabaseSettings(parent.command(name)).description(description);
+  const named = (name: string, description: string) => command(name, description).argument(`<${type}-id>`);
+
+  /** Performs an operation with the database settings of a command. Throws Refusal for a fault of the request. */
+  async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
+    const settings = context.settingsOf(by);
+    const params = { [`${type}_id`]: id ?? '' };
+    const { engine, keyring } = await openVault(settings, systemAmbient);
+    try {
+      const { LOCAL_OPERATIONS } = await import('../http/admin/routes.ts');
+      const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
+      const deps = {
+        // The command line may name a realm before it exists.
+        store: undefined,
+        accessStore: engine.access,
+        webhooks: { store: engine.webhooks, keyring, isAllowed: webhookRule(settings) },
+        ambient: systemAmbient,
+        pageLength: LIMITS.pageRecordsMax,
+      };
+      return (await operation?.perform({ ...request, params }, deps)) as Body;
+    } catch (error) {
+      throw refusalBy(error, `there is no ${kind.noun} ${id}: authrealm ${type} list names them all`);
+    } finally {
+      await engine.close();
+    }
+  }
+
+  /** An action that performs an operation on the thing that its argument names, and shows the result. */
+  const showing =
+    <O extends Options>(verb: string, dataOf: (options: O) => object = () => ({})) =>
+    async (id: string, options: O, by: Command) => {
+      const data = dataOf(options);
+      show(describe((await perform<{ data: T }>(by, `${verb}-${type}`, { id, data })).data), options.json);
+    };
+
+  function addCreate<O extends Options>(create: Command, dataOf: (options: O) => object): void {
+    create.option('--json', 'write JSON').action(async (options: O, by: Command) => {
+      const { data } = await perform<{ data: T }>(by, `create-${type}`, { data: dataOf(options) });
+      show(describe(data), options.json);
+    });
+  }
+
+  function addList(): void {
+    command('list', texts.list)
+      .option('--json', 'write JSON')
+      .action(async ({ json }: Options, by: Command) => {
+        const query = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
+        const { data } = await perform<{ data: readonly T[] }>(by, `list-${type}s`, { query });
+        const oldestFirst = data.toSorted((left, right) => timeOf(left) - timeOf(right));
+        showAll(oldestFirst.map(describe), json);
+      });
+  }
+
+  /** `disable`, `enable`, `delete` and `rotate`. */
+  function addChanges(): void {
+    for (const verb of ['disable', 'enable'] as const)
+      named(verb, texts[verb]).option('--json', 'write JSON').action(showing(verb));
+    named('delete', texts.delete).action(async (id: string, _options, by: Command) => {
+      await perform(by, `delete-${type}`, { id });
+      console.log(`${id} is deleted`);
+    });
+    named('rotate', texts.rotate)
+      .option('--overlap <HOURS>', texts.overlap, hours)
+      .option('--json', 'write JSON')
+      .action(
+        showing('rotate', ({ overlap }) => (overlap === undefined ? {} : { overlap_seconds: overlap })),
+      );
+  }
+  return { command, named, perform, showing, addCreate, addList, addChanges };
+}
+
+type Request = LocalRequest & { readonly id?: string };
+
+/** What is wrong with a request, in sentences. */
+function refusalBy(error: unknown, missing: string): unknown {
+  if (!(error instanceof Fault)) return error;
+  if (error.code === 'not_found') return new Refusal(missing);
+  if (error.complaints.length === 0) return error;
+  const sentences = error.complaints.map(({ field, rule }) => `${field.replace(/^data\./, '')}: ${rule}`);
+  return new Refusal(sentences.join('\n'));
+}
+
+/** The members that every kind has, by the names of the command line. */
+export function commonMembers({ is_disabled, meta }: Pick<Item, 'is_disabled' | 'meta'>) {
+  return { state: is_disabled ? 'disabled' : 'enabled', ...meta };
+}
+
+function timeOf({ meta }: Item): number {
+  return Date.parse(meta.created_at);
+}
+
+interface RealmOptions {
+  readonly realm?: readonly Uuid[];
+  readonly allRealms?: true;
+}
+
+/** Which realms the options name; undefined where they name none. */
+export function realmsIn({ realm, allRealms }: RealmOptions): '*' | readonly Uuid[] | undefined {
+  if (realm && allRealms) throw excluded('--realm', '--all-realms');
+  return allRealms ? '*' : realm;
+}
+
+/** The members that have a value. Throws Refusal where there is none. */
+export function changesIn(members: Readonly<Record<string, unknown>>): object {
+  const changes = Object.entries(members).filter(([, value]) => value !== undefined);
+  if (changes.length === 0) throw new Refusal('nothing to change: say what', { isUsage: true });
+  return Object.fromEntries(changes);
+}
+
+export function excluded(left: string, right: string): Refusal {
+  return new Refusal(`${left} and ${right} exclude each other`, { isUsage: true });
+}
+
+function hours(raw: string): number {
+  const most = LIMITS.secretOverlapHoursMax;
+  const value = /^\d{1,4}(\.\d+)?$/.test(raw) ? Number(raw) : Number.NaN;
+  if (!(value <= most)) throw new InvalidArgumentError(`Hours are a number from 0 to ${most}.`);
+  return Math.round(value * 3_600);
+}
