@@ -7,11 +7,8 @@ import type { Snapshot } from './snapshot.ts';
 import type { Writer } from './writer.ts';
 
 /** Reading on one connection. */
-export function openReading(
-  db: Database,
-  snapshot: Snapshot,
-  { perform } = openSession(db),
-): Pick<Transactions, 'read'> {
+export function openReading(db: Database, snapshot: Snapshot): Pick<Transactions, 'read'> {
+  const { perform } = openSession(db);
   const together = db.transaction(<T>(work: Work<T>): T => perform(work)) as typeof perform;
   // One moment for all statements, also where the snapshot shares no transaction.
   return {
@@ -21,10 +18,9 @@ export function openReading(
 
 /** The transactions of one connection. All that is written has one order here, wherever it belongs. */
 export function openTransactions(db: Database, snapshot: Snapshot, writer: Writer): Transactions {
-  const session = openSession(db);
   return {
-    ...openReading(db, snapshot, session),
-    write: (_, work) => writer.write(() => session.perform(work())),
+    ...openReading(db, snapshot),
+    write: (_, work) => writer.write(work),
     isCrowded: writer.isCrowded,
     giveWay,
   };
