@@ -11,7 +11,7 @@ import { startSweeping } from './directory/sweeping.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
 import { consoleRoutes } from './http/console.ts';
-import { openOnce } from './http/idempotency.ts';
+import { openIdempotency } from './http/idempotency.ts';
 import { metricsRoutes } from './http/metrics.ts';
 import { openRateLimits, type RateSettings } from './http/rate_limits.ts';
 import type { Route } from './http/router.ts';
@@ -126,13 +126,13 @@ export async function serve(
   const startedAt = ambient.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
-  const learner = openLearner(settings, ambient);
-  const makers = { ...sealerOf(keyring), hash: hasher.hash, learn: learner.learn };
+  const { learn, inspect, discoveries } = openLearner(settings, ambient);
+  const makers = { ...sealerOf(keyring), hash: hasher.hash, learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const readings = openReadings(settings, engine);
   const { store } = readings;
   const directory = openDirectory(store, makers, rules, ambient);
-  const working = { directory, once: openOnce({ store, keyring, ambient }), inspect: learner.inspect };
+  const writing = { directory, withIdempotency: openIdempotency({ store, keyring, ambient }), inspect };
   const { granted, listener, ...counting } = openCounting(engine, log, ambient);
   const together = askTogether ?? metrics.snapshot;
   const searcher = openSearcher();
@@ -151,7 +151,7 @@ export async function serve(
     const grant = openGrants(tokens, ambient, granted);
     telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
-    const rooms = { store, access, tokens, grant, ...asking, limits, ...working, ambient, ...telling };
+    const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, ambient, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
   };
@@ -165,7 +165,7 @@ export async function serve(
       figures: engine.figures,
       readers: readings.figures,
       hasher: hasher.figures,
-      discoveries: learner.discoveries,
+      discoveries,
       pending: server.pending,
     }),
   );

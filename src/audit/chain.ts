@@ -15,27 +15,22 @@ export interface Chain extends Link {
 
 /** Goes on from a link. */
 export function linkTo(keys: Pick<LogKeys, 'tag'>, link: Link): Chain {
-  let { seq, tag, entries } = link;
-  return {
-    get seq() {
-      return seq;
+  const { seq, tag, entries } = link;
+  const chain = {
+    seq,
+    tag,
+    entries,
+    next(place: number, columns: EntryColumns) {
+      chain.seq = place;
+      chain.tag = keys.tag(chain.tag, textOf(columns));
+      chain.entries += 1;
+      return chain.tag;
     },
-    get tag() {
-      return tag;
-    },
-    get entries() {
-      return entries;
-    },
-    next(place, columns) {
-      seq = place;
-      tag = keys.tag(tag, textOf(columns));
-      entries += 1;
-      return tag;
-    },
-    go(other) {
-      tag = other;
+    go(other: Uint8Array) {
+      chain.tag = other;
     },
   };
+  return chain;
 }
 
 /** A chain whose first entry comes behind this place. */

@@ -1,6 +1,7 @@
 import { systemAmbient } from '../ambient.ts';
-import { commitDrafts } from '../directory/directory.ts';
-import { type Draft, draftDescribed } from '../directory/draft.ts';
+import { commitWrites } from '../directory/directory.ts';
+import { draftDescribed } from '../directory/draft.ts';
+import type { Write } from '../directory/store.ts';
 import type { Ambient, Uuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import {
@@ -92,7 +93,7 @@ export async function plantDemo({ engine }: Pick<Vault, 'engine'>): Promise<Plan
     if (place % 8 !== 7) people.push(id);
   }
   const jane = { user: mint(), oidcLink: mint(), passwordLink: mint() };
-  await commitDrafts(engine.records, [...drafts, ...janeDrafts(home, jane)]);
+  await commitWrites(engine.records, [...drafts, ...janeDrafts(home, jane)]);
   return { ...home, ...jane, people };
 }
 
@@ -101,7 +102,7 @@ function newHome(): Home {
 }
 
 /** A record that was made so many milliseconds ago. */
-function draft(resource: Resource, key: Key, members: Record<string, unknown>, ago: number): Draft {
+function draft(resource: Resource, key: Key, members: Record<string, unknown>, ago: number): Write {
   const ambient: Ambient = { ...systemAmbient, now: () => systemAmbient.now() - ago };
   return draftDescribed(resource, key, members, { ambient, actor: 'demo' });
 }
@@ -109,7 +110,7 @@ function draft(resource: Resource, key: Key, members: Record<string, unknown>, a
 function homeDrafts(
   { realm: id, google, azure, passwords }: Home,
   { name, ago }: { readonly name: string; readonly ago: number },
-): readonly Draft[] {
+): readonly Write[] {
   const profile = (issuer: string) => ({
     discovery_url: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
     client_id: 'shop',
@@ -131,7 +132,7 @@ interface Arrival {
 }
 
 /** Somebody, with as many ways to sign in as people have: none, one, or several. */
-function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): readonly Draft[] {
+function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): readonly Write[] {
   const [given, family, mailbox] = person;
   const email = `${mailbox}@example.com`;
   const members = { name: `${given} ${family}`, email, given_name: given, family_name: family };
@@ -157,7 +158,7 @@ function personDrafts(home: Home, id: Uuid, { person, place, ago }: Arrival): re
 function janeDrafts(
   { realm: id, google, azure, passwords }: Home,
   jane: Pick<Planted, 'user' | 'oidcLink' | 'passwordLink'>,
-): readonly Draft[] {
+): readonly Write[] {
   const name = { name: 'Jane Doe', email: 'jane@example.com', given_name: 'Jane', family_name: 'Doe' };
   const link = (profile: Uuid, issuer: string, subject: string) => ({
     subject,

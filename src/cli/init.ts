@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { createClient, type Issued, listClients } from '../access/clients.ts';
 import { systemAmbient } from '../ambient.ts';
 import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config.ts';
-import { commitDrafts } from '../directory/directory.ts';
+import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
 import { makePresetRealms } from '../directory/presets.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -72,7 +72,7 @@ async function begin({ engine }: Vault, given: Uuid | undefined): Promise<Beginn
   const profileId = systemAmbient.mintId();
   const origin = { data: { type: 'account_authentication_settings', id: await engine.access.storeId() } };
   const members = { name: 'Default realm', origin };
-  await commitDrafts(engine.records, [
+  await commitWrites(engine.records, [
     ...(given ? [] : [draftDescribed(realm, [realmId], members, from)]),
     draftDescribed(passwordProfile, [realmId, profileId], { name: 'Passwords' }, from),
   ]);

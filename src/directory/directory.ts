@@ -3,10 +3,17 @@ import type { Ambient, Revision } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
-import { type Draft, draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
-import { type DirectorySettings, guardsOf, type Makers, openFinisher } from './finishing.ts';
-import { type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
-import type { Memory, Placed, Store, Verdict } from './store.ts';
+import { draftPatch, draftRecord, type Stamp, stampOf } from './draft.ts';
+import {
+  type DirectorySettings,
+  type Finish,
+  finisherOf,
+  type GuardsOf,
+  guardsFor,
+  type Makers,
+} from './finishing.ts';
+import { type InputReader, type InputVerb, inputReader, type JsonObject, judgeBodyId } from './input.ts';
+import type { Memory, Placed, Store, Verdict, Write } from './store.ts';
 import { conflict, judge } from './verdict.ts';
 
 /** Who asks for a write. */
@@ -24,23 +31,32 @@ export interface Seen {
   readonly seen: Revision | undefined;
 }
 
-/** Makes what is remembered of an answer, for the commit of the record that it tells about. */
-export type Remember = (made: Placed) => Memory;
+/** A new record that is checked and finished, with all that is to be written for it. */
+export interface PreparedRecord extends Placed {
+  readonly writes: readonly Write[];
+}
 
 /** The writing verbs, over every resource. Each lands whole, or rejects with a Fault that says which rule was broken. */
 export interface Directory {
-  /** Rejects with Fault `invalid`, `conflict`, `not_found` (for a parent), `overloaded`. */
-  create(resource: Resource, scope: Scope, data: JsonObject, by: Creating): Promise<Created>;
-  /** Partial: what `data` does not say stays. Rejects as `create` does, and with `precondition_failed`. */
+  /** Makes a record, and writes nothing yet. Rejects with Fault `invalid`, `conflict`, `overloaded`. */
+  prepare(resource: Resource, scope: Scope, data: JsonObject, by: Asking): Promise<PreparedRecord>;
+  /**
+   * Writes a prepared record, and the answer that is kept for a repetition of its request. Answers false where the same
+   * request was answered concurrently. Rejects with Fault `conflict`, `not_found` (for a parent), `overloaded`.
+   */
+  create(prepared: PreparedRecord, answer?: Memory): Promise<boolean>;
+  /** Partial: members that `data` leaves out stay. Rejects as both do, and with `precondition_failed`. */
   update(resource: Resource, key: Key, data: JsonObject, by: Asking & Seen): Promise<AnyRecord>;
   /** Rejects with `not_found`, `precondition_failed`, and `conflict` for what is kept or takes too much along. */
   remove(resource: Resource, key: Key, by: Asking & Seen): Promise<void>;
 }
 
-export type Creating = Asking & { readonly remember: Remember | undefined };
-
-/** `remembered`: while this ran, the same request was answered by somebody else. */
-export type Created = ({ readonly kind: 'created' } & Placed) | { readonly kind: 'remembered' };
+/** How input becomes a record, decided once for a resource and verb. */
+interface Preparation {
+  readonly read: InputReader;
+  readonly finish: Finish;
+  readonly guardsOf: GuardsOf;
+}
 
 export function openDirectory(
   store: Store,
@@ -48,34 +64,36 @@ export function openDirectory(
   settings: DirectorySettings,
   ambient: Ambient,
 ): Directory {
-  const finish = openFinisher(makers, settings);
-  const readerOf = inputReaders();
+  const preparationOf = preparations(makers, settings);
 
   return {
-    async create(resource, scope, data, by) {
+    async prepare(resource, scope, data, by) {
+      const { read, finish, guardsOf } = preparationOf(resource, 'create');
       const key = [...scope, ambient.mintId()] as unknown as Key;
-      const asked = { verb: 'create', trace: by.trace } as const;
-      const members = await finish(resource, key, readerOf(resource, 'create')(data), asked);
+      const members = await finish({ key, input: read(data), trace: by.trace });
       const stamp = stampOf(by, ambient);
-      const draft = draftRecord(resource, key, members, stamp);
-      const { record } = draft.write;
-      const write = { ...draft.write, guards: guardsOf(resource, record, settings) };
-      const drafts = [{ ...draft, write }, ...touchesOf(resource, key, stamp)];
-      const verdict = await commit(store, drafts, by.remember?.({ key, record }));
-      if (verdict.kind === 'remembered') return verdict;
+      const insert = draftRecord(resource, key, members, stamp);
+      const { record } = insert;
+      const writes = [{ ...insert, guards: guardsOf(record) }, ...touchesOf(resource, key, stamp)];
+      return { key, record, writes };
+    },
+
+    async create({ writes }, answer) {
+      const verdict = await store.commit(writes, answer);
+      if (verdict.kind === 'remembered') return false;
       judge(verdict);
-      return { kind: 'created', key, record };
+      return true;
     },
 
     async update(resource, key, data, by) {
-      const input = readerOf(resource, 'update')(data);
+      const { read, finish, guardsOf } = preparationOf(resource, 'update');
+      const input = read(data);
       judgeBodyId(resource, key, data);
-      const members = await finish(resource, key, input, { verb: 'update', trace: by.trace });
+      const members = await finish({ key, input, trace: by.trace });
       const stamp = stampOf(by, ambient);
-      const draft = draftPatch(resource, key, members, stamp);
       const seen = by.seen === undefined ? {} : { seen: by.seen };
-      const write = { ...draft.write, ...seen, guards: guardsOf(resource, members, settings) };
-      const verdict = await commit(store, [{ ...draft, write }, ...touchesOf(resource, key, stamp)]);
+      const patch = { ...draftPatch(resource, key, members, stamp), ...seen, guards: guardsOf(members) };
+      const verdict = await store.commit([patch, ...touchesOf(resource, key, stamp)]);
       judge(verdict);
       return patchedBy(verdict);
     },
@@ -99,34 +117,31 @@ export function openDirectory(
   };
 }
 
-/** The readers of what callers say, each made when it is first needed. */
-function inputReaders() {
-  const readers = new Map<string, ReturnType<typeof inputReader>>();
-  return (resource: Resource, verb: InputVerb) => {
-    const name = `${verb} ${resource.name}`;
-    const reader = readers.get(name) ?? inputReader(resource, verb);
-    readers.set(name, reader);
-    return reader;
+/** The preparations of every resource and verb, each made when it is first needed. */
+function preparations(makers: Makers, settings: DirectorySettings) {
+  const made = { create: new Map<Resource, Preparation>(), update: new Map<Resource, Preparation>() };
+  return (resource: Resource, verb: InputVerb): Preparation => {
+    const known = made[verb].get(resource);
+    if (known) return known;
+    const preparation = {
+      read: inputReader(resource, verb),
+      finish: finisherOf(resource, verb, makers, settings),
+      guardsOf: guardsFor(resource, settings),
+    };
+    made[verb].set(resource, preparation);
+    return preparation;
   };
 }
 
 /** A record below a user moves the user (contract 2.5); what hangs right under a realm moves nothing. */
-function touchesOf({ parent }: Resource, key: Key, stamp: Stamp): readonly Draft[] {
+function touchesOf({ parent }: Resource, key: Key, stamp: Stamp): readonly Write[] {
   const above = parentKey(key);
   return parent?.parent && above ? [draftPatch(parent, above, {}, stamp)] : [];
 }
 
-function commit(store: Store, drafts: readonly Draft[], memory?: Memory): Promise<Verdict> {
-  return store.commit(
-    drafts.map(({ write }) => write),
-    drafts.map(({ change }) => change),
-    memory,
-  );
-}
-
-/** Writes drafts in one commit. Rejects with Fault `conflict` or `not_found` where the engine refuses them. */
-export async function commitDrafts(store: Store, drafts: readonly Draft[]): Promise<void> {
-  judge(await commit(store, drafts));
+/** Writes records in one commit. Rejects with Fault `conflict` or `not_found` where the engine refuses them. */
+export async function commitWrites(store: Store, writes: readonly Write[]): Promise<void> {
+  judge(await store.commit(writes));
 }
 
 function patchedBy(verdict: Verdict): AnyRecord {

@@ -1,17 +1,8 @@
 import { z } from 'zod';
-import { type Change, type ChangeOrigin, changeOf } from '../domain/change.ts';
+import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import type { Ambient, Revision, Uuid } from '../domain/id.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
-import type { Write } from './store.ts';
-
-/** A row that is about to be written, and the change it leaves: finished facts, ready for one commit. */
-export interface Draft<W extends Write = Write> {
-  readonly write: W;
-  readonly change: Change;
-}
-
-type Insert = Extract<Write, { op: 'insert' }>;
-type Patching = Extract<Write, { op: 'patch' }>;
+import type { Insert, PatchWrite } from './store.ts';
 
 /** What every row of one write has from it. */
 export interface Stamp {
@@ -34,13 +25,13 @@ export function stampOf(
   return { origin: { actor, requestId, address, at: now() }, mintRevision };
 }
 
-/** A new record of finished members. */
+/** The write of a new record of finished members. */
 export function draftRecord(
   resource: Resource,
   key: Key,
   members: Readonly<Record<string, unknown>>,
   { origin, mintRevision }: Stamp,
-): Draft<Insert> {
+): Insert {
   const record: AnyRecord = {
     ...members,
     id: key.at(-1) as Uuid,
@@ -49,22 +40,19 @@ export function draftRecord(
     revision: mintRevision(),
   };
   const change = changeOf(resource, 'created', { key, revision: record.revision, members: [] }, origin);
-  return { write: { op: 'insert', resource, key, record }, change };
+  return { op: 'insert', resource, key, record, change };
 }
 
-/** Some members of a record that become something else; with none, only `updated_at` and the revision move. */
+/** The write of some members of a record; with none, only `updated_at` and the revision move. */
 export function draftPatch(
   resource: Resource,
   key: Key,
   members: Readonly<Record<string, unknown>>,
   { origin, mintRevision }: Stamp,
-): Draft<Patching> {
+): PatchWrite {
   const patch = { members, revision: mintRevision(), at: origin.at };
   const moved = { key, revision: patch.revision, members: Object.keys(members) };
-  return {
-    write: { op: 'patch', resource, key, patch },
-    change: changeOf(resource, 'updated', moved, origin),
-  };
+  return { op: 'patch', resource, key, patch, change: changeOf(resource, 'updated', moved, origin) };
 }
 
 /**
@@ -76,7 +64,7 @@ export function draftDescribed(
   key: Key,
   members: Readonly<Record<string, unknown>>,
   by: { readonly ambient: Ambient; readonly actor: string },
-): Draft<Insert> {
+): Insert {
   const described = z.object(resource.members).parse(members);
   return draftRecord(resource, key, described, stampOf(by, by.ambient));
 }

@@ -32,84 +32,114 @@ export interface DirectorySettings {
 
 type Members = Record<string, unknown>;
 
-/** Turns what was said about a record into what is stored of it. Throws Fault `conflict`, `overloaded`. */
-export type Finisher = (resource: Resource, key: Key, input: Input, asked: Asked) => Promise<Members>;
-
-/** What is being done, and in which trace, if its caller named one. */
-interface Asked {
-  readonly verb: InputVerb;
+/** A record that is being finished, and what it takes. */
+interface Finishing {
+  readonly key: Key;
+  readonly input: Input;
+  /** The trace that the caller named. */
   readonly trace: TraceContext | undefined;
 }
 
-export function openFinisher(makers: Makers, { installation }: DirectorySettings): Finisher {
-  async function hash(resource: Resource, passwords: Input['passwords'], members: Members): Promise<void> {
-    for (const [name, input] of Object.entries(resource.inputs ?? {})) {
-      const said = passwords[name];
-      if (said === undefined) continue;
-      const made = await makers.hash(said);
-      members[input.hash] = made.hash;
-      members[input.isNormalised] = made.isNormalised;
-    }
-  }
+/** Adds to the members of a record what nobody writes. */
+type Step = (members: Members, by: Finishing) => void | Promise<void>;
 
-  async function learn(
-    resource: Resource,
-    [realm]: Key,
-    members: Members,
-    trace: TraceContext | undefined,
-  ): Promise<void> {
-    for (const { name, placement } of membersOf(resource)) {
-      const url = placement.learnedFrom && members[placement.learnedFrom];
-      if (typeof url !== 'string') continue;
-      const learned = await makers.learn(url, realm, trace);
-      if ('refusal' in learned) {
-        const { refusal: rule, isPassing } = learned;
-        throw new Fault('conflict', [{ field: `data.${placement.learnedFrom}`, rule }], undefined, isPassing);
-      }
-      members[name] = learned.issuer;
-    }
-  }
+/** Turns input into what is stored of a record. Throws Fault `conflict`, `overloaded`. */
+export type Finish = (by: Finishing) => Promise<Members>;
 
-  function seal(resource: Resource, key: Key, members: Members): void {
-    for (const { name, placement } of membersOf(resource)) {
-      const plain = members[name];
-      if (placement.secret === 'sealed' && typeof plain === 'string') {
-        members[name] = makers.seal(placeOf(resource, name, key), plain);
-      }
-    }
-  }
-
-  return async (resource, key, input, { verb, trace }) => {
-    const members: Members = { ...input.members };
-    if (verb === 'create') fill(resource, members, installation);
-    await learn(resource, key, members, trace);
-    await hash(resource, input.passwords, members);
-    seal(resource, key, members);
+/** Decides once for a resource and verb what has to be added; of most links it is nothing. */
+export function finisherOf(
+  resource: Resource,
+  verb: InputVerb,
+  makers: Makers,
+  { installation }: DirectorySettings,
+): Finish {
+  const steps: readonly Step[] = [
+    ...(verb === 'create' ? defaultSteps(resource, installation) : []),
+    ...learnSteps(resource, makers),
+    ...hashSteps(resource, makers),
+    ...sealSteps(resource, makers),
+  ];
+  return async (by) => {
+    const members: Members = { ...by.input.members };
+    for (const step of steps) await step(members, by);
     return members;
   };
 }
 
-/** Gives a new record what nobody said of it: its origin, and the defaults of members that are nobody's to say. */
-function fill(resource: Resource, members: Members, id: string): void {
-  for (const { name, schema, placement } of membersOf(resource)) {
-    if (members[name] !== undefined) continue;
-    const standard = placement.installation
+/** Gives a new record its origin, and the defaults of members that callers cannot write. */
+function defaultSteps(resource: Resource, id: string): readonly Step[] {
+  return membersOf(resource).flatMap(({ name, schema, placement }): Step[] => {
+    const value = placement.installation
       ? { data: { id, type: placement.installation } }
       : schema.safeParse(undefined).data;
-    if (standard !== undefined) members[name] = standard;
-  }
+    if (value === undefined) return [];
+    return [
+      (members) => {
+        if (members[name] === undefined) members[name] = value;
+      },
+    ];
+  });
+}
+
+function learnSteps(resource: Resource, { learn }: Makers): readonly Step[] {
+  return membersOf(resource).flatMap(({ name, placement: { learnedFrom } }): Step[] => {
+    if (!learnedFrom) return [];
+    return [
+      async (members, { key, trace }) => {
+        const url = members[learnedFrom];
+        if (typeof url !== 'string') return;
+        const learned = await learn(url, key[0], trace);
+        if ('refusal' in learned) {
+          const { refusal: rule, isPassing } = learned;
+          throw new Fault('conflict', [{ field: `data.${learnedFrom}`, rule }], undefined, isPassing);
+        }
+        members[name] = learned.issuer;
+      },
+    ];
+  });
+}
+
+function hashSteps({ inputs = {} }: Resource, { hash }: Makers): readonly Step[] {
+  return Object.entries(inputs).map(
+    ([name, into]): Step =>
+      async (members, { input }) => {
+        const password = input.passwords[name];
+        if (password === undefined) return;
+        const made = await hash(password);
+        members[into.hash] = made.hash;
+        members[into.isNormalised] = made.isNormalised;
+      },
+  );
+}
+
+function sealSteps(resource: Resource, { seal }: Makers): readonly Step[] {
+  return membersOf(resource)
+    .filter(({ placement }) => placement.secret === 'sealed')
+    .map(
+      ({ name }): Step =>
+        (members, { key }) => {
+          const plain = members[name];
+          if (typeof plain === 'string') members[name] = seal(placeOf(resource, name, key), plain);
+        },
+    );
 }
 
 const EMAIL = email();
 
 /** What the members that are written must hold together with other records. */
-export function guardsOf(
-  resource: Resource,
-  members: Readonly<Record<string, unknown>>,
-  { issuersMatch }: DirectorySettings,
-): readonly Guard[] {
-  return membersOf(resource).flatMap(
-    ({ name: member, placement: { emailWhere, sameAs, settled, learnedFrom = member } }): Guard[] => {
+export type GuardsOf = (members: Readonly<Record<string, unknown>>) => readonly Guard[];
+
+const NO_GUARDS: readonly Guard[] = Object.freeze([]);
+
+/** Decides once for a resource which of its members are guarded. */
+export function guardsFor(resource: Resource, { issuersMatch }: DirectorySettings): GuardsOf {
+  const guarded = membersOf(resource).filter(
+    ({ placement: { emailWhere, sameAs, settled } }) => emailWhere || (sameAs && issuersMatch) || settled,
+  );
+  if (guarded.length === 0) return () => NO_GUARDS;
+  return (members) =>
+    guarded.flatMap(({ name: member, placement }): Guard[] => {
+      const { emailWhere, sameAs, settled, learnedFrom = member } = placement;
       if (members[member] === undefined) return [];
       if (emailWhere && !EMAIL.safeParse(members[member]).success) {
         return [{ kind: 'unless', member, saying: emailWhere }];
@@ -117,6 +147,5 @@ export function guardsOf(
       if (sameAs && issuersMatch)
         return [{ kind: 'same', member, reference: sameAs.reference, of: sameAs.member }];
       return settled ? [{ kind: 'settled', member, saidAs: learnedFrom }] : [];
-    },
-  );
+    });
 }

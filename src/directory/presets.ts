@@ -1,7 +1,7 @@
 import type { Ambient, Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
-import { type Draft, draftDescribed } from './draft.ts';
-import type { Store, Verdict } from './store.ts';
+import { draftDescribed } from './draft.ts';
+import type { Store } from './store.ts';
 
 /** The realms that clients of the family expect, in their documented order (contract 2.1). */
 const PRESETS = [
@@ -28,22 +28,22 @@ export async function makePresetRealms(
   from: { readonly ambient: Ambient; readonly actor: string },
 ): Promise<readonly PresetRealm[]> {
   const start = from.ambient.now();
-  const drafts = PRESETS.map(({ name, origin }, index) => {
+  const presets = PRESETS.map(({ name, origin }, index) => {
     const members = { name, origin: { data: { id: installation, type: origin } }, preset: true };
     const at = { ...from, ambient: { ...from.ambient, now: () => start + index } };
-    return { name, ...draftDescribed(realm, [presetId(installation, origin)], members, at) };
+    return { name, write: draftDescribed(realm, [presetId(installation, origin)], members, at) };
   });
   for (let attempt = 1; ; attempt += 1) {
-    const stored = await Promise.all(drafts.map(({ write }) => store.get(realm, write.key)));
-    const missing = drafts.filter((_, index) => stored[index] === undefined);
-    const kind = missing.length === 0 ? 'landed' : await commit(store, missing);
+    const stored = await Promise.all(presets.map(({ write }) => store.get(realm, write.key)));
+    const missing = presets.filter((_, index) => stored[index] === undefined);
+    const { kind } = missing.length === 0 ? LANDED : await store.commit(missing.map(({ write }) => write));
     // Whoever was faster made what was missing: the next look tells.
     if (kind === 'taken' && attempt < ATTEMPTS_MAX) continue;
     if (kind !== 'landed') throw new Error(`a pre-set realm was ${kind}`);
-    return drafts.map((draft) => ({
-      id: draft.write.key[0],
-      name: draft.name,
-      isNew: missing.includes(draft),
+    return presets.map((preset) => ({
+      id: preset.write.key[0],
+      name: preset.name,
+      isNew: missing.includes(preset),
     }));
   }
 }
@@ -51,11 +51,7 @@ export async function makePresetRealms(
 /** Nobody makes them more than once, so that the second look finds them. */
 const ATTEMPTS_MAX = 3;
 
-async function commit(store: Pick<Store, 'commit'>, drafts: readonly Draft[]): Promise<Verdict['kind']> {
-  const writes = drafts.map(({ write }) => write);
-  const changes = drafts.map(({ change }) => change);
-  return (await store.commit(writes, changes)).kind;
-}
+const LANDED = { kind: 'landed' } as const;
 
 /** A UUID of version 8 (RFC 9562, 5.8): its bits are a digest of what it names. */
 function presetId(installation: string, origin: string): Uuid {

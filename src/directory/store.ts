@@ -26,26 +26,36 @@ export interface Patch {
   readonly at: number;
 }
 
-/** One row to write. The key names the whole chain of parents; a record is never found or moved without it. */
-export type Write =
-  | {
-      readonly op: 'insert';
-      readonly resource: Resource;
-      readonly key: Key;
-      readonly record: AnyRecord;
-      readonly guards?: readonly Guard[];
-    }
-  | {
-      readonly op: 'patch';
-      readonly resource: Resource;
-      readonly key: Key;
-      readonly patch: Patch;
-      /** Lands only while the stored record still carries this revision. */
-      readonly seen?: Revision;
-      readonly guards?: readonly Guard[];
-    }
-  /** Puts a whole record in the place of the stored one; of imports. */
-  | { readonly op: 'replace'; readonly resource: Resource; readonly key: Key; readonly record: AnyRecord };
+interface AnyWrite {
+  readonly resource: Resource;
+  /** The whole chain of parents; a record is never found or moved without it. */
+  readonly key: Key;
+  /** Lands with the record; the audit log and the feed report it. */
+  readonly change?: Change;
+}
+
+export interface Insert extends AnyWrite {
+  readonly op: 'insert';
+  readonly record: AnyRecord;
+  readonly guards?: readonly Guard[];
+}
+
+export interface PatchWrite extends AnyWrite {
+  readonly op: 'patch';
+  readonly patch: Patch;
+  /** Lands only while the stored record still carries this revision. */
+  readonly seen?: Revision;
+  readonly guards?: readonly Guard[];
+}
+
+/** Puts a whole record in the place of the stored one; of imports. */
+export interface Replacement extends AnyWrite {
+  readonly op: 'replace';
+  readonly record: AnyRecord;
+}
+
+/** One row to write. */
+export type Write = Insert | PatchWrite | Replacement;
 
 /**
  * What the engine decided about one write, in the words of the directory.
@@ -198,11 +208,11 @@ export interface Store {
   leading(resource: Resource, realm: Uuid, member: string, limit: number): MaybePromise<readonly string[]>;
 
   /**
-   * All writes, all changes and the memory land together, or none does. Resolves with `landed` after the commit is on
-   * disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
+   * All writes, each with its change, and the memory land together, or none does. Resolves with `landed` after the commit
+   * is on disk; resolves with the first other verdict when a rule is broken. Each change gets the next place in its realm's
    * order, and order of place is order of commit.
    */
-  commit(writes: readonly Write[], changes: readonly Change[], memory?: Memory): Promise<Verdict>;
+  commit(writes: readonly Write[], memory?: Memory): Promise<Verdict>;
 
   /**
    * What is remembered at a place, unless it has expired at `now`, or its realm or the user it tells about is being
@@ -249,7 +259,7 @@ export interface Judged {
 
 export interface Load {
   /** Nobody looks at guards while loading. */
-  readonly write: Omit<Extract<Write, { op: 'insert' }>, 'guards'>;
+  readonly write: Omit<Insert, 'guards' | 'change'>;
   readonly change: Change;
   /** Compares the stored record, secrets included as they are stored, with the one at hand. Pure. */
   judge(stored: AnyRecord): Judged;

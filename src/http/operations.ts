@@ -1,6 +1,5 @@
 import type { Asking, Directory } from '../directory/directory.ts';
-import type { Placed, Store } from '../directory/store.ts';
-import { ownerPlace } from '../domain/change.ts';
+import type { Store } from '../directory/store.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Principal } from '../domain/principal.ts';
 import type { AnyRecord, Key, Resource, Scope } from '../domain/resource.ts';
@@ -8,7 +7,7 @@ import { readTraceContext } from '../domain/trace_context.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import { dataOf, readBody } from './body.ts';
 import type { Call, Stage } from './call.ts';
-import { type Once, rememberBy } from './idempotency.ts';
+import type { WithIdempotency } from './idempotency.ts';
 import { collectionPattern, selfLinks } from './links.ts';
 import { requestExample } from './openapi_examples.ts';
 import { header } from './openapi_responses.ts';
@@ -25,14 +24,14 @@ import { JSON_TYPE, type Reply } from './reply.ts';
 export interface WritingRooms extends Rooms {
   readonly store: Pick<Store, 'get' | 'crowds'>;
   readonly directory: Directory;
-  readonly once: Once;
+  readonly withIdempotency: WithIdempotency;
 }
 
 const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
 
 /**
  * A POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
- * 408), then once for every idempotency key: what it says (400, 422), the record (404 for its parent, 422), the answer a
+ * 408), then once for every idempotency key: its members (400, 422), the record (404 for its parent, 422), the answer a
  * GET would give.
  */
 export function create(resource: Resource): Operation<WritingRooms> {
@@ -83,19 +82,18 @@ function descriptionOf({ summary, parent }: Resource): string {
 }
 
 function creating(resource: Resource, rooms: WritingRooms): Stage {
-  const { directory, once } = rooms;
+  const { directory, withIdempotency } = rooms;
   const replyTo = recordReplies(resource, rooms);
   // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
   const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, rooms.baseUrl);
-  const userOf = (ids: Scope) => ids[ownerPlace(resource)];
   return (call) =>
-    once(call, { resource, user: userOf(call.scope as Scope) }, async (keep) => {
-      const replyOf = ({ key, record }: Placed) => replyTo(201, key, record, { Location: locationOf(key) });
-      const remember = rememberBy(keep, (made) => ({ reply: replyOf(made), user: userOf(made.key) }));
+    withIdempotency(call, resource, async (storable) => {
       const data = dataOf(call.body ?? '');
-      const by = { ...askedBy(call), remember };
-      const made = await directory.create(resource, call.scope as Scope, data, by);
-      return made.kind === 'remembered' ? undefined : replyOf(made);
+      const prepared = await directory.prepare(resource, call.scope as Scope, data, askedBy(call));
+      const { key, record } = prepared;
+      const reply = replyTo(201, key, record, { Location: locationOf(key) });
+      const isCreated = await directory.create(prepared, storable?.(reply, prepared));
+      return isCreated ? reply : undefined;
     });
 }
 

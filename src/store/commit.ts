@@ -1,16 +1,15 @@
-import type { Memory, Verdict, Write } from '../directory/store.ts';
-import type { Change } from '../domain/change.ts';
+import type { Insert, Memory, Verdict, Write } from '../directory/store.ts';
 import type { AnyRecord, Resource } from '../domain/resource.ts';
-import type { Entry, Facts } from './entry.ts';
+import { type Entry, entryOf } from './entry.ts';
 import type { Guards } from './guards.ts';
 import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { SealGuard } from './seal_guard.ts';
 import type { Statements } from './statements.ts';
-import { applyWrite, insertAll, LANDED } from './verdicts.ts';
+import { insertAll, LANDED, type Writing, writeRow } from './verdicts.ts';
 import { first, type Outcome, type Work } from './work.ts';
 
-interface Rooms {
+interface CommitDeps {
   readonly of: (resource: Resource) => Statements;
   readonly purges: Purges;
   readonly guards: Guards;
@@ -20,101 +19,107 @@ interface Rooms {
 
 const REMEMBERED: Verdict = Object.freeze({ kind: 'remembered' });
 
-/** What applies the writes of one transaction, guards aside. */
+/** Answers why a write cannot land, or undefined and what it adds to the write. */
+type Step = (writing: Writing) => Work<Verdict | undefined>;
+
+/** What applies the writes of a bulk load in one transaction. */
 export interface Applier {
   apply(write: Write): Work<Verdict>;
   /** Applies inserts in their order, all or none of them. Answers false where they must be looked at one by one. */
   applyAll(inserts: readonly Insert[]): Work<boolean>;
 }
 
-type Insert = Extract<Write, { op: 'insert' }>;
+/** The work of commits and of bulk loads. */
+export function openCommits({ of, purges, guards, memories, sealGuard }: CommitDeps) {
+  const { checkSealKey } = sealGuard;
+  const { checkNotPurged } = purges;
+  const storeRow: Step = (writing) => writeRow(writing, of);
 
-function isTouch(write: Write): boolean {
-  return write.op === 'patch' && Object.keys(write.patch.members).length === 0;
-}
+  /** What a write passes in its transaction, in this order; the first step that answers a verdict ends the commit. */
+  const steps: readonly Step[] = [
+    readBefore,
+    guards.compareWithBefore,
+    checkSealKey,
+    checkNotPurged,
+    storeRow,
+    guards.check,
+  ];
+  /** A bulk load compares records itself, and looks at no guards. */
+  const loadSteps: readonly Step[] = [checkSealKey, checkNotPurged, storeRow];
 
-/** What the log tells of a write that landed; nothing of a touch, which the write beside it caused. */
-function factsOf(
-  write: Write,
-  before: AnyRecord | undefined,
-  patched: AnyRecord | undefined,
-): Facts | undefined {
-  const { resource } = write;
-  if (write.op !== 'patch') return { resource, before, after: write.record };
-  if (isTouch(write)) return undefined;
-  return { resource, before, after: patched, members: Object.keys(write.patch.members) };
-}
+  /** Adds the record as it is before the write, unless the write makes it or only touches it. */
+  function* readBefore(writing: Writing): Work<undefined> {
+    const { write } = writing;
+    if (write.op === 'insert' || isTouch(write)) return;
+    const texts = of(write.resource);
+    const row = yield* first(texts.select, ...write.key);
+    if (row) writing.before = texts.decode(row);
+  }
 
-/** The work of a commit, and of single writes without guards. */
-export function openCommits({ of, purges, guards, memories, sealGuard }: Rooms) {
-  /** Whether anything is being purged is asked once for all writes of a transaction. */
+  /** Answers false where the answer to the same request is kept already. */
+  function* keep(memory: Memory): Work<boolean> {
+    yield* sealGuard.ofMemory(memory);
+    return yield* memories.keep(memory);
+  }
+
+  function* commit(writes: readonly Write[], memory: Memory | undefined): Work<Outcome<Verdict>> {
+    // Looked at first: a repetition of the same request would break the rules that the first one kept.
+    if (memory && !(yield* keep(memory))) return { value: REMEMBERED, keep: false };
+    const isPurging = yield* purges.areUnderWay();
+    const landed: Writing[] = [];
+    for (const write of writes) {
+      const writing: Writing = { write, isPurging };
+      const refused = yield* take(steps, writing);
+      if (refused) return { value: refused, keep: false };
+      landed.push(writing);
+    }
+    return { value: verdictOf(landed), keep: true, entries: entriesOf(landed) };
+  }
+
   function* applier(): Work<Applier> {
     const isPurging = yield* purges.areUnderWay();
     return {
       *apply(write) {
-        yield* sealGuard.ofWrite(write);
-        const hindrance = isPurging ? yield* purges.hindrance(write) : undefined;
-        return hindrance ?? (yield* applyWrite(write, of));
+        return (yield* take(loadSteps, { write, isPurging })) ?? LANDED;
       },
       *applyAll(inserts) {
         if (isPurging) return false;
-        for (const insert of inserts) yield* sealGuard.ofWrite(insert);
+        for (const write of inserts) yield* checkSealKey({ write, isPurging });
         return yield* insertAll(inserts, of);
       },
     };
   }
 
-  function* applyGuarded(write: Write, { apply }: Applier): Work<Verdict> {
-    const before = yield* guards.before(write);
-    const verdict = yield* apply(write);
-    if (verdict.kind !== 'landed') return verdict;
-    const broken = before ?? (yield* guards.after(write));
-    return broken ? { kind: 'refused', guard: broken } : verdict;
-  }
-
-  function* commit(
-    writes: readonly Write[],
-    changes: readonly Change[],
-    memory: Memory | undefined,
-  ): Work<Outcome<Verdict>> {
-    if (memory) {
-      yield* sealGuard.ofMemory(memory);
-      // Looked at first: a repetition of the same request would break the rules that the first one kept.
-      if (!(yield* memories.keep(memory))) return { value: REMEMBERED, keep: false };
-    }
-    const patched: AnyRecord[] = [];
-    const facts = new Map<string, Facts | undefined>();
-    const application = yield* applier();
-    for (const write of writes) {
-      const { verdict, told } = yield* applyTold(write, application);
-      if (verdict.kind !== 'landed') return { value: verdict, keep: false };
-      patched.push(...(verdict.patched ?? []));
-      facts.set(write.key.at(-1) as string, told);
-    }
-    const value: Verdict = patched.length === 0 ? LANDED : { kind: 'landed', patched };
-    const entries = changes.map((change): Entry => ({ change, facts: facts.get(change.id) }));
-    return { value, keep: true, entries };
-  }
-
-  /** Applies a write, and answers what the log tells of it. */
-  function* applyTold(
-    write: Write,
-    by: Applier,
-  ): Work<{ readonly verdict: Verdict; readonly told?: Facts | undefined }> {
-    const before = yield* storedBefore(write);
-    const verdict = yield* applyGuarded(write, by);
-    return verdict.kind === 'landed'
-      ? { verdict, told: factsOf(write, before, verdict.patched?.[0]) }
-      : { verdict };
-  }
-
-  /** The record that a write changes, as it is before; undefined where it changes none, or only touches it. */
-  function* storedBefore(write: Write): Work<AnyRecord | undefined> {
-    if (write.op === 'insert' || isTouch(write)) return undefined;
-    const texts = of(write.resource);
-    const row = yield* first(texts.select, ...write.key);
-    return row && texts.decode(row);
-  }
-
   return { applier, commit };
+}
+
+/** Takes a write through steps, and answers what the first one says that refuses it. */
+function* take(steps: readonly Step[], writing: Writing): Work<Verdict | undefined> {
+  for (const step of steps) {
+    const refused = yield* step(writing);
+    if (refused) return refused;
+  }
+  return undefined;
+}
+
+function isTouch(write: Write): boolean {
+  return write.op === 'patch' && Object.keys(write.patch.members).length === 0;
+}
+
+function verdictOf(landed: readonly Writing[]): Verdict {
+  const patched: AnyRecord[] = [];
+  for (const { write, after } of landed) if (write.op === 'patch' && after) patched.push(after);
+  return patched.length === 0 ? LANDED : { kind: 'landed', patched };
+}
+
+/** What the log reports of writes that landed; of a touch the change alone, because another write caused it. */
+function entriesOf(landed: readonly Writing[]): readonly Entry[] {
+  const entries: Entry[] = [];
+  for (const { write, before, after } of landed) {
+    const { change, resource } = write;
+    if (!change) continue;
+    const members = write.op === 'patch' ? { members: Object.keys(write.patch.members) } : {};
+    entries.push(isTouch(write) ? { change } : entryOf(change, resource, { before, after, ...members }));
+  }
+  return entries;
 }

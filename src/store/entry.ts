@@ -1,48 +1,41 @@
 import type { Change } from '../domain/change.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 
-/** A change, and what its record was before and after: the log tells both, the feed neither. */
+/**
+ * A change as the log of its realm stores it: with what its record was before and after, in two halves of JSON. Secrets are
+ * in neither half. The feed reports the change alone.
+ */
 export interface Entry {
   readonly change: Change;
-  readonly facts?: Facts | undefined;
+  readonly detail?: string | undefined;
+  /** The half that says something about a person. */
+  readonly personal?: string | undefined;
 }
 
 /** A record before and after a write, as far as there was one. */
-export interface Facts {
-  readonly resource: Resource;
+export interface Versions {
   readonly before?: AnyRecord | undefined;
   readonly after?: AnyRecord | undefined;
-  /** The members that were written; all of them unless said. */
+  /** The members that were written; default all of them. */
   readonly members?: readonly string[];
 }
 
-/** The two halves of what an entry tells, each as JSON; undefined where there is nothing to tell. */
-export interface Detail {
-  readonly detail: string | undefined;
-  /** What says something about a person. */
-  readonly personal: string | undefined;
+/** The log entry of a record that was written. */
+export function entryOf(change: Change, resource: Resource, versions: Versions): Entry {
+  const names = namesOf(resource);
+  return { change, detail: halfOf(versions, names.plain), personal: halfOf(versions, names.personal) };
 }
 
-const NOTHING: Detail = Object.freeze({ detail: undefined, personal: undefined });
-
-/** What the log tells of a change: members by name, before and after. Secrets are in neither half. */
-export function detailOf({ facts }: Entry): Detail {
-  if (!facts) return NOTHING;
-  const names = namesOf(facts.resource);
-  return { detail: halfOf(facts, names.plain), personal: halfOf(facts, names.personal) };
-}
-
-function halfOf({ before, after, members }: Facts, names: readonly string[]): string | undefined {
-  const told = members ? names.filter((name) => members.includes(name)) : names;
-  if (told.length === 0) return undefined;
-  return JSON.stringify({
-    ...(before ? { before: pick(before, told) } : {}),
-    ...(after ? { after: pick(after, told) } : {}),
-  });
+function halfOf({ before, after, members }: Versions, names: readonly string[]): string | undefined {
+  const reported = members ? names.filter((name) => members.includes(name)) : names;
+  if (reported.length === 0) return undefined;
+  return JSON.stringify({ before: before && pick(before, reported), after: after && pick(after, reported) });
 }
 
 function pick(record: AnyRecord, names: readonly string[]): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(names.map((name) => [name, record[name]]));
+  const picked: Record<string, unknown> = {};
+  for (const name of names) picked[name] = record[name];
+  return picked;
 }
 
 interface Names {
@@ -52,7 +45,7 @@ interface Names {
 
 const known = new Map<Resource, Names>();
 
-/** The members of a resource that are told, by half. Sorted out once per resource. */
+/** The members of a resource that are reported, by half. Sorted out once per resource. */
 function namesOf(resource: Resource): Names {
   const found = known.get(resource);
   if (found) return found;

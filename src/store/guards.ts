@@ -1,16 +1,17 @@
-import type { Guard, Write } from '../directory/store.ts';
+import type { Guard, Verdict, Write } from '../directory/store.ts';
 import { keyColumns, type Resource, referenced } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { isReferredTo } from './cascade.ts';
 import type { SqlValue, Statements } from './statements.ts';
+import type { Writing } from './verdicts.ts';
 import { first, type Work } from './work.ts';
 
-/** Looks, inside the transaction of a write, whether its guards hold. Answers the first that does not. */
+/** Checks the guards of a write in its transaction. */
 export interface Guards {
-  /** Those that compare with what was there: to be asked before the write. */
-  before(write: Write): Work<Guard | undefined>;
-  /** Those that look at the record as it now is, and at the one it refers to: to be asked once the write landed. */
-  after(write: Write): Work<Guard | undefined>;
+  /** Adds the one that is broken of those that compare with the record before the write. */
+  compareWithBefore(writing: Writing): Work<undefined>;
+  /** Refuses for that one, or for one that looks at the record as it now is and at the one it refers to. */
+  check(writing: Writing): Work<Verdict | undefined>;
 }
 
 /** A text that answers a row where the guard does not hold, and what it takes beside the key. */
@@ -58,8 +59,15 @@ export function openGuards(of: (resource: Resource) => Statements): Guards {
   }
 
   return {
-    before: (write) => firstBroken(write, earlier),
-    after: (write) => firstBroken(write, later),
+    *compareWithBefore(writing) {
+      writing.broken = yield* firstBroken(writing.write, earlier);
+      return undefined;
+    },
+    // Told last: a caller learns first that a record is missing, taken or of another revision.
+    *check({ write, broken }) {
+      const guard = broken ?? (yield* firstBroken(write, later));
+      return guard && { kind: 'refused', guard };
+    },
   };
 }
 

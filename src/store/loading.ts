@@ -1,7 +1,7 @@
 import type { Load, LoadOutcome } from '../directory/store.ts';
 import type { Resource } from '../domain/resource.ts';
 import type { Applier } from './commit.ts';
-import type { Entry } from './entry.ts';
+import { type Entry, entryOf } from './entry.ts';
 import type { Statements } from './statements.ts';
 import { ID_TAKEN, LANDED } from './verdicts.ts';
 import { first, type Outcome, type Work } from './work.ts';
@@ -40,8 +40,8 @@ export function openLoading({ of, applier, insertsTogether }: Rooms) {
     if (judgement === 'refuse') return { outcome: { kind: 'differs', members: change.members } };
     const replaced = yield* apply({ ...write, record, op: 'replace' });
     if (replaced.kind !== 'landed') return { outcome: replaced };
-    const facts = { resource: write.resource, before: stored, after: record, members: change.members };
-    return { outcome: { kind: 'replaced' }, entry: { change, facts } };
+    const versions = { before: stored, after: record, members: change.members };
+    return { outcome: { kind: 'replaced' }, entry: entryOf(change, write.resource, versions) };
   }
 
   /** The outcomes of the next loads: of several that land together, or of one. */
@@ -85,8 +85,7 @@ interface Course {
 }
 
 function landed({ write, change }: Load): Loaded {
-  const facts = { resource: write.resource, after: write.record };
-  return { outcome: LANDED, entry: { change, facts } };
+  return { outcome: LANDED, entry: entryOf(change, write.resource, { after: write.record }) };
 }
 
 function* landTogether(loads: readonly Load[], { applyAll }: Applier): Work<boolean> {

@@ -6,7 +6,7 @@ import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { user } from '../domain/resources.ts';
 import type { Dialect, Moves } from './dialect.ts';
-import { type Detail, detailOf, type Entry } from './entry.ts';
+import type { Entry } from './entry.ts';
 import { openSalts, type Salts } from './salts.ts';
 import { all, first, type Long, type Outcome, runAll, type Statement, type Work } from './work.ts';
 
@@ -82,17 +82,16 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
   /** Answers what is to be told of the chain itself. */
   function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly Act[]> {
     const { before, chain, acts } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
-    const told = toldOf(entries);
-    const persons = kept && (yield* kept.salts.of(realm, entries, told));
+    const reported = withoutErased(entries);
+    const persons = kept && (yield* kept.salts.of(realm, reported));
     let seq = before;
-    const statements = entries.map(({ change }, index): Statement => {
+    const statements = reported.map(({ change, detail, personal }): Statement => {
       seq += 1;
-      const { detail, personal } = kept ? (told[index] ?? {}) : {};
       const secret = personal === undefined ? undefined : persons?.encrypt(change, personal);
       const { event, user, id, revision, members, actor, requestId, at, address } = change;
       const columns: EntryColumns = [
         ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
-        ...[address ?? null, detail ?? null, secret ?? null],
+        ...[address ?? null, (kept && detail) ?? null, secret ?? null],
       ];
       return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
@@ -158,13 +157,12 @@ function nothing<T>(value: T): Outcome<T> {
 /** An event that says that a user was erased. */
 const ERASED = `${user.name}.erased`;
 
-/** What entries tell; of a user who is erased by one of them nothing about the person, whichever comes first. */
-function toldOf(entries: readonly Entry[]): readonly Detail[] {
-  const erased = new Set(entries.flatMap(({ change }) => (change.event === ERASED ? [change.user] : [])));
-  return entries.map((entry) => {
-    const told = detailOf(entry);
-    return erased.has(entry.change.user) ? { ...told, personal: undefined } : told;
-  });
+/** Drops what entries report about the person of a user who is erased by one of them, whichever comes first. */
+function withoutErased(entries: readonly Entry[]): readonly Entry[] {
+  const erased = new Set<Uuid | undefined>();
+  for (const { change } of entries) if (change.event === ERASED) erased.add(change.user);
+  if (erased.size === 0) return entries;
+  return entries.map((entry) => (erased.has(entry.change.user) ? { ...entry, personal: undefined } : entry));
 }
 
 /**

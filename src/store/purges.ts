@@ -1,9 +1,9 @@
-import type { Verdict, Write } from '../directory/store.ts';
+import type { Verdict } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, lineage, type Resource } from '../domain/resource.ts';
 import { selectMark } from './purge_mark.ts';
 import type { Statements } from './statements.ts';
-import { ABSENT, writtenOf } from './verdicts.ts';
+import { ABSENT, type Writing, writtenOf } from './verdicts.ts';
 import { first, run, type Work } from './work.ts';
 
 /** Marks of the records that are being removed by many commits. */
@@ -16,7 +16,7 @@ export interface Purges {
   /** Takes the mark of a record that went. */
   end(resource: Resource, key: Key): Work<void>;
   /** Why a write cannot land on, below or beside a record that is being purged; undefined where it can. */
-  hindrance(write: Write): Work<Verdict | undefined>;
+  checkNotPurged(writing: Writing): Work<Verdict | undefined>;
 }
 
 const ANY = 'select 1 from purge limit 1';
@@ -45,7 +45,8 @@ export function openPurges(of: (resource: Resource) => Statements): Purges {
     *end(resource, key) {
       yield* run(REMOVE, key[0], key.at(-1) as Uuid, resource.name);
     },
-    *hindrance(write) {
+    *checkNotPurged({ write, isPurging }) {
+      if (!isPurging) return undefined;
       const { op, resource, key } = write;
       // A record that is inserted is not there yet; what is marked under its name is another one's, of its identifier.
       const line = lineage(resource).slice(0, op === 'insert' ? -1 : undefined);

@@ -38,9 +38,9 @@ export function openRecords(
 
   return {
     ...openErasing(of, removals, transactions),
-    commit(writes, changes, memory) {
+    commit(writes, memory) {
       const realms = realmsOf(writes, memory ? [memory.realm] : []);
-      return write(realms, () => commit(writes, changes, memory));
+      return write(realms, () => commit(writes, memory));
     },
     leading: (resource, realm, member, limit) =>
       read(function* () {

@@ -5,7 +5,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, keyColumns, parentKey, type Resource } from '../domain/resource.ts';
 import { TOUCH_ACCESS } from './access.ts';
 import { CASCADES } from './cascade.ts';
-import type { Entry } from './entry.ts';
+import { type Entry, entryOf } from './entry.ts';
 import type { Memories } from './memories.ts';
 import type { Purges } from './purges.ts';
 import type { Statements } from './statements.ts';
@@ -79,7 +79,7 @@ export function openRemovals({ of, purges, memories }: Rooms): Removals {
       if (areMarked) yield* purges.end(resource, key);
       if (!resource.parent) yield* withdrawRights(key[0]);
       const change = changeOf(resource, 'deleted', { key, revision: record.revision }, by.origin);
-      entries.push({ change, facts: by.isErasure ? undefined : { resource, before: record } });
+      entries.push(by.isErasure ? { change } : entryOf(change, resource, { before: record }));
     }
     entries.push(...(yield* touch(victims, by)));
     return entries;

@@ -1,13 +1,13 @@
 import type { LogKeys } from '../audit/keys.ts';
 import type { Change } from '../domain/change.ts';
 import type { Uuid } from '../domain/id.ts';
-import type { Detail, Entry } from './entry.ts';
+import type { Entry } from './entry.ts';
 import { all, first, type Statement, type Work } from './work.ts';
 
 /** What personal values in the log are encrypted with, user by user. */
 export interface Salts {
   /** The salts of those whom these entries tell about: read, or made where there is none yet. */
-  of(realm: Uuid, entries: readonly Entry[], told: readonly Detail[]): Work<Persons>;
+  of(realm: Uuid, entries: readonly Entry[]): Work<Persons>;
 }
 
 export interface Persons {
@@ -25,10 +25,10 @@ const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)
 
 export function openSalts(keys: LogKeys): Salts {
   return {
-    *of(realm, entries, told) {
+    *of(realm, entries) {
       const users = new Set<Uuid>();
-      for (const [index, { change }] of entries.entries()) {
-        if (change.user !== undefined && told[index]?.personal !== undefined) users.add(change.user);
+      for (const { change, personal } of entries) {
+        if (change.user !== undefined && personal !== undefined) users.add(change.user);
       }
       const salts = yield* findSalts(realm, [...users]);
       const missing = [...users].filter((user) => !salts.has(user));

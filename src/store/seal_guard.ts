@@ -1,18 +1,18 @@
-import type { Memory, Write } from '../directory/store.ts';
+import type { Memory } from '../directory/store.ts';
 import { keyIdOf } from '../domain/ciphertext.ts';
 import { Fault } from '../domain/fault.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { ANY_CHECK, IS_PROVEN } from './access.ts';
 import type { Dialect } from './dialect.ts';
 import { sealedMembers } from './sealed_columns.ts';
-import { writtenOf } from './verdicts.ts';
+import { type Writing, writtenOf } from './verdicts.ts';
 import { first, type Work } from './work.ts';
 
 const MEMBERS = new Map(RESOURCES.map((resource) => [resource, sealedMembers(resource)]));
 
-/** What is looked at before it is stored. */
+/** Refuses secrets that were sealed by a key of another time, before they are stored. */
 export interface SealGuard {
-  ofWrite(write: Write): Work<void>;
+  checkSealKey(writing: Writing): Work<undefined>;
   ofMemory(memory: Memory): Work<void>;
 }
 
@@ -24,7 +24,7 @@ export function openSealGuard({ claims }: Pick<Dialect, 'claims'>): SealGuard {
    * Refuses, inside the transaction of a write, a secret that was sealed by a key without proof: a process that missed
    * the end of a change of the master key would store what nobody opens.
    */
-  function* prove(sealed: unknown): Work<void> {
+  function* assertKeyIsProven(sealed: unknown): Work<void> {
     if (!(sealed instanceof Uint8Array) || (yield* first(isProven, keyIdOf(sealed)))) return;
     // A database without any proof was given no master key yet, and cannot say.
     if (yield* first(ANY_CHECK)) {
@@ -33,9 +33,10 @@ export function openSealGuard({ claims }: Pick<Dialect, 'claims'>): SealGuard {
   }
 
   return {
-    *ofWrite(write) {
-      for (const name of MEMBERS.get(write.resource) ?? []) yield* prove(writtenOf(write, name));
+    *checkSealKey({ write }) {
+      for (const name of MEMBERS.get(write.resource) ?? []) yield* assertKeyIsProven(writtenOf(write, name));
+      return undefined;
     },
-    ofMemory: ({ sealed }) => prove(sealed),
+    ofMemory: ({ sealed }) => assertKeyIsProven(sealed),
   };
 }

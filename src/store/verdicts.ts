@@ -1,4 +1,4 @@
-import type { Verdict, Write } from '../directory/store.ts';
+import type { Guard, Insert, PatchWrite, Verdict, Write } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type AnyRecord, parentKey, type Resource } from '../domain/resource.ts';
 import type { Statements } from './statements.ts';
@@ -11,19 +11,46 @@ const STALE: Verdict = Object.freeze({ kind: 'stale' });
 
 type Of = (resource: Resource) => Statements;
 
-/** Runs one write and names the rule it breaks, if it breaks one. Other engine trouble is thrown as it is. */
-export function* applyWrite(write: Write, of: Of): Work<Verdict> {
+/** A write in its transaction, which gains what its steps find and make. */
+export interface Writing {
+  readonly write: Write;
+  /** Whether any record is being removed by several commits. */
+  readonly isPurging: boolean;
+  /** The record before the write and after it, as far as the log reports it. */
+  before?: AnyRecord | undefined;
+  after?: AnyRecord | undefined;
+  /** The guard that the record as it was before does not let through. */
+  broken?: Guard | undefined;
+}
+
+/** Writes one row, or answers which rule it breaks. Other engine errors are thrown as they are. */
+export function* writeRow(writing: Writing, of: Of): Work<Verdict | undefined> {
+  const { write } = writing;
+  const texts = of(write.resource);
   try {
-    if (write.op === 'patch') return yield* applyPatch(write, of(write.resource));
-    return (yield* runWhole(write, of(write.resource))) === 0 ? ABSENT : LANDED;
+    writing.after = yield* runWrite(write, texts);
   } catch (error) {
     if (!(error instanceof RuleBroken)) throw error;
     return yield* verdictOf(error, write, of);
   }
+  if (writing.after) return undefined;
+  // One statement looks for key and revision together, so a second one tells which of them it was.
+  const isSeen = write.op === 'patch' && write.seen !== undefined;
+  return isSeen && (yield* first(texts.select, ...write.key)) ? STALE : ABSENT;
+}
+
+/** Runs the statement of a write and answers the record it left, or undefined where it found none. */
+function* runWrite(write: Write, texts: Statements): Work<AnyRecord | undefined> {
+  if (write.op === 'patch') return yield* runPatch(write, texts);
+  const { op, key, record } = write;
+  const count = yield* op === 'insert'
+    ? attempt(texts.insert, texts.insertValues(key, record))
+    : attempt(texts.replace, [...texts.replaceValues(record), ...key]);
+  return count > 0 ? record : undefined;
 }
 
 /** Inserts in their order, all or none of them. Answers false where a rule refuses one, whichever. */
-export function* insertAll(inserts: readonly Extract<Write, { op: 'insert' }>[], of: Of): Work<boolean> {
+export function* insertAll(inserts: readonly Insert[], of: Of): Work<boolean> {
   try {
     yield* attemptAll(
       inserts.map(({ resource, key, record }) => {
@@ -38,15 +65,6 @@ export function* insertAll(inserts: readonly Extract<Write, { op: 'insert' }>[],
   }
 }
 
-/** Writes a whole record and answers how many rows it touched. */
-function runWhole({ op, key, record }: Exclude<Write, { op: 'patch' }>, texts: Statements): Work<number> {
-  return op === 'insert'
-    ? attempt(texts.insert, texts.insertValues(key, record))
-    : attempt(texts.replace, [...texts.replaceValues(record), ...key]);
-}
-
-type PatchWrite = Extract<Write, { op: 'patch' }>;
-
 /** Patches one record and answers what it left of it, or undefined where it found none. */
 export function* runPatch({ patch, key, seen }: PatchWrite, texts: Statements): Work<AnyRecord | undefined> {
   const { update, updateSeen, values } = texts.patching(patch.members);
@@ -55,13 +73,6 @@ export function* runPatch({ patch, key, seen }: PatchWrite, texts: Statements): 
       ? yield* attemptRows(update, [...values(patch), ...key])
       : yield* attemptRows(updateSeen, [...values(patch), ...key, seen]);
   return row && texts.decode(row);
-}
-
-function* applyPatch(write: PatchWrite, texts: Statements): Work<Verdict> {
-  const record = yield* runPatch(write, texts);
-  if (record) return { kind: 'landed', patched: [record] };
-  // One statement looks for key and revision together, so a second one tells which of them it was.
-  return write.seen !== undefined && (yield* first(texts.select, ...write.key)) ? STALE : ABSENT;
 }
 
 /** Engines say which columns were not unique, but not which reference was missing. */

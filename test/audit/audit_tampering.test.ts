@@ -49,17 +49,13 @@ const erase = ({ vault, planted }: World) =>
   });
 
 const rename = ({ vault, planted }: World, name: string) =>
-  vault.engine.records.commit(
-    [
-      {
-        op: 'patch',
-        resource: user,
-        key: [planted.realm, planted.user],
-        patch: { members: { name }, revision: systemAmbient.mintRevision(), at: systemAmbient.now() },
-      },
-    ],
-    [
-      {
+  vault.engine.records.commit([
+    {
+      op: 'patch',
+      resource: user,
+      key: [planted.realm, planted.user],
+      patch: { members: { name }, revision: systemAmbient.mintRevision(), at: systemAmbient.now() },
+      change: {
         event: `${user.name}.updated`,
         realm: planted.realm,
         user: planted.user,
@@ -71,8 +67,8 @@ const rename = ({ vault, planted }: World, name: string) =>
         address: undefined,
         at: systemAmbient.now(),
       },
-    ],
-  );
+    },
+  ]);
 
 describe('a stranger', () => {
   test('who takes the end of a chain away is found, and after the next write as well', () =>

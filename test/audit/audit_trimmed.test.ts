@@ -51,8 +51,8 @@ async function write(vault: Vault, id: Uuid, at: number): Promise<void> {
   const record = stamped(key as [Uuid], isFirst ? realmMembers : userMembers);
   const origin = { actor: 'test', requestId: undefined, address: undefined, at };
   const change = changeOf(resource, 'created', { key: key as [Uuid], revision: record.revision }, origin);
-  const writes = [{ op: 'insert', resource, key: key as [Uuid], record }] as const;
-  expect(await vault.engine.records.commit(writes, [change])).toEqual({ kind: 'landed' });
+  const writes = [{ op: 'insert', resource, key: key as [Uuid], record, change }] as const;
+  expect(await vault.engine.records.commit(writes)).toEqual({ kind: 'landed' });
 }
 
 /** What a service says of a log that keeps entries for 90 days, or so many. */

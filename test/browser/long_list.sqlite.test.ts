@@ -23,7 +23,7 @@ beforeAll(async () => {
   home = systemAmbient.mintId();
   const { records } = service.vault.engine;
   const made = { op: 'insert', resource: realm, key: [home], record: stamped([home], realmMembers) } as const;
-  await records.commit([made], []);
+  await records.commit([made]);
   for (let first = 0; first < USERS; first += 1_000) {
     const writes = Array.from({ length: 1_000 }, (_, index): Write => {
       const key = [home, systemAmbient.mintId()] as const;
@@ -33,7 +33,7 @@ beforeAll(async () => {
       };
       return { op: 'insert', resource: user, key, record };
     });
-    expect(await records.commit(writes, [])).toEqual({ kind: 'landed' });
+    expect(await records.commit(writes)).toEqual({ kind: 'landed' });
   }
 });
 afterAll(() => service.stop());

@@ -42,7 +42,7 @@ async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[
       return { op: 'insert', resource: user, key: [id, each], record } as const;
     }),
   ] as const satisfies readonly Write[];
-  expect(await service.vault.engine.records.commit(writes, [])).toEqual({ kind: 'landed' });
+  expect(await service.vault.engine.records.commit(writes)).toEqual({ kind: 'landed' });
   const path = `/v2/authentication-realms/${id}/user-authentication-info`;
   return { id, users: users.toReversed(), path };
 }
@@ -166,7 +166,7 @@ describe('pages behind a record', () => {
     await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();
     const record = stamped([id, late], userMembers);
-    await records.commit([{ op: 'insert', resource: user, key: [id, late], record }], []);
+    await records.commit([{ op: 'insert', resource: user, key: [id, late], record }]);
     expect(idsOf(await page(first.links.next as string))).toEqual(users.slice(3, 6) as Uuid[]);
   });
 

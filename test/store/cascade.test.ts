@@ -111,7 +111,7 @@ describe('on a disk, with others at it', () => {
     const [, , ...kinds] = await Promise.all([
       purge(ours),
       purge(theirs),
-      ...late.map(async (link) => (await ours.records.commit([link], [])).kind),
+      ...late.map(async (link) => (await ours.records.commit([link])).kind),
     ]);
     expect(kinds.every((kind) => kind === 'absent')).toBe(true);
     for (const { records } of [ours, theirs]) {

@@ -6,7 +6,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { freshFolder } from '../support/folder.ts';
-import { anotherUser, changeFor, crowdedGround, oidcLink, put, removing } from './contract/store_fixtures.ts';
+import { anotherUser, crowdedGround, logged, oidcLink, put, removing } from './contract/store_fixtures.ts';
 
 /** A commit of SQLite holds the event loop: what is long has a turn of its own, what is short shares one. */
 
@@ -43,10 +43,7 @@ test('of removals that each take as many as they may, each has a turn of its own
     const links = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, at) =>
       oidcLink(owner, `${key[1]}-${at}`),
     );
-    const verdict = await engine.records.commit(
-      links,
-      links.map((link) => changeFor(link)),
-    );
+    const verdict = await engine.records.commit(links.map(logged));
     expect(verdict.kind).toBe('landed');
   }
   const removed = owners.map(({ key }) => engine.records.remove(removing(user, key)));

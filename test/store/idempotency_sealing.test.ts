@@ -49,7 +49,7 @@ function memory(keyring: Keyring): Memory {
   };
 }
 
-const keep = (kept: Memory) => engine.records.commit([], [], kept);
+const keep = (kept: Memory) => engine.records.commit([], kept);
 /** So many at a time, because one that waits too long is refused. */
 const KEPT_AT_ONCE = 500;
 async function keepAll(all: readonly Memory[]): Promise<void> {
@@ -212,7 +212,7 @@ describe('answers that have expired', () => {
       realm: NIL_UUID,
       sealed: keyring.seal('remembered-answer', place, '{}'),
     };
-    await records.commit([], [], old);
+    await records.commit([], old);
     await vault.engine.close();
     const service = await startService(swept.flags);
     while (await service.vault.engine.records.recall(old, now - 600)) await Bun.sleep(1);

@@ -7,7 +7,7 @@ import { user } from '../../src/domain/resources.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
-import { changeFor, ground, insert, LANDED, mint } from './contract/store_fixtures.ts';
+import { ground, insert, LANDED, logged, mint } from './contract/store_fixtures.ts';
 
 /**
  * One order in each realm, which is that of commits: whoever follows the changes of a realm by the last place it has
@@ -34,10 +34,7 @@ async function open(): Promise<Engine> {
 /** Commits so many users at once, and answers their IDs. */
 async function commitUsers({ records }: Engine, realm: Uuid, count: number): Promise<readonly Uuid[]> {
   const writes = Array.from({ length: count }, () => insert(user, [realm, mint()], userMembers));
-  const verdict = await records.commit(
-    writes,
-    writes.map((write) => changeFor(write)),
-  );
+  const verdict = await records.commit(writes.map(logged));
   expect(verdict).toEqual(LANDED);
   return writes.map(({ record }) => record.id);
 }
@@ -116,7 +113,7 @@ describe('the clock of a realm', () => {
     const { realm, user: taken } = await ground(engines[0].records);
     await commitUsers(engines[0], realm, 2);
     const again = insert(user, [realm, taken], userMembers);
-    const verdict = await engines[1].records.commit([again], [changeFor(again)]);
+    const verdict = await engines[1].records.commit([logged(again)]);
     expect(verdict.kind).toBe('taken');
     await commitUsers(engines[0], realm, 1);
     const changes = await engines[2].records.changes(realm, 0, 10);

@@ -125,7 +125,7 @@ test('what the engine says about values reaches no log and no answer', async () 
   const { records } = troubled.service.vault.engine;
   await spoil(`alter table user_info add constraint odd check (name <> '${name}')`);
   const key = [troubled.planted.realm, systemAmbient.mintId()] as const;
-  const { write, change } = draftDescribed(
+  const write = draftDescribed(
     user,
     [...key],
     { name, email: 'a@example.com' },
@@ -134,7 +134,7 @@ test('what the engine says about values reaches no log and no answer', async () 
       actor: 'test',
     },
   );
-  const error = await Promise.resolve(records.commit([write], [change])).then(
+  const error = await Promise.resolve(records.commit([write])).then(
     () => undefined,
     (thrown) => thrown,
   );

@@ -14,6 +14,7 @@ import {
   ground,
   insert,
   land,
+  logged,
   mint,
 } from './contract/store_fixtures.ts';
 
@@ -48,7 +49,7 @@ afterAll(async () => {
 
 async function create(): Promise<string> {
   const write = anotherUser(at);
-  await engine.records.commit([write], [changeFor(write)]);
+  await engine.records.commit([logged(write)]);
   return write.record.id;
 }
 

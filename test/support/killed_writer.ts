@@ -27,13 +27,13 @@ engine.close();
 async function writeOne(store: Store, realmId: Uuid): Promise<void> {
   const id = systemAmbient.mintId();
   const members = { name: 'Jane Doe', email: `${id}@example.com` };
-  const { write, change } = draftDescribed(user, [realmId, id], members, {
+  const write = draftDescribed(user, [realmId, id], members, {
     ambient: systemAmbient,
     actor: 'writer',
   });
   console.log(`asking ${id}`);
   try {
-    const { kind } = await store.commit([write], [change]);
+    const { kind } = await store.commit([write]);
     if (kind !== 'landed') throw new Error(`the store said ${kind}`);
     console.log(`kept ${id}`);
   } catch (error) {

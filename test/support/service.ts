@@ -374,7 +374,7 @@ export async function put(vault: Vault, resource: Resource, key: Key, members: R
     { key, revision: record.revision, members: Object.keys(members) },
     origin,
   );
-  const verdict = await vault.engine.records.commit([{ op: 'insert', resource, key, record }], [change]);
+  const verdict = await vault.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
   if (verdict.kind !== 'landed') throw new Error(JSON.stringify(verdict));
   return record;
 }

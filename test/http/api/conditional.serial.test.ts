@@ -136,7 +136,7 @@ async function rewrite(resource: Resource, key: Key): Promise<void> {
   const record = { ...found, ...secret, revision: systemAmbient.mintRevision() };
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
   const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
-  const verdict = await records.commit([{ op: 'replace', resource, key, record }], [change]);
+  const verdict = await records.commit([{ op: 'replace', resource, key, record, change }]);
   expect(verdict).toEqual({ kind: 'landed' });
 }
 

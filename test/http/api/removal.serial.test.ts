@@ -215,14 +215,11 @@ test('the pre-set realms cannot be deleted, and can be written', async () => {
 /** Adds users as an import would, many to a commit. */
 async function crowd({ realm }: Home, count: number): Promise<void> {
   const by = { ambient: systemAmbient, actor: 'test' };
-  const drafts = Array.from({ length: count }, (_, index) => {
+  const writes = Array.from({ length: count }, (_, index) => {
     const members = { name: `User ${index}`, email: `user-${index}@example.com` };
     return draftDescribed(user, [realm as Uuid, mint()], members, by);
   });
-  const verdict = await service.vault.engine.records.commit(
-    drafts.map(({ write }) => write),
-    drafts.map(({ change }) => change),
-  );
+  const verdict = await service.vault.engine.records.commit(writes);
   expect(verdict.kind).toBe('landed');
 }
 

@@ -17,7 +17,7 @@ for await (const _ of console) break;
 const attempts = Array.from({ length: Number(count) }, () => {
   const key = [realm as Uuid, user as Uuid, systemAmbient.mintId()] as const;
   const record = stamped(key, { subject: 'contended', issuer: ISSUER, oidc_profile_id: profile });
-  return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }], []);
+  return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }]);
 });
 console.log(JSON.stringify((await Promise.all(attempts)).map(({ kind }) => kind)));
 await engine.close();

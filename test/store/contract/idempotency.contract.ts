@@ -7,11 +7,11 @@ import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
 import {
   ABSENT,
   anotherUser,
-  changeFor,
   type Ground,
   ground,
   LANDED,
   land,
+  logged,
   mint,
   type OpenStore,
   oidcLink,
@@ -48,7 +48,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       expiresAt: now + LIMITS.idempotencyMsMax,
       ...more,
     });
-    const keep = (kept: Memory) => store.commit([], [], kept);
+    const keep = (kept: Memory) => store.commit([], kept);
     /** So many at once that none waits until it is given up, however slow the machine and the way to the server are. */
     const keepAll = async (all: readonly Memory[]) => {
       for (let from = 0; from < all.length; from += KEPT_AT_ONCE)
@@ -81,24 +81,24 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
 
     test('it lands with the writes, or with none of them', async () => {
       const [link, kept] = [oidcLink(at, 'remembered'), memory()];
-      expect(await store.commit([link], [changeFor(link)], kept)).toEqual(LANDED);
+      expect(await store.commit([logged(link)], kept)).toEqual(LANDED);
       expect(await store.recall(kept, now)).toEqual(kept);
       const [double, other] = [oidcLink(at, 'remembered'), memory()];
-      expect((await store.commit([double], [changeFor(double)], other)).kind).toBe('taken');
+      expect((await store.commit([logged(double)], other)).kind).toBe('taken');
       expect(await store.recall(other, now)).toBeUndefined();
       const lost = oidcLink({ ...at, user: mint() }, 'no user');
-      expect(await store.commit([lost], [], other)).toEqual(ABSENT);
+      expect(await store.commit([lost], other)).toEqual(ABSENT);
       expect(await store.recall(other, now)).toBeUndefined();
     });
 
     test('what is there already lets nothing land, and says so before any rule is asked', async () => {
       const kept = memory();
       const link = oidcLink(at, 'once');
-      await store.commit([link], [changeFor(link)], kept);
+      await store.commit([logged(link)], kept);
       const [again, another] = [oidcLink(at, 'once'), oidcLink(at, 'another')];
       const changed = { ...kept, body: 'other', sealed: new Uint8Array([9]) };
-      expect(await store.commit([again], [changeFor(again)], changed)).toEqual(REMEMBERED);
-      expect(await store.commit([another], [changeFor(another)], changed)).toEqual(REMEMBERED);
+      expect(await store.commit([logged(again)], changed)).toEqual(REMEMBERED);
+      expect(await store.commit([logged(another)], changed)).toEqual(REMEMBERED);
       expect(await store.get(oidcProfileInfo, another.key)).toBeUndefined();
       expect(await store.recall(kept, now)).toEqual(kept);
     });
@@ -106,7 +106,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
     test('of two hundred with one key one lands', async () => {
       const kept = memory();
       const links = Array.from({ length: 200 }, (_, index) => oidcLink(at, `raced-${index}`));
-      const verdicts = await Promise.all(links.map((link) => store.commit([link], [], kept)));
+      const verdicts = await Promise.all(links.map((link) => store.commit([link], kept)));
       expect(verdicts.map(({ kind }) => kind).toSorted()).toEqual([
         'landed',
         ...Array(199).fill('remembered'),
@@ -279,7 +279,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
       ]);
       // A repetition is a request like any other: it is refused for what is not there, not for what is remembered.
       const link = oidcLink(here, 'again');
-      expect(await store.commit([link], [changeFor(link)], ofUser[0])).toEqual(ABSENT);
+      expect(await store.commit([logged(link)], ofUser[0])).toEqual(ABSENT);
       expect(await keep({ ...(ofUser[0] as Memory), status: 404 })).toEqual(LANDED);
       const more = anotherUser(here);
       const others = Array.from({ length: LIMITS.cascadeRecordsMax }, (_, index) =>

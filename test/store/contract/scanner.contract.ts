@@ -22,7 +22,7 @@ const BEGINNING: Place = { realm: '', id: '' };
 
 async function plantAt(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
   const write: Write = { op: 'insert', resource, key, record: stamped(key, members) };
-  expect(await store.commit([write], [])).toEqual({ kind: 'landed' });
+  expect(await store.commit([write])).toEqual({ kind: 'landed' });
   return { key, record: write.record };
 }
 
@@ -92,7 +92,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       const late = await plantAt(store, user, [id, mint()], { ...userMembers, name: 'late' });
       const first = inOrder(planted)[0] as Stored;
       const record = { ...first.record, name: 'renamed', revision: systemAmbient.mintRevision() };
-      await store.commit([{ op: 'replace', resource: user, key: first.key, record }], []);
+      await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
       expect(await all(before, user, 4)).toEqual([...inOrder(planted)]);
       expect(await before.count(user, id)).toBe(5);
       before.close();

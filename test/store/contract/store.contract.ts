@@ -22,6 +22,7 @@ import {
   insert,
   LANDED,
   land,
+  logged,
   mint,
   type OpenStore,
   oidcLink,
@@ -130,7 +131,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         await land(store, kept);
         const fine = oidcLink(first, 'fine');
         const double = oidcLink(first, 'kept');
-        const verdict = await store.commit([fine, double], [changeFor(fine), changeFor(double)]);
+        const verdict = await store.commit([logged(fine), logged(double)]);
         expect(verdict).toEqual({ kind: 'taken', members: ['issuer', 'subject'] });
         expect(await store.get(oidcProfileInfo, fine.key)).toBeUndefined();
         expect(await store.changes(first.realm, 0, 10)).toEqual([]);
@@ -239,7 +240,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       test('they come back as they were, oldest first, after a place, at most `limit`', async () => {
         const here = await ground(store);
         const links = ['c-1', 'c-2', 'c-3'].map((subject) => oidcLink(here, subject));
-        for (const link of links) await store.commit([link], [changeFor(link)]);
+        for (const link of links) await store.commit([logged(link)]);
         const all = await store.changes(here.realm, 0, 10);
         expect(all).toEqual(links.map((link, index) => ({ ...changeFor(link), seq: index + 1 })));
         expect(all.map(({ members }) => members)).toEqual([[], [], []]);
@@ -250,10 +251,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
       test('two realms in one commit keep an order each, without gaps', async () => {
         const [here, there] = [await ground(store), await ground(store)];
         const links = [oidcLink(here, 'x'), oidcLink(there, 'y'), oidcLink(here, 'z')];
-        await store.commit(
-          links,
-          links.map((link) => changeFor(link)),
-        );
+        await store.commit(links.map(logged));
         expect((await store.changes(here.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1, 2]);
         expect((await store.changes(there.realm, 0, 10)).map(({ seq }) => seq)).toEqual([1]);
       });

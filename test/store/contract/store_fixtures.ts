@@ -37,9 +37,14 @@ export function changeFor(
   return changeOf(resource, verb, { key, revision: record.revision, members: Object.keys(record) }, origin);
 }
 
+/** A write that the log reports. */
+export function logged<W extends Insert>(write: W): W {
+  return { ...write, change: changeFor(write) };
+}
+
 /** Lands one write with its change. */
 export async function put<W extends Insert>(store: Store, write: W): Promise<W> {
-  expect(await store.commit([write], [changeFor(write)])).toEqual(LANDED);
+  expect(await store.commit([logged(write)])).toEqual(LANDED);
   return write;
 }
 
@@ -53,7 +58,7 @@ export interface Ground {
 
 export async function ground(store: Store): Promise<Ground> {
   const ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
-  const verdict = await store.commit(groundWrites(ids), []);
+  const verdict = await store.commit(groundWrites(ids));
   expect(verdict).toEqual({ kind: 'landed' });
   return ids;
 }
@@ -92,7 +97,7 @@ export const usernameLink = (at: Omit<Ground, 'oidc'>, username: string, id = mi
 
 export const anotherUser = (at: Ground, id = mint()): Insert => insert(user, [at.realm, id], userMembers);
 
-export const land = (store: Store, ...writes: Write[]) => store.commit(writes, []);
+export const land = (store: Store, ...writes: Write[]) => store.commit(writes);
 
 /** The events of a realm's changes, oldest first, without the common beginning of the links' names. */
 export async function eventsOf(store: Store, realmId: Uuid, after = 0): Promise<readonly string[]> {
