@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { databaseContradictions, disclosure, SETTINGS } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Compared, CopyWatch } from '../store/copying/open.ts';
+import type { Compared, CopyRun } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
 import { VERSION } from '../version.ts';
 import { openProgress, type Progress } from './progress.ts';
@@ -13,35 +13,40 @@ interface CopyOptions {
   readonly fromPasswordFile?: string;
   readonly to: string;
   readonly toPasswordFile?: string;
+  readonly prepare?: true;
 }
 
-/** `copy`: makes another database hold what this one does, whatever the engines. */
+/** `copy`: copies an installation into another database, whatever the engines. */
 export function addCopy(program: Command, argv: readonly string[]): void {
   program
     .command('copy')
-    .description('copy everything into another database, or bring an earlier copy up to date; then compare')
+    .description('copy everything into an empty database, and compare both')
     .requiredOption('--from <URL>', `the database that is read: ${SETTINGS.database.expects}`)
     .option('--from-password-file <FILE>', 'file with the password of the role that --from names')
-    .requiredOption('--to <URL>', 'the database that is written: empty, or an earlier copy of the same one')
+    .requiredOption('--to <URL>', 'the database that is written: empty, or prepared from the same source')
     .option('--to-password-file <FILE>', 'file with the password of the role that --to names')
+    .option('--prepare', 'copy ahead while the source is served; a copy without this option completes it')
     .action(async (options: CopyOptions) => {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
       const { copyDatabase, isSame } = await import('../store/copying/open.ts');
-      const { watch, end } = openWatch();
+      const { end, ...watch } = openWatch();
       const release = { version: VERSION, ambient: systemAmbient };
-      const { tables, added, removed } = await copyDatabase(move, release, watch).finally(end);
+      const run = { ...watch, isPreparation: options.prepare === true };
+      const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
       console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
-      for (const table of tables) tellTable(table, isSame(table));
+      for (const table of tables) printTable(table, isSame(table));
       const differing = tables.filter((table) => !isSame(table)).map(({ table }) => table);
       if (differing.length > 0) {
         throw new Refusal(
-          `source and target differ in ${differing.join(', ')}: somebody wrote to the target meanwhile. Stop who does, ` +
+          `source and target differ in ${differing.join(', ')}: the target was changed by another writer. Stop that one, ` +
             'and run the same command again',
         );
       }
       console.log(`equal; ${added} rows were added and ${removed} removed`);
       console.log(
-        'the target needs the master key of the source, which is not in it: give it by --master-key-file',
+        options.prepare
+          ? 'the target is prepared, and not served yet: stop the service, and run the same command without --prepare'
+          : 'the target needs the master key of the source, which is not in it: give it by --master-key-file',
       );
     });
 }
@@ -65,25 +70,23 @@ function addressOf(side: 'from' | 'to', options: CopyOptions, argv: readonly str
   return address.engine === 'postgres' ? { ...address, passwordFile } : address;
 }
 
-/** Shows how far each stage is, and ends the copy with the first signal. */
-function openWatch(): { readonly watch: CopyWatch; readonly end: () => void } {
+/** Shows the progress of each stage, and ends the copy with the first signal. */
+function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () => void } {
   const stop = new AbortController();
   void signalled('once').then(() => stop.abort());
   let progress: Progress | undefined;
   return {
-    watch: {
-      signal: stop.signal,
-      onStage(stage, rows) {
-        progress?.stop();
-        console.log(`${stage} ${rows} rows`);
-        progress = openProgress(rows, systemAmbient, process.stdout);
-        const shown = progress;
-        let done = 0;
-        return (more) => {
-          done += more;
-          shown.show(done, done);
-        };
-      },
+    signal: stop.signal,
+    onStage(stage, rows) {
+      progress?.stop();
+      console.log(`${stage} ${rows} rows`);
+      const shown = openProgress(rows, systemAmbient, process.stdout);
+      progress = shown;
+      let done = 0;
+      return (more) => {
+        done += more;
+        shown.show(done, done);
+      };
     },
     end: () => progress?.stop(),
   };
@@ -92,7 +95,7 @@ function openWatch(): { readonly watch: CopyWatch; readonly end: () => void } {
 const NAME_WIDTH = 22;
 const COUNT_WIDTH = 12;
 
-function tellTable({ table, source, target }: Compared, isSame: boolean): void {
+function printTable({ table, source, target }: Compared, isSame: boolean): void {
   const sides = isSame ? [source] : [source, target];
   for (const { rows, digest } of sides) {
     console.log(`${table.padEnd(NAME_WIDTH)}${String(rows).padStart(COUNT_WIDTH)}  ${digest}`);

@@ -20,7 +20,7 @@ import {
   updateClient,
 } from './clients.ts';
 import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
-import { proveServable } from './copying/mark.ts';
+import { assertServable } from './copying/mark.ts';
 import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
 import type { SqlValue } from './statements.ts';
 import type { Transactions } from './transactions.ts';
@@ -223,7 +223,7 @@ export function openAccessToLook(
 
 function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessTable | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
-  proveServable(instance?.store_id ?? '');
+  assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
   if (version === known) return undefined;
   const clients = yield* readAllClients();

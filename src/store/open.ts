@@ -1,5 +1,5 @@
 import { refusalOf } from './advice.ts';
-import { proveFinished } from './copying/mark.ts';
+import { assertComplete } from './copying/mark.ts';
 import type { EmbeddedEngine, Engine, EngineInspection } from './engine.ts';
 import type { MigrateMode, Program } from './migrations.ts';
 import { type PostgresAddress, parsePostgres } from './postgres/address.ts';
@@ -66,7 +66,7 @@ export async function openEngine(
 /** The same engine, closed where a copy into its database has not ended. */
 async function finished(engine: Engine): Promise<Engine> {
   try {
-    proveFinished(await engine.access.storeId());
+    assertComplete(await engine.access.storeId());
     return engine;
   } catch (error) {
     await abandon(engine);

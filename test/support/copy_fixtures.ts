@@ -35,8 +35,15 @@ export async function freshOf(engine: Engine, masterKey: string): Promise<TestDa
   return postgresAt(url, `${path}.key`, { database: url });
 }
 
-export function copy(from: Pick<TestDatabase, 'url'>, to: Pick<TestDatabase, 'url'>) {
+type Named = Pick<TestDatabase, 'url'>;
+
+export function copy(from: Named, to: Named) {
   return runCommand([AUTHREALM, 'copy', '--from', from.url, '--to', to.url]);
+}
+
+/** Copies ahead: the target is not complete, and can be brought up to date. */
+export function prepare(from: Named, to: Named) {
+  return runCommand([AUTHREALM, 'copy', '--prepare', '--from', from.url, '--to', to.url]);
 }
 
 /** How many rows a copy says it added and removed. */

@@ -6,6 +6,7 @@ import {
   freshKey,
   freshOf,
   movedIn,
+  prepare,
   serveWorld,
   WAYS,
 } from '../support/copy_fixtures.ts';
@@ -70,7 +71,7 @@ test('two answers with one place in the order of forgetting both arrive, as the 
       ordinal,
     );
   }
-  const { stderr, code } = await copy(source, target);
+  const { stderr, code } = await prepare(source, target);
   expect([stderr, code]).toEqual(['', 0]);
   const kept = await target.ask<{ key: string; ordinal: number }>('select key, ordinal from idempotency');
   expect(kept.map((row) => row.key).sort()).toEqual(['a', 'b', 'c', 'd']);

@@ -1,7 +1,7 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { proveFinished } from '../copying/mark.ts';
+import { assertComplete } from '../copying/mark.ts';
 import { judgeApplied } from '../migrations.ts';
 import { schemaDifferences } from '../sqlite/inspection.ts';
 import { newestApplied } from '../sqlite/migrate.ts';
@@ -28,7 +28,7 @@ export function examine(path: string, programVersion: string): Examined {
       throw new Refusal(`the ${type} ${name} is ${is}`);
     const storeId = textOf(db, 'select store_id as text from instance');
     if (storeId === undefined) throw new Refusal('it does not say which installation it is of');
-    proveFinished(storeId);
+    assertComplete(storeId);
     return { schema, storeId, rows: countRows(db) };
   } catch (error) {
     if (error instanceof SQLiteError) throw damaged(error.message);

@@ -1,9 +1,9 @@
 import { Fault, Refusal } from '../../domain/fault.ts';
 
-/** Stands before the installation that is copied, in a database that does not hold all of it. */
+/** Stands in front of the ID of the installation, in a database that does not hold all of it yet. */
 const UNFINISHED = 'unfinished copy of ';
 
-/** `run` tells it from every other copy into that database: only the one that marked it last goes on there. */
+/** Only the run that marked a database last may write to it. */
 export function unfinishedCopyOf(storeId: string, run: string): string {
   return `${UNFINISHED}${storeId} by ${run}`;
 }
@@ -16,26 +16,24 @@ export function isUnfinished(storeId: string): boolean {
   return storeId.startsWith(UNFINISHED);
 }
 
-/** Throws Refusal where a database was marked by somebody else since. */
-export function proveOnlyCopy(isOurs: boolean): void {
-  if (isOurs) return;
+/** Throws Refusal where a database no longer has the mark that this run gave it. */
+export function assertMarked(isMarked: boolean): void {
+  if (isMarked) return;
   throw new Refusal(
-    'it is no longer what this copy has found or left there: another copy into it has begun, or somebody writes to it. ' +
-      'Let one of them end, and run the same command again',
+    'another copy into it has begun, or it was changed by another writer: stop that one, and run the same command again',
   );
 }
+
+const UNFINISHED_COPY = 'a copy into this database has not ended, and it does not hold everything';
 
 /** Throws Refusal where a database must not be used yet. */
-export function proveFinished(storeId: string): void {
+export function assertComplete(storeId: string): void {
   if (!isUnfinished(storeId)) return;
-  throw new Refusal(
-    'a copy into this database has not ended, and it does not hold everything: run the same authrealm copy again, ' +
-      'which goes on from there',
-  );
+  throw new Refusal(`${UNFINISHED_COPY}: run authrealm copy again without --prepare, which completes it`);
 }
 
-/** Throws Fault `unavailable` in the same case: for who has the database open already. */
-export function proveServable(storeId: string): void {
+/** Throws Fault `unavailable` in the same case, for a process that has the database open already. */
+export function assertServable(storeId: string): void {
   if (!isUnfinished(storeId)) return;
   throw new Fault('unavailable', [], new UnfinishedCopy());
 }
@@ -44,6 +42,6 @@ class UnfinishedCopy extends Error {
   readonly code = 'COPY_UNFINISHED';
 
   constructor() {
-    super('a copy into this database has not ended: run authrealm copy again, which goes on from there');
+    super(`${UNFINISHED_COPY}: run authrealm copy again, which goes on from there`);
   }
 }

@@ -2,14 +2,13 @@ import { Refusal } from '../../domain/fault.ts';
 import { refusalOf } from '../advice.ts';
 import type { Program } from '../migrations.ts';
 import { type DatabaseAddress, nameOf } from '../open.ts';
-import { type Copied, type CopyWatch, copyAll } from './copy.ts';
+import { type Copied, type CopyRun, copyAll } from './copy.ts';
 import { isUnfinished } from './mark.ts';
 import { openPostgresSource, openPostgresTarget } from './postgres.ts';
 import type { Side, Target } from './side.ts';
 import { openSqliteSource, openSqliteTarget } from './sqlite.ts';
 
-export type { Compared, Copied, CopyWatch } from './copy.ts';
-export { isSame } from './pages.ts';
+export { type Compared, type Copied, type CopyRun, isSame } from './copy.ts';
 
 /** From where to where. */
 export interface Move {
@@ -18,7 +17,11 @@ export interface Move {
 }
 
 /** Copies an installation into another database. Throws Refusal with what to do. */
-export async function copyDatabase({ from, to }: Move, program: Program, watch: CopyWatch): Promise<Copied> {
+export async function copyDatabase(
+  { from, to }: Move,
+  program: Program,
+  run: Omit<CopyRun, 'id'>,
+): Promise<Copied> {
   const source = await opened('source', from, () =>
     from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
   );
@@ -29,7 +32,7 @@ export async function copyDatabase({ from, to }: Move, program: Program, watch: 
     );
     try {
       await proveOther(source, target);
-      return await copyAll({ source, target }, program.ambient.mintId(), watch);
+      return await copyAll({ source, target }, { id: program.ambient.mintId(), ...run });
     } finally {
       await target.close();
     }
@@ -78,7 +81,7 @@ async function proveWhole(source: Side): Promise<void> {
   const { storeId } = await source.installation();
   if (!isUnfinished(storeId)) return;
   throw new Refusal(
-    'the source is itself an unfinished copy: finish that one, or name the database it is of',
+    'the source is itself an unfinished copy: complete that one, or name the database it is of',
   );
 }
 

@@ -9,8 +9,7 @@ import { numbered, sent } from '../postgres/places.ts';
 import { openAlone, openPrimary } from '../postgres/primary.ts';
 import { knownMigrations, makeReady } from '../postgres/readiness.ts';
 import { OWN, Trouble } from '../postgres/trouble.ts';
-import { proveOnlyCopy } from './mark.ts';
-import { kindsFrom, type TableKinds } from './postgres_kinds.ts';
+import { assertMarked } from './mark.ts';
 import { proveNewest } from './schema.ts';
 import type { Batch, Key, Range, Side, Target } from './side.ts';
 import { carried, TABLES, type Table } from './tables.ts';
@@ -122,7 +121,7 @@ async function closeSoon(sql: SQL): Promise<void> {
 }
 
 function reading(sql: SQL, ask: Ask): Side {
-  const kinds = kindsFrom((text, values) => ask({ text, values }));
+  const kinds = kindsFrom(ask);
   const linesOf = (table: Table, columns: readonly string[], range: Range) => {
     const { text, values } = within(table, range);
     const said = columns.map((column) => told(column, kinds.of(table, column))).join(', ');
@@ -175,7 +174,7 @@ const BYTES = 'bytea';
 
 function writing(sql: SQL): Target {
   const ask: Ask = (text) => asked(sql, text);
-  const kinds: TableKinds = kindsFrom((text, values) => ask({ text, values }));
+  const kinds: TableKinds = kindsFrom(ask);
   const askAlongTheKey: Ask = async (text) => {
     const connection = await sql.reserve();
     try {
@@ -206,7 +205,7 @@ function writing(sql: SQL): Target {
       text: `${marked}, written as (${text} returning 1) select count(*) as n from written`,
       values: [mark, arrayOf(rows)],
     });
-    proveOnlyCopy(Number(written[0]?.n) === rows.length);
+    assertMarked(Number(written[0]?.n) === rows.length);
   }
 
   return {
@@ -231,9 +230,9 @@ function writing(sql: SQL): Target {
     },
     async replaceInstallation(old, { storeId, accessVersion }) {
       const values = [storeId, accessVersion, old.storeId, old.accessVersion];
-      proveOnlyCopy((await ask({ text: REPLACE_INSTALLATION, values })).length === 1);
+      return (await ask({ text: REPLACE_INSTALLATION, values })).length === 1;
     },
-    async settle() {
+    async analyze() {
       await ask({ text: `analyze ${TABLES.map(({ name }) => name).join(', ')}`, values: [] });
     },
   };
@@ -243,4 +242,30 @@ const IS_MARKED = 'exists (select 1 from marked)';
 
 function arrayOf(rows: readonly string[]): string {
   return `[${rows.join(',')}]`;
+}
+
+/** The kinds of columns, as the schema has them. */
+interface TableKinds {
+  /** Must be called before a table is asked about. */
+  learn(table: Table): Promise<void>;
+  of(table: Table, column: string): string;
+}
+
+const KINDS = `select attname::text as name, format_type(atttypid, atttypmod) as kind from pg_attribute
+  where attrelid = ?::text::regclass and attnum > 0 and not attisdropped`;
+
+function kindsFrom(ask: Ask): TableKinds {
+  const known = new Map<Table, ReadonlyMap<string, string>>();
+  return {
+    async learn(table) {
+      if (known.has(table)) return;
+      const rows = await ask({ text: KINDS, values: [table.name] });
+      known.set(table, new Map(rows.map(({ name, kind }) => [String(name), String(kind)])));
+    },
+    of(table, column) {
+      const kind = known.get(table)?.get(column);
+      if (kind === undefined) throw new Error(`table ${table.name} has no column ${column}`);
+      return kind;
+    },
+  };
 }

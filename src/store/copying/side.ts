@@ -45,14 +45,14 @@ export interface Batch {
   readonly mark: string;
 }
 
-/** A database that is copied to. Whoever writes there is refused once another copy into it has begun. */
+/** A database that is copied to. A write is refused once another copy into it has begun. */
 export interface Target extends Side {
-  /** Removes rows, told by their keys alone. */
+  /** Removes rows, found by their keys alone. */
   remove(batch: Batch): Promise<void>;
   /** Adds rows, and replaces those of a table that others refer to. */
   put(batch: Batch): Promise<void>;
-  /** Puts an installation in the place of another one, which must still stand there. */
-  replaceInstallation(old: Installation, installation: Installation): Promise<void>;
-  /** Lets the engine learn what it holds now. */
-  settle(): Promise<void>;
+  /** Replaces one installation by another one. Returns whether the first one was there. */
+  replaceInstallation(old: Installation, installation: Installation): Promise<boolean>;
+  /** Lets the engine gather statistics of what it holds now. */
+  analyze(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { judgeSchema } from '../sqlite/migrate.ts';
 import { knownMigrations, openSqlite } from '../sqlite/open.ts';
 import { proveNoOrphan } from '../sqlite/place.ts';
 import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
-import { proveOnlyCopy } from './mark.ts';
+import { assertMarked } from './mark.ts';
 import { proveNewest } from './schema.ts';
 import type { Key, Side, Target } from './side.ts';
 import { carried, type Table } from './tables.ts';
@@ -131,11 +131,11 @@ function writing(db: Database): Target {
     return insertion;
   }
 
-  const inOneCommit = (work: () => void): Promise<void> =>
+  const inOneCommit = <T>(work: () => T): Promise<T> =>
     retryWhileBusy(() => db.transaction(work).immediate(), LIMITS.startWaitMsMax);
   const inCommitOf = (mark: string, work: () => void): Promise<void> =>
     inOneCommit(() => {
-      proveOnlyCopy(prepared(SELECT_MARK).get(mark) !== null);
+      assertMarked(prepared(SELECT_MARK).get(mark) !== null);
       work();
     });
 
@@ -162,9 +162,9 @@ function writing(db: Database): Target {
     replaceInstallation: (old, { storeId, accessVersion }) =>
       inOneCommit(() => {
         const values = [storeId, accessVersion, old.storeId, old.accessVersion];
-        proveOnlyCopy(prepared(REPLACE_INSTALLATION).get(...values) !== null);
+        return prepared(REPLACE_INSTALLATION).get(...values) !== null;
       }),
-    settle: async () => undefined,
+    analyze: async () => undefined,
   };
 }
 

@@ -15,11 +15,6 @@ export interface Table {
   readonly loose?: string;
   /** Rows of other tables refer to its rows, which are therefore replaced where they are. */
   readonly isReferredTo: boolean;
-  /**
-   * Of a table that nothing but age takes rows from, the columns that no later write changes: what stands in them tells
-   * which of two databases went on from the other.
-   */
-  readonly lasting?: readonly string[];
   /** How many rows are read, compared and written at a time. */
   readonly pageRows: number;
   /** The description of its rows, where there is one. */
@@ -29,38 +24,11 @@ export interface Table {
 const PAGE_ROWS = 4_000;
 /** Of rows that may be as long as a body is. */
 const LONG_PAGE_ROWS = 200;
-/** Of rows that tell what was before and after, which seldom is long. */
+/** Of log entries, which hold values from before and after. */
 const ENTRY_PAGE_ROWS = 1_000;
 
 /** The installation itself: its row is written last, and says until then that the copy is not finished. */
 export const INSTANCE: Table = table('instance', ['singleton'], ['store_id', 'access_version']);
-
-/** Where the log of each realm stands, and under the nil UUID that of the installation. */
-export const CLOCK: Table = table(
-  'realm_clock',
-  ['realm_id'],
-  ['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
-);
-
-const ACT_COLUMNS = [
-  ...['id', 'action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id', 'detail', 'at'],
-];
-/** What was done to the installation. */
-export const ACT: Table = {
-  ...onlyAddedTo(table('act', ['seq'], [...ACT_COLUMNS, 'tag']), ['seq', ...ACT_COLUMNS]),
-  pageRows: ENTRY_PAGE_ROWS,
-};
-
-const CHANGE_KEY = ['realm_id', 'seq'];
-const CHANGE_COLUMNS = [
-  ...['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
-  ...['address', 'detail', 'personal'],
-];
-/** What was written in each realm. One that an older release wrote gets its tag later. */
-export const CHANGE: Table = {
-  ...onlyAddedTo(table('change', CHANGE_KEY, [...CHANGE_COLUMNS, 'tag']), [...CHANGE_KEY, ...CHANGE_COLUMNS]),
-  pageRows: ENTRY_PAGE_ROWS,
-};
 
 /**
  * Every other table, each behind those that it refers to. What a database says of its own schema stays its own, and so does
@@ -68,25 +36,15 @@ export const CHANGE: Table = {
  */
 export const TABLES: readonly Table[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
-  onlyAddedTo(
-    table(
-      'signing_key',
-      ['kid'],
-      ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at'],
-    ),
-    ['kid'],
-  ),
+  table('signing_key', ['kid'], ['public_jwk', 'private_sealed', 'created_at', 'signs_from', 'withdrawn_at']),
   {
-    ...onlyAddedTo(
-      table(
-        'client',
-        ['client_id'],
-        [
-          ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
-          ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
-        ],
-      ),
+    ...table(
+      'client',
       ['client_id'],
+      [
+        ...['name', 'scopes', 'all_realms', 'disabled_at', 'secret_digest', 'previous_digest'],
+        ...['previous_expires_at', 'created_at', 'updated_at', 'revision'],
+      ],
     ),
     isReferredTo: true,
   },
@@ -105,10 +63,7 @@ export const TABLES: readonly Table[] = [
   },
   table('instance_secret', ['name'], ['sealed', 'created_at']),
   table('user_salt', ['realm_id', 'user_id'], ['salt']),
-  onlyAddedTo(table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']), [
-    'realm_id',
-    'user_id',
-  ]),
+  table('erasure', ['realm_id', 'user_id'], ['at', 'scrubbed_at', 'told_at']),
   table('revoked_token', ['jti'], ['client_id', 'expires_at']),
   table('client_use', ['client_id'], ['at']),
   table('console_link', ['digest'], ['label', 'scopes', 'realms', 'expires_at']),
@@ -143,15 +98,35 @@ export const TABLES: readonly Table[] = [
     ['webhook_id', 'realm_id', 'first_seq'],
     ['last_seq', 'attempts', 'at', 'redelivered_at'],
   ),
-  CLOCK,
-  ACT,
-  CHANGE,
+  // The last entry of the log of each realm, and under the nil UUID of that of the installation.
+  table(
+    'realm_clock',
+    ['realm_id'],
+    ['seq', 'tagged_seq', 'tag', 'entries', 'anchor_seq', 'anchor_tag', 'anchor_entries', 'anchor_mac'],
+  ),
+  {
+    ...table(
+      'act',
+      ['seq'],
+      [
+        ...['id', 'action', 'actor', 'object', 'realm_id', 'user_id', 'address', 'request_id'],
+        ...['detail', 'at', 'tag'],
+      ],
+    ),
+    pageRows: ENTRY_PAGE_ROWS,
+  },
+  {
+    ...table(
+      'change',
+      ['realm_id', 'seq'],
+      [
+        ...['event', 'user_id', 'record_id', 'revision', 'members', 'actor', 'request_id', 'at'],
+        ...['address', 'detail', 'personal', 'tag'],
+      ],
+    ),
+    pageRows: ENTRY_PAGE_ROWS,
+  },
 ];
-
-/** Says of a table that nothing but age takes rows from it, and which columns of a row never change. */
-function onlyAddedTo(of: Table, lasting: readonly string[]): Table {
-  return { ...of, lasting };
-}
 
 function table(name: string, key: readonly string[], others: readonly string[]): Table {
   return { name, key, columns: [...key, ...others], isReferredTo: false, pageRows: PAGE_ROWS };
