@@ -104,7 +104,7 @@ const listWays: Operation<SessionDeps> = {
       status: 200,
       description: 'The ways.',
       headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(waysSchema, WAYS),
+      content: jsonContent(waysSchema(), WAYS),
     },
   }),
 };
@@ -126,7 +126,7 @@ const beginDeparture: Operation<SessionDeps> = {
       status: 200,
       description: 'Where to go, as whom, and where to come back to.',
       headers: CACHING,
-      content: jsonContent(departure, departureExample(baseUrl)),
+      content: jsonContent(departureAnswer(), departureExample(baseUrl)),
     },
     faults: ['origin_foreign', 'provider_unavailable'],
   }),
@@ -154,7 +154,7 @@ const beginSession: Operation<SessionDeps> = {
       status: 200,
       description: 'The session.',
       headers: CACHING,
-      content: jsonContent(sessionSchema, SESSION),
+      content: jsonContent(sessionSchema(), SESSION),
     },
     faults: ['code_refused', 'insufficient_scope', 'origin_foreign', 'provider_unavailable'],
   }),
@@ -271,42 +271,45 @@ function granted({ token, expiresIn, scopes, realms, actor, label }: Session): R
   return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
 }
 
-const waysSchema = z
-  .strictObject({
-    data: z.strictObject({
-      link: z.literal(true).meta({ description: 'By a link of `authrealm console link`.' }),
-      providers: z
-        .array(z.strictObject({ name: z.string() }))
-        .meta({ description: 'By these OpenID providers.' }),
-      client_credentials: z.boolean().meta({ description: 'By the credentials of a client.' }),
-    }),
-  })
-  .meta({ id: 'ConsoleWays' });
+const waysSchema = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        link: z.literal(true).meta({ description: 'By a link of `authrealm console link`.' }),
+        providers: z
+          .array(z.strictObject({ name: z.string() }))
+          .meta({ description: 'By these OpenID providers.' }),
+        client_credentials: z.boolean().meta({ description: 'By the credentials of a client.' }),
+      }),
+    })
+    .meta({ id: 'ConsoleWays' });
 
-const sessionSchema = z
-  .strictObject({
-    data: z.strictObject({
-      access_token: z.string(),
-      expires_in: z.int().meta({ description: 'Seconds.' }),
-      scope: z.string(),
-      realms: z.union([z.literal('*'), z.array(identifier)]),
-      actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
-      label: z.string().meta({ description: 'What they are called in the console.' }),
-    }),
-  })
-  .meta({ id: 'ConsoleSession' });
+const sessionSchema = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        access_token: z.string(),
+        expires_in: z.int().meta({ description: 'Seconds.' }),
+        scope: z.string(),
+        realms: z.union([z.literal('*'), z.array(identifier)]),
+        actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
+        label: z.string().meta({ description: 'What they are called in the console.' }),
+      }),
+    })
+    .meta({ id: 'ConsoleSession' });
 
-const departure = z
-  .strictObject({
-    data: z.strictObject({
-      authorization_endpoint: link,
-      client_id: z.string(),
-      issuer: link,
-      scope: z.string(),
-      redirect_uri: link,
-    }),
-  })
-  .meta({ id: 'ConsoleDeparture', description: 'State, nonce and the verifier of PKCE are of the page.' });
+const departureAnswer = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        authorization_endpoint: link,
+        client_id: z.string(),
+        issuer: link,
+        scope: z.string(),
+        redirect_uri: link,
+      }),
+    })
+    .meta({ id: 'ConsoleDeparture', description: 'State, nonce and the verifier of PKCE are of the page.' });
 
 const SESSION = {
   data: {

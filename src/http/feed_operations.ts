@@ -26,8 +26,8 @@ const listChanges: Operation<FeedRooms> = {
     tag: 'changes',
     isExtension: true,
     path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
-    query: z.object({ after: afterCursor, before: beforeCursor, limit: pageLimit, user_id: ofUser }),
-    ownHeaders: { 'Last-Event-ID': lastEvent },
+    query: z.object({ after: afterCursor(), before: beforeCursor(), limit: pageLimit(), user_id: ofUser() }),
+    ownHeaders: { 'Last-Event-ID': lastEvent() },
     success: {
       status: 200,
       description:
@@ -35,7 +35,7 @@ const listChanges: Operation<FeedRooms> = {
       headers: CACHING,
       content: {
         ...jsonContent(
-          pageSchema(eventSchema, { cursor: cursorSchema, has_more: z.boolean() }),
+          pageSchema(eventSchema(), { cursor: cursorSchema(), has_more: z.boolean() }),
           pageExample(baseUrl, examples),
         ),
         [STREAM_TYPE]: { schema: z.string(), example: streamExample(baseUrl) },
@@ -55,12 +55,12 @@ const listChangeHeads: Operation<FeedRooms> = {
     summary: 'The cursor behind the newest change of each realm that the token may read.',
     tag: 'changes',
     isExtension: true,
-    query: z.object({ after: afterRealm, limit: pageLimit }),
+    query: z.object({ after: afterRealm(), limit: pageLimit() }),
     success: {
       status: 200,
       description: 'Realms in the order of their IDs.',
       headers: CACHING,
-      content: jsonContent(pageSchema(headSchema, { has_more: z.boolean() }), headsExample(baseUrl)),
+      content: jsonContent(pageSchema(headSchema(), { has_more: z.boolean() }), headsExample(baseUrl)),
     },
   }),
 };
@@ -82,84 +82,93 @@ const AT = {
 };
 const CURSOR = cursorAt('behind', AT);
 
-const cursorSchema = z
-  .string()
-  .regex(/^[\w-]{38}$/)
-  .meta({ description: 'A place in the feed of one realm. What is in it may change: keep it as it is.' });
+const cursorSchema = () =>
+  z
+    .string()
+    .regex(/^[\w-]{38}$/)
+    .meta({ description: 'A place in the feed of one realm. What is in it may change: keep it as it is.' });
 
-const eventSchema = z
-  .strictObject({
-    specversion: z.literal('1.0'),
-    id: z.string().meta({ description: 'Unlike that of any other event of the same source.' }),
-    source: link.meta({ description: 'The address of the realm.' }),
-    type: z.string().meta({
-      description: 'What happened: the name of the resource and `created`, `updated` or `deleted`.',
-    }),
-    subject: z
-      .string()
-      .meta({ description: 'The record: what stands behind the source in its address; a realm by its ID.' }),
-    time: instant,
-    datacontenttype: z.literal(JSON_TYPE),
-    sequence: z
-      .string()
-      .regex(/^\d{15}$/)
-      .meta({
-        description: 'The place in the order of the realm, without gaps (CloudEvents extension `sequence`).',
+const eventSchema = () =>
+  z
+    .strictObject({
+      specversion: z.literal('1.0'),
+      id: z.string().meta({ description: 'Unlike that of any other event of the same source.' }),
+      source: link.meta({ description: 'The address of the realm.' }),
+      type: z.string().meta({
+        description: 'What happened: the name of the resource and `created`, `updated` or `deleted`.',
       }),
-    data: z.strictObject({
-      realm_id: identifier,
-      user_id: identifier
-        .nullable()
-        .meta({ description: 'The user above the record, or the record itself where it is one.' }),
-      record_id: identifier,
-      revision: z.string().meta({ description: 'Of the record, as this write left it.' }),
-      members: z.array(z.string()).meta({ description: 'Which members an update wrote.' }),
-      client_id: z.string().meta({ description: 'Who wrote it.' }),
-      request_id: z.string().nullable(),
-      record: z.looseObject({}).nullable().optional().meta({
-        description:
-          'The record as a GET answers it now, null where it is gone. Absent where the token may not read its kind.',
+      subject: z.string().meta({
+        description: 'The record: what stands behind the source in its address; a realm by its ID.',
       }),
-    }),
-  })
-  .meta({
-    id: 'Event',
-    description: 'A change (CloudEvents 1.0). It holds no value of its record but in `record`.',
-  });
+      time: instant,
+      datacontenttype: z.literal(JSON_TYPE),
+      sequence: z
+        .string()
+        .regex(/^\d{15}$/)
+        .meta({
+          description:
+            'The place in the order of the realm, without gaps (CloudEvents extension `sequence`).',
+        }),
+      data: z.strictObject({
+        realm_id: identifier,
+        user_id: identifier
+          .nullable()
+          .meta({ description: 'The user above the record, or the record itself where it is one.' }),
+        record_id: identifier,
+        revision: z.string().meta({ description: 'Of the record, as this write left it.' }),
+        members: z.array(z.string()).meta({ description: 'Which members an update wrote.' }),
+        client_id: z.string().meta({ description: 'Who wrote it.' }),
+        request_id: z.string().nullable(),
+        record: z.looseObject({}).nullable().optional().meta({
+          description:
+            'The record as a GET answers it now, null where it is gone. Absent where the token may not read its kind.',
+        }),
+      }),
+    })
+    .meta({
+      id: 'Event',
+      description: 'A change (CloudEvents 1.0). It holds no value of its record but in `record`.',
+    });
 
 function parameter(schema: z.ZodType, description: string, example: string | number) {
   return schema.optional().meta({ param: { ...OURS, description, example } });
 }
 
-const afterCursor = parameter(
-  cursorSchema,
-  'The cursor behind which to go on. Without one, the oldest changes that are kept.',
-  CURSOR,
-);
-const beforeCursor = parameter(
-  z.union([z.literal(''), cursorSchema]),
-  'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
-  CURSOR,
-);
-const ofUser = parameter(
-  identifier,
-  'With `before`: the user whose changes, and those of their links, alone are told.',
-  USER,
-);
-const lastEvent = parameter(cursorSchema, 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
-const afterRealm = parameter(identifier, 'The realm behind which to go on.', REALM);
-const pageLimit = parameter(
-  z.int().min(1).max(LIMITS.pageRecordsMax),
-  `How many, ${LIMITS.pageRecordsMax} unless given.`,
-  LIMITS.pageRecordsMax,
-);
+const afterCursor = () =>
+  parameter(
+    cursorSchema(),
+    'The cursor behind which to go on. Without one, the oldest changes that are kept.',
+    CURSOR,
+  );
+const beforeCursor = () =>
+  parameter(
+    z.union([z.literal(''), cursorSchema()]),
+    'The cursor before which to tell, instead of `after`: the newest first page by page, each page in the order of the realm. Empty for the newest. Not of a stream.',
+    CURSOR,
+  );
+const ofUser = () =>
+  parameter(
+    identifier,
+    'With `before`: the user whose changes, and those of their links, alone are told.',
+    USER,
+  );
+const lastEvent = () =>
+  parameter(cursorSchema(), 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
+const afterRealm = () => parameter(identifier, 'The realm behind which to go on.', REALM);
+const pageLimit = () =>
+  parameter(
+    z.int().min(1).max(LIMITS.pageRecordsMax),
+    `How many, ${LIMITS.pageRecordsMax} unless given.`,
+    LIMITS.pageRecordsMax,
+  );
 
-const headSchema = z.strictObject({
-  realm_id: identifier,
-  cursor: cursorSchema,
-  time: instant,
-  links: z.strictObject({ changes: link }),
-});
+const headSchema = () =>
+  z.strictObject({
+    realm_id: identifier,
+    cursor: cursorSchema(),
+    time: instant,
+    links: z.strictObject({ changes: link }),
+  });
 
 function pageSchema(item: z.ZodType, meta: z.ZodRawShape): z.ZodType {
   return z.strictObject({

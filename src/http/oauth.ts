@@ -6,7 +6,7 @@ import { GRANT_FAULTS } from '../domain/fault.ts';
 import type { Answer } from './call.ts';
 import { type FormEntrance, formEndpoint, NO_STORE } from './oauth_form.ts';
 import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from './openapi_responses.ts';
-import { errorsShape, link } from './openapi_schemas.ts';
+import { component, errorsShape, link } from './openapi_schemas.ts';
 import type { Documentation, Operation } from './operation.ts';
 import { errorBody, type Reply } from './reply.ts';
 
@@ -82,10 +82,10 @@ interface FormDescription {
   readonly path: string;
   readonly isExtension?: true;
   readonly summary: string;
-  readonly form: { readonly schema: z.ZodType; readonly example: object };
+  readonly form: () => { readonly schema: z.ZodType; readonly example: object };
   readonly success: {
     readonly description: string;
-    readonly schema: z.ZodType;
+    readonly schema: () => z.ZodType;
     readonly example: (baseUrl: string) => object;
   };
   readonly endpoint: (deps: OAuthDeps) => Answer;
@@ -106,23 +106,30 @@ function formOperation(described: FormDescription): Operation<OAuthDeps> {
       summary,
       tag: 'service',
       ...(isExtension ? { isExtension } : {}),
-      body: { ...form, form: true },
-      success: { status: 200, description, headers: CACHING, content: jsonContent(schema, example(baseUrl)) },
+      body: { ...form(), form: true },
+      success: {
+        status: 200,
+        description,
+        headers: CACHING,
+        content: jsonContent(schema(), example(baseUrl)),
+      },
       responses: refusals(),
     }),
   };
 }
 
-const refused = z
-  .strictObject({
-    error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
-    error_description: z.string(),
-    ...errorsShape,
-  })
-  .meta({
-    id: 'TokenRefusal',
-    description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
-  });
+const refused = component(() =>
+  z
+    .strictObject({
+      error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
+      error_description: z.string(),
+      ...errorsShape,
+    })
+    .meta({
+      id: 'TokenRefusal',
+      description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
+    }),
+);
 
 function refusals(): NonNullable<Documentation['responses']> {
   const challenge = header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"');
@@ -130,7 +137,7 @@ function refusals(): NonNullable<Documentation['responses']> {
     '400': {
       description: 'The request is not right.',
       headers: z.object({ ...ALWAYS, ...CACHING }),
-      content: jsonContent(refused, {
+      content: jsonContent(refused(), {
         error: 'invalid_scope',
         error_description: 'the client does not hold that scope',
         ...errorBody(400, 'Bad Request', 'the client does not hold that scope'),
@@ -139,7 +146,7 @@ function refusals(): NonNullable<Documentation['responses']> {
     '401': {
       description: 'The credentials are not right.',
       headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
-      content: jsonContent(refused, {
+      content: jsonContent(refused(), {
         error: 'invalid_client',
         error_description: 'client or secret not right',
         ...errorBody(401, 'Unauthorized', 'client or secret not right'),
@@ -148,19 +155,21 @@ function refusals(): NonNullable<Documentation['responses']> {
   };
 }
 
-const CREDENTIALS = { client_id: z.string().optional(), client_secret: z.string().optional() };
+const credentials = () => ({ client_id: z.string().optional(), client_secret: z.string().optional() });
 const CLIENT = { client_id: '019c1318-a400-7000-8000-000000000098', client_secret: 'ars_3mZk9Q' };
 
-const granted = z
-  .strictObject({
-    access_token: z.string(),
-    token_type: z.literal('Bearer'),
-    expires_in: z.int().meta({ description: 'Seconds.' }),
-    expires: z.int().meta({ description: 'Seconds since the epoch.' }),
-    identifier: z.literal('client_credentials'),
-    scope: z.string(),
-  })
-  .meta({ id: 'Token' });
+const granted = component(() =>
+  z
+    .strictObject({
+      access_token: z.string(),
+      token_type: z.literal('Bearer'),
+      expires_in: z.int().meta({ description: 'Seconds.' }),
+      expires: z.int().meta({ description: 'Seconds since the epoch.' }),
+      identifier: z.literal('client_credentials'),
+      scope: z.string(),
+    })
+    .meta({ id: 'Token' }),
+);
 
 const TOKEN = {
   access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
@@ -173,46 +182,48 @@ const TOKEN = {
 
 const GRANT = {
   summary: 'Get an access token for client credentials, in the body or by HTTP Basic.',
-  form: {
+  form: () => ({
     schema: z.object({
       grant_type: z.literal('client_credentials'),
-      ...CREDENTIALS,
+      ...credentials(),
       scope: z.string().optional().meta({ description: 'Fewer scopes than the client holds.' }),
     }),
     example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
-  },
+  }),
   success: { description: 'The token.', schema: granted, example: () => TOKEN },
   endpoint: tokenEndpoint,
 };
 
-const TOKEN_FORM = {
+const tokenForm = () => ({
   schema: z.object({
     token: z.string(),
     token_type_hint: z.string().optional().meta({ description: 'Not read: there is one type of token.' }),
-    ...CREDENTIALS,
+    ...credentials(),
   }),
   example: { token: TOKEN.access_token, ...CLIENT },
-};
+});
 
-const seconds = z.int().meta({ description: 'Seconds since the epoch.' });
+const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 
-const inspection = z
-  .strictObject({
-    active: z
-      .boolean()
-      .meta({ description: 'Accepted, and of this client. Nothing else stands beside false.' }),
-    scope: z.string().optional().meta({ description: 'What it may do now.' }),
-    client_id: z.string().optional(),
-    token_type: z.literal('Bearer').optional(),
-    exp: seconds.optional(),
-    iat: seconds.optional(),
-    nbf: seconds.optional(),
-    sub: z.string().optional(),
-    aud: link.optional(),
-    iss: link.optional(),
-    jti: z.string().optional(),
-  })
-  .meta({ id: 'TokenInspection' });
+const inspection = component(() =>
+  z
+    .strictObject({
+      active: z
+        .boolean()
+        .meta({ description: 'Accepted, and of this client. Nothing else stands beside false.' }),
+      scope: z.string().optional().meta({ description: 'What it may do now.' }),
+      client_id: z.string().optional(),
+      token_type: z.literal('Bearer').optional(),
+      exp: seconds().optional(),
+      iat: seconds().optional(),
+      nbf: seconds().optional(),
+      sub: z.string().optional(),
+      aud: link.optional(),
+      iss: link.optional(),
+      jti: z.string().optional(),
+    })
+    .meta({ id: 'TokenInspection' }),
+);
 
 function inspectionExample(issuer: string): object {
   const { client_id: client } = CLIENT;
@@ -235,10 +246,10 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
     path: '/oauth/revoke',
     isExtension: true,
     summary: 'Take back an access token of this client (RFC 7009). It is refused within a second.',
-    form: TOKEN_FORM,
+    form: tokenForm,
     success: {
       description: 'It is none, or none any more; of tokens of others nothing happens.',
-      schema: z.strictObject({}),
+      schema: () => z.strictObject({}),
       example: () => ({}),
     },
     endpoint: revocationEndpoint,
@@ -248,7 +259,7 @@ export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
     path: '/oauth/introspect',
     isExtension: true,
     summary: 'Ask what an access token of this client is worth now (RFC 7662).',
-    form: TOKEN_FORM,
+    form: tokenForm,
     success: {
       description: 'What it says; of tokens of others, and of those not accepted, that they are not active.',
       schema: inspection,

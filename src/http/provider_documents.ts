@@ -24,32 +24,33 @@ export interface InspectingRooms extends Rooms {
 }
 
 /** What a provider says of itself now, or that it says nothing. */
-const discoverySchema = z
-  .strictObject({
-    data: z.strictObject({
-      type: z.literal('provider_discovery'),
-      discovery_url: z.string().meta({ format: 'uri' }),
-      asked: z.boolean().meta({
-        description:
-          'False where the service runs with `--offline`, or no issuer leads to this URL: then nobody was asked.',
+const discoverySchema = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        type: z.literal('provider_discovery'),
+        discovery_url: z.string().meta({ format: 'uri' }),
+        asked: z.boolean().meta({
+          description:
+            'False where the service runs with `--offline`, or no issuer leads to this URL: then nobody was asked.',
+        }),
+        answers: z.boolean().meta({
+          description: 'Whether a JSON object came by 200 in time. Why none came is not told.',
+        }),
+        took_ms: z
+          .int()
+          .min(0)
+          .nullable()
+          .meta({ description: 'Of an answer: milliseconds until all of it was there.' }),
+        issuer_agrees: z
+          .boolean()
+          .nullable()
+          .meta({ description: 'Whether it names the issuer that the record has, letter for letter.' }),
+        document: providerDocument.nullable(),
       }),
-      answers: z.boolean().meta({
-        description: 'Whether a JSON object came by 200 in time. Why none came is not told.',
-      }),
-      took_ms: z
-        .int()
-        .min(0)
-        .nullable()
-        .meta({ description: 'Of an answer: milliseconds until all of it was there.' }),
-      issuer_agrees: z
-        .boolean()
-        .nullable()
-        .meta({ description: 'Whether it names the issuer that the record has, letter for letter.' }),
-      document: providerDocument.nullable(),
-    }),
-    links: z.strictObject({ self: link }),
-  })
-  .meta({ id: 'ProviderDiscovery' });
+      links: z.strictObject({ self: link }),
+    })
+    .meta({ id: 'ProviderDiscovery' });
 
 /** A look at a provider: as a lookup of the record (401, 403, 404), then the provider is asked (503). */
 export function inspectProvider(
@@ -79,7 +80,7 @@ export function inspectProvider(
         status: 200,
         description: 'What it says, or that nothing came.',
         headers: { 'Cache-Control': HEADERS.noStore },
-        content: jsonContent(discoverySchema, exampleOf(`${examples.location(resource)}/discovery`)),
+        content: jsonContent(discoverySchema(), exampleOf(`${examples.location(resource)}/discovery`)),
       },
       faults: ['not_found'],
     }),
@@ -104,7 +105,7 @@ function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: In
 
 const ISSUER = 'https://login.example.com';
 
-function exampleOf(self: string): z.output<typeof discoverySchema> {
+function exampleOf(self: string): z.output<ReturnType<typeof discoverySchema>> {
   return {
     links: { self },
     data: {
@@ -130,7 +131,7 @@ function toldOf(
   discovery_url: string,
   answer: ProviderAnswer,
   issuer: unknown,
-): z.output<typeof discoverySchema>['data'] {
+): z.output<ReturnType<typeof discoverySchema>>['data'] {
   const found = answer.kind === 'document' ? answer : undefined;
   return {
     type: 'provider_discovery',

@@ -57,7 +57,7 @@ function dependenciesOf(state: z.ZodType) {
 
 /** The answer of a service that is ready. */
 export const READY = {
-  schema: z.strictObject({ status: z.literal('ok'), dependencies: dependenciesOf(z.literal('ok')) }),
+  schema: () => z.strictObject({ status: z.literal('ok'), dependencies: dependenciesOf(z.literal('ok')) }),
   example: () => ({
     status: 'ok',
     dependencies: Object.fromEntries(DEPENDENCIES.map((name) => [name, 'ok'])),

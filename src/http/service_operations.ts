@@ -24,7 +24,7 @@ interface ServiceDescription<Deps>
     Pick<Documentation, 'summary' | 'isFixed'> {
   /** The `Cache-Control` of its answer. */
   readonly caching: string;
-  readonly schema: z.ZodType;
+  readonly schema: () => z.ZodType;
   readonly example: (baseUrl: string) => object;
   /** Answers that are neither the success nor plain faults. */
   readonly responses?: () => NonNullable<Documentation['responses']>;
@@ -49,7 +49,7 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
         status: 200,
         description: summary,
         headers: { 'Cache-Control': fixedHeader('How long it may be kept.', caching) },
-        content: jsonContent(schema, example(baseUrl)),
+        content: jsonContent(schema(), example(baseUrl)),
       },
       ...(responses ? { responses: responses() } : {}),
       ...(isFixed ? { isFixed } : {}),
@@ -57,14 +57,15 @@ function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<
   };
 }
 
-const publicKey = z.strictObject({
-  kid: z.string(),
-  kty: z.literal('OKP'),
-  crv: z.literal('Ed25519'),
-  alg: z.literal('Ed25519'),
-  use: z.literal('sig'),
-  x: z.string(),
-});
+const publicKey = () =>
+  z.strictObject({
+    kid: z.string(),
+    kty: z.literal('OKP'),
+    crv: z.literal('Ed25519'),
+    alg: z.literal('Ed25519'),
+    use: z.literal('sig'),
+    x: z.string(),
+  });
 
 const KEY_EXAMPLE = {
   kty: 'OKP',
@@ -80,7 +81,7 @@ const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
   path: '/.well-known/jwks.json',
   summary: 'The public keys of access tokens (RFC 7517).',
   caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
-  schema: z.strictObject({ keys: z.array(publicKey) }),
+  schema: () => z.strictObject({ keys: z.array(publicKey()) }),
   example: () => ({ keys: [KEY_EXAMPLE] }),
   answer({ access }, caching) {
     return async () => {
@@ -90,24 +91,25 @@ const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
   },
 });
 
-const authMethods = z.array(z.enum(['client_secret_basic', 'client_secret_post']));
+const authMethods = () => z.array(z.enum(['client_secret_basic', 'client_secret_post']));
 
-const metadata = z.strictObject({
-  issuer: link,
-  token_endpoint: link,
-  revocation_endpoint: link,
-  introspection_endpoint: link,
-  jwks_uri: link,
-  scopes_supported: z.array(z.string()),
-  response_types_supported: z.array(z.string()),
-  grant_types_supported: z.array(z.literal('client_credentials')),
-  token_endpoint_auth_methods_supported: authMethods,
-  revocation_endpoint_auth_methods_supported: authMethods,
-  introspection_endpoint_auth_methods_supported: authMethods,
-});
+const metadata = () =>
+  z.strictObject({
+    issuer: link,
+    token_endpoint: link,
+    revocation_endpoint: link,
+    introspection_endpoint: link,
+    jwks_uri: link,
+    scopes_supported: z.array(z.string()),
+    response_types_supported: z.array(z.string()),
+    grant_types_supported: z.array(z.literal('client_credentials')),
+    token_endpoint_auth_methods_supported: authMethods(),
+    revocation_endpoint_auth_methods_supported: authMethods(),
+    introspection_endpoint_auth_methods_supported: authMethods(),
+  });
 
-function metadataOf(issuer: string, scopes: readonly string[]): z.output<typeof metadata> {
-  const methods: z.output<typeof authMethods> = ['client_secret_basic', 'client_secret_post'];
+function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnType<typeof metadata>> {
+  const methods: z.output<ReturnType<typeof authMethods>> = ['client_secret_basic', 'client_secret_post'];
   return {
     issuer,
     token_endpoint: `${issuer}/oauth/access_token`,
@@ -139,7 +141,7 @@ const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
   path: '/openapi.json',
   summary: 'This document.',
   caching: 'no-cache',
-  schema: z.looseObject({ openapi: z.string() }),
+  schema: () => z.looseObject({ openapi: z.string() }),
   example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: '0.1.0' } }),
   answer({ describe }, caching) {
     // Built when it is first requested, so that a start does not wait for it.
@@ -158,7 +160,7 @@ const health = serviceOperation({
   caching: 'no-store',
   isFixed: true,
   isUncounted: true,
-  schema: z.strictObject({ status: z.literal('ok') }),
+  schema: () => z.strictObject({ status: z.literal('ok') }),
   example: () => ({ status: 'ok' }),
   answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
 });
