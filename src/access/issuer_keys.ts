@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../directory/store.ts';
 import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { withTimeout } from '../timeout.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 import { type Fetched, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
@@ -92,10 +93,7 @@ export function openIssuerKeys(
 
   async function wait(kid: string, refreshing: Promise<void>): Promise<IssuerKey | 'unread' | undefined> {
     waiting += 1;
-    const timer = Promise.withResolvers<void>();
-    const late = setTimeout(timer.resolve, LIMITS.issuerKeysWaitMsMax);
-    await Promise.race([refreshing, timer.promise]);
-    clearTimeout(late);
+    await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
     waiting -= 1;
     return known(kid) ?? missing();
   }

@@ -1,7 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
-import { within } from '../domain/within.ts';
 import { counter, gauge, lasting, type Snapshot, together } from '../observe/family.ts';
 import { startTimeGauge } from '../observe/metrics.ts';
+import { withTimeout } from '../timeout.ts';
 
 /** The metrics of all serving processes, as one. */
 export interface MetricsAggregation {
@@ -49,7 +49,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
       .finally(() => {
         source.asked = undefined;
       });
-    return within(LIMITS.metricsMsMax, source.asked);
+    return withTimeout(source.asked, LIMITS.metricsMsMax, () => undefined);
   }
 
   async function aggregate(): Promise<Snapshot> {

@@ -5,10 +5,10 @@ import { readIssuers, type Service, serve, serveMetrics } from '../app.ts';
 import { type Flags, readSettingFile, type Settings } from '../config.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { within } from '../domain/within.ts';
 import type { Snapshot } from '../observe/family.ts';
 import { type Log, openLog } from '../observe/log.ts';
 import { abandon } from '../store/open.ts';
+import { withTimeout } from '../timeout.ts';
 import { openVault, reopenVault, type Vault } from '../vault.ts';
 import { VERSION } from '../version.ts';
 import { connectToParent } from '../workers/parent.ts';
@@ -73,9 +73,9 @@ export async function serveForParent(settings: Settings): Promise<void> {
   const request = <T>(message: ServingRequest) => parent.request<T>(message);
   // The parent may have to wait for another process first.
   const askTogether = async () => {
-    const snapshot = await within(2 * LIMITS.metricsMsMax, request<Snapshot>({ ask: 'metrics of all' }));
-    if (snapshot === undefined) throw new Fault('unavailable');
-    return snapshot;
+    return withTimeout(request<Snapshot>({ ask: 'metrics of all' }), 2 * LIMITS.metricsMsMax, () => {
+      throw new Fault('unavailable');
+    });
   };
   try {
     const vault = await reopenVault(settings, systemAmbient);
@@ -85,7 +85,7 @@ export async function serveForParent(settings: Settings): Promise<void> {
       await ended;
       await service.stop();
       const reported = request<void>({ lastMetrics: await service.metrics.own() });
-      await within(LIMITS.metricsMsMax, Promise.race([reported, parent.gone]));
+      await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsMsMax, () => undefined);
     } finally {
       await vault.engine.close();
     }

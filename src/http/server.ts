@@ -3,6 +3,7 @@ import type { IpAddress, Network } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Log, RequestLogging } from '../observe/log.ts';
 import type { Meter } from '../observe/meter.ts';
+import { withTimeout } from '../timeout.ts';
 import { type Answer, type Call, openCall, type RateHeaders } from './call.ts';
 import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
@@ -170,7 +171,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
 
   function settle(outcome: Promise<Reply>, call: Call, operation: Operation, start: number) {
     underWay += 1;
-    return inTime(outcome)
+    return withTimeout(outcome, LIMITS.answerMsMax, unavailable)
       .catch((error: unknown) => failed(error, call, operation))
       .then((reply) => {
         underWay -= 1;
@@ -250,12 +251,6 @@ function requestIds(): () => string {
   };
 }
 
-async function inTime(outcome: Promise<Reply>): Promise<Reply> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Fault('unavailable')), LIMITS.answerMsMax);
-  try {
-    return await Promise.race([outcome, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+function unavailable(): never {
+  throw new Fault('unavailable');
 }

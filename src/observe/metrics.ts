@@ -1,4 +1,4 @@
-import { within } from '../domain/within.ts';
+import { withTimeout } from '../timeout.ts';
 import { watchEventLoop } from './event_loop.ts';
 import { counter, type Family, type Gauge, gauge, type Snapshot } from './family.ts';
 import { type Meter, openMeter } from './meter.ts';
@@ -30,7 +30,9 @@ export function openMetrics({ isCounting, readingMsMax, causesMax }: MetricsSett
   if (loop) collectors.push(loop.collect);
   if (meter) collectors.push(meter.collect);
   const collect = async (collector: Collector) => {
-    const families = await within(readingMsMax, Promise.try(collector)).catch(() => undefined);
+    const families = await withTimeout(Promise.try(collector), readingMsMax, () => undefined).catch(
+      () => undefined,
+    );
     return families ?? [];
   };
   return {

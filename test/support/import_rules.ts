@@ -8,7 +8,7 @@ export interface Doors {
 export const DOORS: Readonly<Record<string, Doors>> = {
   domain: { any: [] },
   directory: { any: ['domain'] },
-  access: { any: ['domain', 'durable'], types: ['directory'] },
+  access: { any: ['domain', 'durable', 'timeout'], types: ['directory'] },
   audit: { any: ['domain'], types: ['access', 'directory', 'leases'] },
   leases: { any: [], types: ['directory', 'domain'] },
   feed: { any: ['domain'], types: ['directory'] },
@@ -18,11 +18,17 @@ export const DOORS: Readonly<Record<string, Doors>> = {
     any: ['domain', 'feed', 'http', 'leases', 'observe', 'outbound', 'retention', 'webhooks'],
     types: ['access', 'config', 'directory', 'store'],
   },
-  store: { any: ['audit', 'domain', 'durable'], types: ['access', 'directory', 'feed', 'webhooks'] },
+  store: {
+    any: ['audit', 'domain', 'durable', 'timeout'],
+    types: ['access', 'directory', 'feed', 'webhooks'],
+  },
   workers: { any: ['domain', 'exit', 'store'], types: ['audit'] },
   outbound: { any: ['domain'] },
-  observe: { any: ['domain'] },
-  http: { any: ['access', 'domain', 'feed', 'observe', 'webhooks'], types: ['audit', 'directory'] },
+  observe: { any: ['timeout'] },
+  http: {
+    any: ['access', 'domain', 'feed', 'observe', 'timeout', 'webhooks'],
+    types: ['audit', 'directory'],
+  },
   client: { any: ['domain'] },
   cli: {
     any: [
@@ -39,6 +45,7 @@ export const DOORS: Readonly<Record<string, Doors>> = {
       'http',
       'observe',
       'store',
+      'timeout',
       'vault',
       'version',
       'webhooks',
@@ -51,6 +58,7 @@ export const DOORS: Readonly<Record<string, Doors>> = {
   measures: { any: ['domain', 'observe'], types: ['store', 'workers'] },
   ambient: { any: ['domain'] },
   durable: { any: [] },
+  timeout: { any: [] },
   exit: { any: [], types: ['domain'] },
   config_values: { any: [], types: ['domain'] },
   config_databases: { any: ['store'], types: ['access'] },

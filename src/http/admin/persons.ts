@@ -3,6 +3,7 @@ import type { Erasure, Scrubbed } from '../../audit/port.ts';
 import { Fault } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { withTimeout } from '../../timeout.ts';
 import { identifier, instant, link } from '../openapi_schemas.ts';
 import { operation } from './operation.ts';
 
@@ -61,10 +62,7 @@ function describe({ realm, user, at }: Erasure) {
 
 /** What became of the files, as far as that is known in time. */
 async function filesOf(scrubbed: Promise<Scrubbed | undefined>): Promise<z.output<typeof files>> {
-  const { promise: late, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), LIMITS.scrubWaitMsMax);
-  const known = await Promise.race([scrubbed, late]);
-  clearTimeout(timer);
+  const known = await withTimeout(scrubbed, LIMITS.scrubWaitMsMax, () => undefined);
   return { state: known?.kind ?? 'pending', position: known?.kind === 'archived' ? known.position : null };
 }
 

@@ -1,4 +1,5 @@
 import type { ReservedSQL, SQL } from 'bun';
+import { withTimeout } from '../../timeout.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';
@@ -105,14 +106,10 @@ async function asked(via: Pick<SQL, 'unsafe'>, { text, values }: Text): Promise<
   }
 }
 
-async function inTime<T>(asking: Promise<T>): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Trouble(OWN.late)), STATEMENT_MS_MAX);
-  try {
-    return await Promise.race([asking, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function inTime<T>(asking: Promise<T>): Promise<T> {
+  return withTimeout(asking, STATEMENT_MS_MAX, () => {
+    throw new Trouble(OWN.late);
+  });
 }
 
 /** What is under way is given up: a connection that stalls would never end. */

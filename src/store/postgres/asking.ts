@@ -1,4 +1,5 @@
 import type { SQL } from 'bun';
+import { withTimeout } from '../../timeout.ts';
 import { OWN, Trouble } from './trouble.ts';
 
 /** What runs one statement after the other. */
@@ -12,17 +13,10 @@ export interface Asked {
  */
 export function asking(sql: SQL, waitMsMax: number): Asked {
   return {
-    async unsafe(text, values) {
-      const { promise: late, reject } = Promise.withResolvers<never>();
-      const timer = setTimeout(() => {
-        reject(new Trouble(OWN.late));
+    unsafe: (text, values) =>
+      withTimeout(sql.unsafe(text, values), waitMsMax, () => {
         sql.close({ timeout: 0 }).catch(() => undefined);
-      }, waitMsMax);
-      try {
-        return await Promise.race([sql.unsafe(text, values), late]);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+        throw new Trouble(OWN.late);
+      }),
   };
 }

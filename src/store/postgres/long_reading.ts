@@ -1,5 +1,6 @@
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { withTimeout } from '../../timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../work.ts';
 import { asFault, isCancelled } from './connection.ts';
@@ -30,14 +31,12 @@ export function openLongReading(pool: Pool, perform: Perform): LongReading {
       return;
     }
     if (waiting.length >= LIMITS.listsWaitingMax) throw overloaded('QUEUE_FULL');
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const timer = setTimeout(() => {
-      waiting.splice(waiting.indexOf(resolve), 1);
-      reject(overloaded('NO_TIME_LEFT'));
-    }, LIMITS.listMsMax);
+    const { promise, resolve } = Promise.withResolvers<void>();
     waiting.push(resolve);
-    await promise;
-    clearTimeout(timer);
+    await withTimeout(promise, LIMITS.listMsMax, () => {
+      waiting.splice(waiting.indexOf(resolve), 1);
+      throw overloaded('NO_TIME_LEFT');
+    });
   }
 
   /** Hands the place on. */

@@ -1,5 +1,6 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
+import { withTimeout } from '../../timeout.ts';
 import type { Host } from './address.ts';
 import type { Answer, Connection } from './connection.ts';
 import type { Sent } from './places.ts';
@@ -58,26 +59,22 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
     client.sql.close({ timeout: 0 }).catch(ignore);
   }
 
-  /** What the driver answers. `onLate` is called where it takes too long. */
-  async function inTime<T>(asked: Promise<T>, late: Trouble, onLate: () => void): Promise<T> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      reject(late);
-      onLate();
-    }, waitMsMax);
+  /** What the driver answers, or what `onTimeout` throws. */
+  async function inTime<T>(asked: Promise<T>, onTimeout: () => never): Promise<T> {
     try {
-      return await Promise.race([asked, promise]);
+      return await withTimeout(asked, waitMsMax, onTimeout);
     } catch (error) {
       const trouble = driverTrouble(error);
       if (trouble) hosts.hear(trouble);
       throw troubleOf(error) ? error : (trouble ?? error);
-    } finally {
-      clearTimeout(timer);
     }
   }
 
   function answered<T>(client: Client, asked: Promise<T>): Promise<T> {
-    return inTime(asked, new Trouble(OWN.late), () => giveUp(client));
+    return inTime(asked, () => {
+      giveUp(client);
+      throw new Trouble(OWN.late);
+    });
   }
 
   async function askOn(client: Client, via: SQL | ReservedSQL, text: string, values: readonly Sent[]) {
@@ -89,9 +86,10 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
   async function reserve({ sql }: Client): Promise<ReservedSQL> {
     const wait = new AbortController();
     const reserving = sql.reserve({ signal: wait.signal });
-    return inTime(reserving, new Trouble(OWN.crowded), () => {
+    return inTime(reserving, () => {
       reserving.then((reserved) => reserved.release(), ignore);
       wait.abort();
+      throw new Trouble(OWN.crowded);
     });
   }
 

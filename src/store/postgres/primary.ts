@@ -1,6 +1,7 @@
 import { dns, type SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { withTimeout } from '../../timeout.ts';
 import type { Host, PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { driverTrouble, OWN, omenOf, TOO_MANY_CONNECTIONS, Trouble, troubleOf } from './trouble.ts';
@@ -94,19 +95,23 @@ function follow(address: PostgresAddress, first: Host): Primary {
 /** Resolves where a host may be asked. Rejects with Trouble, in time. */
 async function prove(address: PostgresAddress, host: Host): Promise<void> {
   const client = openClient({ ...address, isPrepared: false }, 1, host);
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Trouble(OWN.late)), LIMITS.answerMsMax);
   try {
-    const [found] = await Promise.race([client.unsafe(LOOK), late]);
+    await withTimeout(look(client, address, host), LIMITS.answerMsMax, () => {
+      throw new Trouble(OWN.late);
+    });
+  } finally {
+    client.close({ timeout: 0 }).catch(() => undefined);
+  }
+}
+
+async function look(client: SQL, address: PostgresAddress, host: Host): Promise<void> {
+  try {
+    const [found] = await client.unsafe(LOOK);
     const isFit = !found.is_standby && (!found.is_read_only || address.hosts.length === 1);
     if (!isFit) throw new Trouble(OWN.standby);
   } catch (error) {
     const trouble = driverTrouble(error);
-    if (trouble?.code !== REFUSED) throw trouble ?? error;
-    throw await Promise.race([late, whyRefused(trouble, host)]);
-  } finally {
-    clearTimeout(timer);
-    client.close({ timeout: 0 }).catch(() => undefined);
+    throw trouble?.code === REFUSED ? await whyRefused(trouble, host) : (trouble ?? error);
   }
 }
 
