@@ -111,7 +111,7 @@ export const GUESTS: Readonly<Record<string, readonly string[]>> = {
   'node:fs': ['access', 'cli', 'config', 'durable', 'store', 'version'],
   'node:http': ['outbound'],
   'node:https': ['outbound'],
-  'node:net': ['outbound'],
+  'node:net': ['domain', 'outbound'],
   'node:os': ['cli', 'witnesses', 'workers'],
   'node:path': ['access', 'cli', 'store', 'vault'],
   'node:tls': ['outbound'],
