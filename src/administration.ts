@@ -1,8 +1,8 @@
 import type { Keyring } from './access/keyring.ts';
 import { erasureLine } from './audit/checkpoint.ts';
+import { type CheckpointSink, writeToAll } from './audit/checkpoint_sink.ts';
 import { eraseUser } from './audit/erasing.ts';
 import type { LogKeys } from './audit/keys.ts';
-import { tellAll, type Witness } from './audit/ledger.ts';
 import type { SearchFile } from './audit/port.ts';
 import { openLogReading } from './audit/reading.ts';
 import { subjectAccess } from './audit/subject_access.ts';
@@ -16,7 +16,7 @@ interface Means {
   readonly engine: Engine;
   readonly keyring: Keyring;
   readonly logKeys: LogKeys;
-  readonly witnesses: readonly Witness[];
+  readonly checkpointSinks: readonly CheckpointSink[];
   readonly search: SearchFile;
   readonly metrics: () => Promise<Snapshot>;
   /** Whether events may be sent to a URL. */
@@ -30,7 +30,7 @@ type Offices = Pick<
 
 /** Makes what administration over HTTP does beyond clients and keys. */
 export function openAdministration(means: Means): Offices {
-  const { engine, keyring, logKeys, witnesses, search, metrics, mayTell } = means;
+  const { engine, keyring, logKeys, checkpointSinks, search, metrics, mayTell } = means;
   const reading = openLogReading(engine.log, logKeys);
   const rooms = { records: engine.records, log: engine.log, reading };
   return {
@@ -47,7 +47,7 @@ export function openAdministration(means: Means): Offices {
           ...rooms,
           scrub: engine.scrub,
           async tell(erasure) {
-            await tellAll(witnesses, [erasureLine(erasure, logKeys)]);
+            await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
             // Where it cannot be noted it is told once more.
             await engine.log.noteTold([erasure], occasion.now()).catch(unlessFault);
           },

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { openGrants } from './access/grant.ts';
 import { openAdministration } from './administration.ts';
 import { openAuthority, readIssuers } from './authority.ts';
+import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from './config.ts';
 import { openCounting } from './counting.ts';
 import { openDirectory } from './directory/directory.ts';
@@ -26,7 +27,7 @@ import { type CountQuestion, type Engine, fileOf } from './store/open.ts';
 import { startTelling, type Telling } from './telling.ts';
 import type { Vault } from './vault.ts';
 import { VERSION } from './version.ts';
-import { tellCheckpoints, witnessesOf } from './witnesses.ts';
+
 import { workerCommand } from './workers/command.ts';
 import { openHasher } from './workers/hasher.ts';
 import { openPool, type Pool } from './workers/pool.ts';
@@ -137,7 +138,7 @@ export async function serve(
   const together = askTogether ?? metrics.snapshot;
   const searcher = openSearcher();
   const told = {
-    witnesses: witnessesOf(settings, logKeys, ambient, log),
+    checkpointSinks: checkpointSinksOf(settings, logKeys, ambient, log),
     metrics: together,
     search: searcher.search,
   };
@@ -170,7 +171,7 @@ export async function serve(
     }),
   );
   const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], ambient);
-  const checkpoints = tellCheckpoints(settings, { engine, logKeys }, log, ambient);
+  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, ambient);
   metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {
     url: server.url,

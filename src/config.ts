@@ -8,11 +8,11 @@ import { isSendable } from './outbound/target.ts';
 
 export { checkpointFileOf, databaseContradictions, disclosure, masterKeySource } from './config_databases.ts';
 export {
+  CHECKPOINT_SINK_SETTINGS,
   DATABASE_SETTINGS,
   SETTINGS,
   type SettingName,
   type Settings,
-  WITNESS_SETTINGS,
 } from './config_settings.ts';
 
 /** What was written on the command line, by setting. */

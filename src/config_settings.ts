@@ -371,7 +371,7 @@ export const DATABASE_SETTINGS = [
 ] as const;
 
 /** Settings that say who outside of the database is told of checkpoints and erasures. */
-export const WITNESS_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
+export const CHECKPOINT_SINK_SETTINGS = ['checkpointFile', 'checkpointUrl', 'allowLoopbackWebhooks'] as const;
 
 type ValueOf<S> = S extends Defaulted<infer T> ? T : S extends Setting<infer T> ? T | undefined : never;
 

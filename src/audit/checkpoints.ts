@@ -1,130 +1,171 @@
 import { Fault } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import { type Ambient, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../leases.ts';
-import { checkpointLine, type Place, placeOf } from './checkpoint.ts';
-import { type LedgerRooms, openLedger, openPatience, type Witness } from './ledger.ts';
-import type { LogHead, LogStore } from './port.ts';
+import { checkpointLine, erasureLine, type Place, placeOf } from './checkpoint.ts';
+import { type CheckpointSink, failureOf, type TrackedSink, trackSink } from './checkpoint_sink.ts';
+import type { LogKeys } from './keys.ts';
+import type { Erasure, LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 
-export interface CheckpointRooms extends LedgerRooms {
+export interface CheckpointDeps {
   readonly store: Pick<LogStore, 'heads' | 'untold' | 'noteTold'>;
+  readonly keys: Pick<LogKeys, 'sign'>;
+  readonly sinks: readonly CheckpointSink[];
   readonly leases: Leases;
   readonly ambient: Pick<Ambient, 'now'>;
   /** How long entries are kept. */
   readonly retentionDays: number;
-  /** The processes that share the witnesses. */
+  /** The same for all processes that share the sinks. */
   readonly name: string;
-  /** Told each minute in which a witness could not be told all; `since`: when all was told for the last time. */
+  /** Called each minute in which a sink did not get everything; `since`: when all of them last had everything. */
   onTrouble(error: NodeJS.ErrnoException, since: number): void;
 }
 
 export interface Checkpoints {
-  /** How long ago all that was to be told was told; undefined where another process tells. */
+  /** How long ago the sinks last got everything; undefined where another process writes to them. */
   ageMs(): number | undefined;
   stop(): Promise<void>;
 }
 
 /**
- * Tells witnesses every minute who was erased and not told of, and how far the logs are that moved, all of them at first and
- * when it ends: one of the processes that share the witnesses does, but for the erasures that each tells of at its start. It
- * keeps no process alive.
+ * Writes to sinks, every minute and when it is stopped, erasures that they do not have, and checkpoints of the logs that moved;
+ * at first of all logs. Of the processes that share the sinks one does so, but each writes erasures when it starts. Keeps no
+ * process alive.
  */
-export function startCheckpoints(rooms: CheckpointRooms, everyMs: number = LIMITS.checkpointMs): Checkpoints {
-  const { leases, ambient } = rooms;
-  const name = `checkpoints ${rooms.name}`;
-  const patient = rooms.witnesses.map(openPatience);
-  const ledger = openLedger({ ...rooms, witnesses: patient.map(({ witness }) => witness) });
-  const works = [ledger, ...patient.map(({ witness }) => openTelling(rooms, witness))];
+export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
+  const { leases, ambient } = deps;
+  const lease = `checkpoints ${deps.name}`;
+  const sinks = deps.sinks.map(trackSink);
   let since = ambient.now();
-  let isBeginning = true;
+  let isFirst = true;
 
-  /** What one witness cannot keep is told to the others. Answers what went wrong, each thing once. */
-  async function tellEach(): Promise<ReadonlySet<unknown>> {
-    const troubles = new Set<unknown>();
-    const note = (error: unknown) => troubles.add(error);
-    for (const { begin } of patient) begin();
-    await leases.keep([name]).catch(note);
-    // Who died over an erasure may have died with the lease: that is told at once, and twice is nothing.
-    if (isBeginning && !leases.holds(name)) await ledger(ambient.now()).catch(note);
-    isBeginning = false;
-    for (const work of works) if (leases.holds(name)) await work(ambient.now()).catch(note);
-    return troubles;
+  /** Answers what went wrong, each error once. A sink that fails does not keep the others waiting. */
+  async function writeAll(): Promise<ReadonlySet<unknown>> {
+    const errors = new Set<unknown>();
+    const note = (error: unknown) => errors.add(error);
+    for (const sink of sinks) sink.beginRound();
+    await leases.keep([lease]).catch(note);
+    // A process that was killed over an erasure may have left its lease behind. Twice does no harm.
+    if (isFirst || leases.holds(lease)) await writeErasures(deps, sinks, ambient.now()).catch(note);
+    isFirst = false;
+    for (const sink of sinks) if (leases.holds(lease)) await writeCheckpoints(deps, sink).catch(note);
+    return errors;
   }
 
-  async function tell(): Promise<void> {
-    const troubles = await tellEach();
-    if (troubles.size === 0) since = ambient.now();
-    for (const error of troubles) {
-      // A database in trouble says so to every request; the next minute tells what this one did not.
-      if (!(error instanceof Fault)) rooms.onTrouble(error as NodeJS.ErrnoException, since);
+  async function round(): Promise<void> {
+    const errors = await writeAll();
+    if (errors.size === 0) since = ambient.now();
+    for (const error of errors) {
+      // Every request reports an unavailable database; the next minute makes up for this one.
+      if (!(error instanceof Fault)) deps.onTrouble(error as NodeJS.ErrnoException, since);
     }
   }
 
-  let telling = tell();
+  let running = round();
   const timer = setInterval(() => {
-    telling = telling.then(tell);
+    running = running.then(round);
   }, everyMs);
   timer.unref();
   return {
-    ageMs: () => (leases.holds(name) ? ambient.now() - since : undefined),
+    ageMs: () => (leases.holds(lease) ? ambient.now() - since : undefined),
     async stop() {
       clearInterval(timer);
-      await telling.then(tell);
+      await running.then(round);
       await leases.release().catch(() => undefined);
     },
   };
 }
 
-/** Tells one witness of each log that is not where this process told it last. */
-function openTelling(
-  { store, keys, retentionDays, ambient }: CheckpointRooms,
-  witness: Witness,
-): () => Promise<void> {
-  const markOf = openMarks();
-  let told = new Set<number>();
-  return async () => {
-    const met = new Set<number>();
-    let heads: LogHead[] = [];
-    let lines: string[] = [];
-    let marks: number[] = [];
-    const sign = (): void => {
-      if (heads.length === 0) return;
-      // Its time is behind that of its heads, so a backup that is taken later holds what it tells of.
-      lines.push(checkpointLine(heads, { at: ambient.now(), retentionDays }, keys));
-      heads = [];
-    };
-    const tell = async (): Promise<void> => {
-      sign();
-      if (lines.length === 0) return;
-      await witness(lines);
-      for (const mark of marks) told.add(mark);
-      [lines, marks] = [[], []];
-    };
-    for await (const head of headsOf(store)) {
-      const place = placeOf(head);
-      if (!place) continue;
-      const mark = markOf(place);
-      met.add(mark);
-      if (told.has(mark)) continue;
-      heads.push(head);
-      marks.push(mark);
-      // Each line is written as soon as it has its logs: between pages of them others have their turn.
-      if (heads.length === LIMITS.checkpointLogsMax) sign();
-      if (marks.length === LIMITS.checkpointsAtOnceMax) await tell();
-    }
-    await tell();
-    told = met;
-  };
+/** Writes checkpoints of each log whose tag is not the one that the sink has. */
+async function writeCheckpoints(
+  { store, keys, retentionDays, ambient }: Omit<CheckpointDeps, 'sinks'>,
+  { write, tags }: TrackedSink,
+): Promise<void> {
+  let unsigned: LogHead[] = [];
+  let lines: string[] = [];
+  /** What the lines, and the one that is not signed yet, will say. */
+  let places: Place[] = [];
+
+  function sign(): void {
+    if (unsigned.length === 0) return;
+    // Its time is after that of the heads, so that a backup that is taken later holds what it names.
+    lines.push(checkpointLine(unsigned, { at: ambient.now(), retentionDays }, keys));
+    unsigned = [];
+  }
+
+  async function send(): Promise<void> {
+    sign();
+    if (lines.length === 0) return;
+    await write(lines);
+    for (const place of places) tags.set(place.log, tagNumber(place));
+    [lines, places] = [[], []];
+  }
+
+  for await (const head of headsOf(store)) {
+    const place = placeOf(head);
+    if (!place || tags.get(place.log) === tagNumber(place)) continue;
+    unsigned.push(head);
+    places.push(place);
+    // Line by line, because signing takes longer than all else: requests get their turn between pages of heads.
+    if (unsigned.length === LIMITS.checkpointLogsMax) sign();
+    if (places.length === LIMITS.checkpointsAtOnceMax) await send();
+  }
+  await send();
 }
 
 /**
- * A number of 52 bits for each place of each log. Of a log a number is kept and no text, because texts that come one by one
- * and stay keep the memory around them from being given back. It depends on a secret of its own, so that nobody finds two
- * places that have one number, one of which would never be told.
+ * The first 52 bits of a tag, which covers the position: with a number as value the map takes 157 bytes a log, with texts 504
+ * (docs/decisions/0043).
  */
-function openMarks(): (place: Place) => number {
-  const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).readBigUInt64LE();
-  return ({ log, position, tag, entries }) =>
-    Number(Bun.hash.wyhash(`${log} ${position} ${entries} ${tag}`, secret) >> 12n);
+function tagNumber({ tag }: Place): number {
+  return Number.parseInt(tag.slice(0, 13), 16) || 0;
+}
+
+const PAGE = 100;
+
+/**
+ * Writes the erasures of which it is not noted that every sink has them, and notes it then. Whoever erases writes the line,
+ * too: this is for lines that are missing because that process was killed before. Rejects where a sink failed, after the
+ * others were asked.
+ */
+export async function writeErasures(
+  deps: Pick<CheckpointDeps, 'keys'> & { readonly store: Pick<LogStore, 'untold' | 'noteTold'> },
+  sinks: readonly TrackedSink[],
+  now: number,
+): Promise<void> {
+  let failed: PromiseRejectedResult | undefined;
+  let after: Erasure | undefined;
+  for (;;) {
+    const page = await deps.store.untold(after, PAGE);
+    if (page.length === 0) break;
+    const erasures = page.filter(isOfAUser);
+    const lines = new Map(erasures.map((erasure) => [nameOf(erasure), erasureLine(erasure, deps.keys)]));
+    const failure = await failureOf(sinks.map((sink) => writeNew(sink, lines)));
+    if (!failure) {
+      await deps.store.noteTold(erasures, now);
+      for (const sink of sinks) for (const name of lines.keys()) sink.erasures.delete(name);
+    }
+    failed ??= failure;
+    after = page.at(-1);
+    // Signing takes the event loop, and nothing else gives it back while a sink is away.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  if (failed) throw failed.reason;
+}
+
+async function writeNew({ write, erasures }: TrackedSink, lines: ReadonlyMap<string, string>): Promise<void> {
+  const missing = [...lines].filter(([name]) => !erasures.has(name));
+  if (missing.length === 0) return;
+  await write(missing.map(([, line]) => line));
+  for (const [name] of missing) erasures.add(name);
+}
+
+/** No other row is of this program; a line about one could not be read again, and a restore skips none. */
+function isOfAUser({ realm, user }: Erasure): boolean {
+  return parseUuid(realm) !== undefined && parseUuid(user) !== undefined;
+}
+
+function nameOf({ realm, user, at }: Erasure): string {
+  return `${realm} ${user} ${at}`;
 }

@@ -3,17 +3,17 @@ import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { erasureLine } from '../audit/checkpoint.ts';
+import { writeToAll } from '../audit/checkpoint_sink.ts';
 import { eraseUser } from '../audit/erasing.ts';
 import type { Person } from '../audit/keys.ts';
-import { tellAll } from '../audit/ledger.ts';
 import type { Scrubbed } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
-import { type Settings, WITNESS_SETTINGS } from '../config.ts';
+import { checkpointSinksOf } from '../checkpoint_sinks.ts';
+import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config.ts';
 import { Refusal } from '../domain/fault.ts';
 import { user } from '../domain/resources.ts';
 import { fileOf } from '../store/open.ts';
 import { openVault, type Vault } from '../vault.ts';
-import { witnessesOf } from '../witnesses.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
@@ -22,7 +22,7 @@ import { proveKept } from './kept.ts';
 /** `erase`: what a person may ask of who holds something about it. */
 export function addErase(program: Command, context: CliContext): void {
   const erase = program.command('erase').description('remove what is held about a person, for good');
-  addSettings(addDatabaseSettings(erase.command('user')), [...WITNESS_SETTINGS])
+  addSettings(addDatabaseSettings(erase.command('user')), [...CHECKPOINT_SINK_SETTINGS])
     .argument('<realm>', 'the realm of the user')
     .argument('<user>', 'the identifier of the user')
     .description(
@@ -47,16 +47,16 @@ export function personIn(realm: string, id: string): Person {
 }
 
 async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {
-  const witnesses = witnessesOf(settings, logKeys, systemAmbient);
+  const sinks = checkpointSinksOf(settings, logKeys, systemAmbient);
   const rooms = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
     scrub: engine.scrub,
     tell: async (erasure: Parameters<typeof erasureLine>[0]) => {
       const line = erasureLine(erasure, logKeys);
-      if (witnesses.length === 0)
+      if (sinks.length === 0)
         console.log(`no checkpoint file is named: keep this line with your backups\n${line}`);
-      await tellAll(witnesses, [line]);
+      await writeToAll(sinks, [line]);
     },
   };
   const erasing = await eraseUser(rooms, person, systemAmbient);

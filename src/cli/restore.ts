@@ -2,15 +2,15 @@ import { existsSync, statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { systemAmbient } from '../ambient.ts';
 import { restoreLine } from '../audit/checkpoint.ts';
-import { tellAll } from '../audit/ledger.ts';
-import { masterKeySource, type Settings, WITNESS_SETTINGS } from '../config.ts';
+import { writeToAll } from '../audit/checkpoint_sink.ts';
+import { checkpointSinksOf } from '../checkpoint_sinks.ts';
+import { CHECKPOINT_SINK_SETTINGS, masterKeySource, type Settings } from '../config.ts';
 import { actOf } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Restored } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { openVault, proveKeysOf } from '../vault.ts';
 import { VERSION } from '../version.ts';
-import { witnessesOf } from '../witnesses.ts';
 import { openArchiver } from './archiver.ts';
 import { POSTGRES_TOOLS, totalOf } from './backup.ts';
 import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
@@ -29,7 +29,7 @@ interface RestoreOptions {
 /** `restore`: puts a backup in the place of the database. */
 export function addRestore(program: Command, desk: Desk): void {
   const restoring = program.command('restore').argument('<backup>', 'the file that authrealm backup made');
-  addSettings(addDatabaseSettings(restoring), WITNESS_SETTINGS)
+  addSettings(addDatabaseSettings(restoring), CHECKPOINT_SINK_SETTINGS)
     .description(
       'look a backup through and put it in the place of --database, without anybody who was erased',
     )
@@ -115,7 +115,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
     ]);
     const since = takenAt === undefined ? undefined : Date.parse(takenAt);
     const line = restoreLine({ at: systemAmbient.now(), takenAt: since }, logKeys);
-    await tellAll(witnessesOf(settings, logKeys, systemAmbient), [line]).catch(
+    await writeToAll(checkpointSinksOf(settings, logKeys, systemAmbient), [line]).catch(
       ({ code }: NodeJS.ErrnoException) =>
         console.error(
           `that could not be told where checkpoints are (${code ?? 'unknown'}): put this line behind them\n${line}`,

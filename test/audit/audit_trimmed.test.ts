@@ -109,7 +109,7 @@ describe('who has the database and the master key, and moves the beginning of a 
           [behind + 1, TOO_YOUNG],
           [1, TOO_EARLY],
         ]);
-        // The newest one alone, as where a witness keeps no more.
+        // The newest one alone, as where a sink keeps no more.
         const newest = world.checkpoints.slice(-1);
         expect(await verify(world.vault, newest, NOW)).toContainEqual([behind + 1, TOO_YOUNG]);
       });

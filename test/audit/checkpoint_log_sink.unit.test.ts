@@ -14,13 +14,13 @@ const TEXT = 'x'.repeat(100);
 const PROGRAM = `
   import { openLog } from '${join(import.meta.dir, '../../src/observe/log.ts')}';
   import { readSettings } from '${join(import.meta.dir, '../../src/config.ts')}';
-  import { witnessesOf } from '${join(import.meta.dir, '../../src/witnesses.ts')}';
+  import { checkpointSinksOf } from '${join(import.meta.dir, '../../src/checkpoint_sinks.ts')}';
   import { systemAmbient } from '${join(import.meta.dir, '../../src/ambient.ts')}';
   const log = openLog();
   const settings = readSettings({ database: 'postgres://who@127.0.0.1:1/none', masterKeyFile: 'none' }, {});
-  const [witness] = witnessesOf(settings, { sign: () => '' }, systemAmbient, log);
+  const [sink] = checkpointSinksOf(settings, { sign: () => '' }, systemAmbient, log);
   const lines = Array.from({ length: ${LINES} }, () => '${TEXT}');
-  const told = witness(lines).then(() => 'told');
+  const told = sink(lines).then(() => 'told');
   await log.written(300).catch(({ code }) => console.log(code));
   await Bun.write(process.argv[2], '');
   console.log(await told);

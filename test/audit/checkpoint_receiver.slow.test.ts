@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { systemAmbient } from '../../src/ambient.ts';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { startCheckpoints } from '../../src/audit/checkpoints.ts';
+import { checkpointSinksOf } from '../../src/checkpoint_sinks.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
 import { readSettings } from '../../src/config.ts';
 import { EXIT } from '../../src/exit.ts';
 import { openLeases } from '../../src/leases.ts';
-import { witnessesOf } from '../../src/witnesses.ts';
 import { openOffice } from '../http/admin/office.ts';
 import { freshDatabase } from '../support/database.ts';
 import { withVault } from '../support/erasure_fixtures.ts';
@@ -132,7 +132,7 @@ describe('a receiver', () => {
           store: engine.log,
           leases: openLeases(engine.leases, 60_000, systemAmbient),
           keys: logKeys,
-          witnesses: witnessesOf(readSettings(flags, {}), logKeys, systemAmbient),
+          sinks: checkpointSinksOf(readSettings(flags, {}), logKeys, systemAmbient),
           retentionDays: 90,
           ambient: systemAmbient,
           name: 'away',
@@ -206,8 +206,8 @@ describe('erase user', () => {
     keeper.answer(() => new Promise(() => undefined));
     const database = await freshDatabase();
     const { realm, user } = await withVault(database, plant);
-    const witness = ['--checkpoint-url', keeper.url, '--allow-loopback-webhooks'];
-    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...witness]);
+    const receiver = ['--checkpoint-url', keeper.url, '--allow-loopback-webhooks'];
+    const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...receiver]);
     while (keeper.came.length === 0) await Bun.sleep(5);
     erasing.process.kill('SIGKILL');
     await erasing.process.exited;

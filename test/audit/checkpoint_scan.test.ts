@@ -37,7 +37,7 @@ beforeEach(async () => {
       store: watched(vault.engine.log),
       leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
       keys: vault.logKeys,
-      witnesses: [async (lines) => keep(lines)],
+      sinks: [async (lines) => keep(lines)],
       ambient: systemAmbient,
       retentionDays: 90,
       name: 'looks',

@@ -61,7 +61,7 @@ describe('checkpoints', () => {
           store: vault.engine.log,
           leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
           keys: vault.logKeys,
-          witnesses: [async (lines) => void told[which]?.push(...lines)],
+          sinks: [async (lines) => void told[which]?.push(...lines)],
           ambient: systemAmbient,
           retentionDays: 90,
           name: 'shared',
@@ -107,7 +107,7 @@ describe('checkpoints', () => {
         store: vault.engine.log,
         leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
         keys: vault.logKeys,
-        witnesses: [
+        sinks: [
           async (lines) => {
             if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
             told.push(...lines);
@@ -142,7 +142,7 @@ describe('checkpoints', () => {
       store: { heads: page, untold: engine.log.untold, noteTold: engine.log.noteTold },
       leases: openLeases(engine.leases, 10_000, systemAmbient),
       keys: logKeys,
-      witnesses: [async (lines) => void told.push(lines)],
+      sinks: [async (lines) => void told.push(lines)],
       ambient: systemAmbient,
       retentionDays: 90,
       name: 'many',

@@ -3,7 +3,8 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { systemAmbient } from '../../src/ambient.ts';
 import { readLine } from '../../src/audit/checkpoint.ts';
-import { openLedger, openPatience } from '../../src/audit/ledger.ts';
+import { type CheckpointSink, trackSink } from '../../src/audit/checkpoint_sink.ts';
+import { writeErasures } from '../../src/audit/checkpoints.ts';
 import type { Erasure } from '../../src/audit/port.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
 import { EXIT } from '../../src/exit.ts';
@@ -181,8 +182,8 @@ describe('POST /admin/v1/erasures', () => {
   });
 });
 
-describe('a ledger with several witnesses', () => {
-  test('is complete only when each of them has every line, and tells nobody twice meanwhile', async () => {
+describe('erasures with several sinks', () => {
+  test('are noted as written only when each sink has every line, and no sink gets a line twice meanwhile', async () => {
     const database = await freshDatabase();
     await withVault(database, async (vault) => {
       const { engine, logKeys: keys } = vault;
@@ -198,17 +199,18 @@ describe('a ledger with several witnesses', () => {
       }
       const told: string[][] = [[], []];
       let isAway = true;
-      const tell = openLedger({
-        store: engine.log,
-        keys,
-        witnesses: [
-          async (lines) => {
-            if (isAway) throw new Error('away');
-            told[0]?.push(...lines);
-          },
-          async (lines) => void told[1]?.push(...lines),
-        ],
-      });
+      const outputs: readonly CheckpointSink[] = [
+        async (lines) => {
+          if (isAway) throw new Error('away');
+          told[0]?.push(...lines);
+        },
+        async (lines) => void told[1]?.push(...lines),
+      ];
+      const sinks = outputs.map(trackSink);
+      const tell = (now: number) => {
+        for (const sink of sinks) sink.beginRound();
+        return writeErasures({ store: engine.log, keys }, sinks, now);
+      };
       for (let round = 0; round < 3; round += 1) await expect(tell(1)).rejects.toThrow('away');
       expect(told.map(({ length }) => length)).toEqual([0, 120]);
       expect(await untoldIn(database)).toHaveLength(120);
@@ -221,19 +223,19 @@ describe('a ledger with several witnesses', () => {
   });
 });
 
-test('a witness that failed is asked no more before the next round', async () => {
+test('a sink that failed is asked no more before the next round', async () => {
   let asked = 0;
-  const { witness, begin } = openPatience(async () => {
+  const { write, beginRound } = trackSink(async () => {
     asked += 1;
     throw new Error(`failed ${asked}`);
   });
-  for (let times = 0; times < 3; times += 1) await expect(witness(['one'])).rejects.toThrow('failed 1');
-  begin();
-  await expect(witness(['one'])).rejects.toThrow('failed 2');
+  for (let times = 0; times < 3; times += 1) await expect(write(['one'])).rejects.toThrow('failed 1');
+  beginRound();
+  await expect(write(['one'])).rejects.toThrow('failed 2');
   expect(asked).toBe(2);
 });
 
-test('a ledger gives others their turn between pages, while its only witness is away', async () => {
+test('writing erasures gives requests their turn between pages, while the only sink is away', async () => {
   const erasures = Array.from({ length: 1_000 }, (_, at): Erasure => {
     return { realm: systemAmbient.mintId(), user: systemAmbient.mintId(), at };
   });
@@ -242,13 +244,13 @@ test('a ledger gives others their turn between pages, while its only witness is 
     return erasures.slice(from, from + limit);
   };
   const away = async () => Promise.reject(new Error('away'));
-  const rooms = { store: { untold, noteTold: away }, keys: { sign: () => '' }, witnesses: [away] };
+  const deps = { store: { untold, noteTold: away }, keys: { sign: () => '' } };
   let turns = 0;
   let turn = setImmediate(function take() {
     turns += 1;
     turn = setImmediate(take);
   });
-  await expect(openLedger(rooms)(1)).rejects.toThrow('away');
+  await expect(writeErasures(deps, [trackSink(away)], 1)).rejects.toThrow('away');
   clearImmediate(turn);
   expect(turns).toBeGreaterThan(8);
 });

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
+import type { CheckpointSink } from './audit/checkpoint_sink.ts';
 import { type Checkpoints, startCheckpoints } from './audit/checkpoints.ts';
 import type { LogKeys } from './audit/keys.ts';
-import type { Witness } from './audit/ledger.ts';
 import { checkpointFileOf, type Settings } from './config.ts';
 import type { Ambient } from './domain/id.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -12,35 +12,35 @@ import { type GuardedPost, openGuardedPost } from './outbound/guarded_post.ts';
 import { type Engine, isInMemory } from './store/open.ts';
 
 /**
- * Those outside of the database who are told how far its logs are, and who was erased: a file, a receiver, or where there is
- * neither whoever reads the log of the service. What is in memory has nothing outside of it.
+ * The outputs for checkpoints and erasures: a file, a URL, or where neither is set the service's own log. A database in memory
+ * has none.
  */
-export function witnessesOf(
+export function checkpointSinksOf(
   settings: Settings,
   keys: LogKeys,
   ambient: Ambient,
   log?: Log,
-): readonly Witness[] {
+): readonly CheckpointSink[] {
   if (isInMemory(settings.database)) return [];
   const file = checkpointFileOf(settings);
   const { checkpointUrl: url, allowLoopbackWebhooks: allowLoopback } = settings;
-  const named: readonly Witness[] = [
+  const sinks: readonly CheckpointSink[] = [
     ...(file === undefined ? [] : [async (lines: readonly string[]) => appendLines(file, lines)]),
     ...(url === undefined
       ? []
-      : [postingTo({ url, keys, ambient, post: openGuardedPost({ allowLoopback }) })]),
+      : [openUrlSink({ url, keys, ambient, post: openGuardedPost({ allowLoopback }) })]),
   ];
-  if (named.length > 0 || !log) return named;
+  if (sinks.length > 0 || !log) return sinks;
   return [
     async (lines) => {
       for (const line of lines) log.write({ event: 'checkpoint', line });
-      // Until then they are in this process alone, and end with it.
+      // Until then they are in the memory of this process alone.
       await log.written(LIMITS.checkpointPostMsMax);
     },
   ];
 }
 
-interface Posting {
+interface UrlSinkDeps {
   readonly url: string;
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly post: GuardedPost;
@@ -51,7 +51,7 @@ interface Posting {
  * Sends lines to a receiver, one JSON object a line, which keeps them behind each other. The message is signed as Standard
  * Webhooks has it for Ed25519 (`v1a`), by the key that signs the lines. Rejects unless it is answered 2xx in time.
  */
-function postingTo({ url, keys, post, ambient }: Posting): Witness {
+function openUrlSink({ url, keys, post, ambient }: UrlSinkDeps): CheckpointSink {
   return async (lines) => {
     const text = lines.map((line) => `${line}\n`).join('');
     const id = `msg_${ambient.mintId()}`;
@@ -71,11 +71,11 @@ function postingTo({ url, keys, post, ambient }: Posting): Witness {
   };
 }
 
-/** Who tells renews every minute; where it did not, another process tells from the second minute on. */
+/** The lease holder renews every minute; after that another process takes over from the second minute on. */
 const TERM_MS = 1.5 * LIMITS.checkpointMs;
 
-/** Tells outside of the database every minute how far its logs are. */
-export function tellCheckpoints(
+/** Writes checkpoints and erasures to the sinks of these settings every minute. */
+export function startCheckpointSinks(
   settings: Settings,
   { engine, logKeys }: { readonly engine: Engine; readonly logKeys: LogKeys },
   log: Log,
@@ -85,17 +85,17 @@ export function tellCheckpoints(
     store: engine.log,
     leases: openLeases(engine.leases, TERM_MS, ambient),
     keys: logKeys,
-    witnesses: witnessesOf(settings, logKeys, ambient, log),
+    sinks: checkpointSinksOf(settings, logKeys, ambient, log),
     retentionDays: settings.retentionDays,
     ambient,
-    name: namesOf(settings),
+    name: sinkNames(settings),
     onTrouble: ({ code = 'unknown' }, since) =>
       log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),
   });
 }
 
-/** What processes that tell the same witnesses have in common. It stands in the database, and the URL may hold a secret. */
-function namesOf(settings: Settings): string {
+/** The same for processes that share their sinks. It is stored in the database, and the URL may contain a secret. */
+function sinkNames(settings: Settings): string {
   const { checkpointUrl: url } = settings;
   const receiver = url === undefined ? [] : [new Bun.CryptoHasher('sha256').update(url).digest('hex')];
   return [hostname(), checkpointFileOf(settings) ?? '', ...receiver].join(' ');
