@@ -159,9 +159,23 @@ test('the index of decisions has every one, by its title', () => {
 });
 
 describe('the benchmark', () => {
-  test('README shows the tables that the last runs wrote', () => {
-    expect(read('README.md')).toContain(read('bench/results/lookups.md'));
-    expect(read('README.md')).toContain(read('bench/results/postgres.md'));
+  test('docs/benchmarks.md shows the tables that the last runs wrote', () => {
+    expect(read('docs/benchmarks.md')).toContain(read('bench/results/lookups.md'));
+    expect(read('docs/benchmarks.md')).toContain(read('bench/results/postgres.md'));
+  });
+
+  test('every figure of the README is one of theirs, in the row that it names', () => {
+    const row = (page: string, first: RegExp) =>
+      rows(read(page))
+        .find(([cell]) => first.test(cell ?? ''))
+        ?.slice(1);
+    const lookups = 'bench/results/lookups.md';
+    expect(rows(section(read('README.md'), '## How fast')).map(([, ...figures]) => figures)).toEqual([
+      row(lookups, /^lookups\/s$/) as string[],
+      row(lookups, /^nginx/) as string[],
+      row(lookups, /^durable creates\/s, 64/) as string[],
+      ['', row('bench/results/postgres.md', /over HTTP, 256/)?.[0] ?? ''],
+    ]);
   });
 });
 
@@ -212,10 +226,14 @@ describe('the README', () => {
     expect(manifest.scripts).toMatchObject({ demo: expect.any(String), test: expect.any(String) });
   });
 
-  test('its table names every scope word', () => {
-    const told = section(readme, '## Who can read what, unless you say otherwise');
-    for (const word of SCOPE_WORDS) expect(told).toContain(`\`${word}\``);
+  test('it has at most 1,200 words', () => {
+    expect(readme.split(/\s+/).length).toBeLessThanOrEqual(1_200);
   });
+});
+
+test('docs/operating.md names every scope word', () => {
+  const scopes = section(operating, '## Scopes');
+  for (const word of SCOPE_WORDS) expect(scopes).toContain(`\`${word}\``);
 });
 
 describe('docs/seed-gaps.md', () => {
