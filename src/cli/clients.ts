@@ -4,7 +4,7 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import type { CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
-import { changesIn, commonMembers, openManaged, realmsIn } from './managed.ts';
+import { changesIn, openManaged, realmsIn } from './managed.ts';
 
 interface ClientOptions {
   readonly name?: string;
@@ -14,21 +14,9 @@ interface ClientOptions {
   readonly json?: true;
 }
 
-interface ClientItem {
-  readonly id: string;
-  readonly type: 'client';
-  readonly name: string;
-  readonly scopes: readonly string[];
-  readonly realms: '*' | readonly string[];
-  readonly is_disabled: boolean;
-  readonly meta: { readonly created_at: string; readonly updated_at: string };
-  readonly client_secret?: string;
-  readonly last_used_at?: string | null;
-}
-
 /** `client`: who may ask for tokens, and what they may do. */
 export function addClientCommands(program: Command, context: CliContext): void {
-  const client = openManaged<ClientItem>(program, context, {
+  const client = openManaged(program, context, {
     type: 'client',
     noun: 'client',
     description: 'who may ask for tokens',
@@ -40,15 +28,6 @@ export function addClientCommands(program: Command, context: CliContext): void {
       rotate: 'give a client a new secret and show it, once',
       overlap: 'how long the old secret is still accepted',
     },
-    describe: (item) => ({
-      client_id: item.id,
-      ...(item.client_secret === undefined ? {} : { client_secret: item.client_secret }),
-      name: item.name,
-      scope: item.scopes.join(' '),
-      realms: item.realms,
-      ...commonMembers(item),
-      ...(item.last_used_at === undefined ? {} : { last_used_at: item.last_used_at ?? 'never' }),
-    }),
   });
   client.addCreate<ClientOptions>(
     client

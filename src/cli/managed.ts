@@ -9,21 +9,27 @@ import { openVault } from '../vault.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 
-/** A client or a webhook target as the operations of administration return it. */
+/** A client or a webhook target as the operations of administration return it, without the members of one kind. */
 interface Item {
   readonly id: string;
-  readonly type: 'client' | 'webhook';
+  readonly type: string;
+  readonly name: string;
   readonly is_disabled: boolean;
   readonly meta: { readonly created_at: string; readonly updated_at: string };
+  readonly scopes?: readonly string[];
+  readonly secret?: string;
+  readonly client_secret?: string;
+  readonly last_used_at?: string | null;
+  readonly previous_secret_expires_at: string | null;
+  readonly links?: object;
 }
 
-interface Kind<T extends Item> {
-  readonly type: T['type'];
+interface Kind {
+  readonly type: 'client' | 'webhook';
   /** For messages. */
   readonly noun: string;
   readonly description: string;
   readonly texts: Readonly<Record<'list' | 'disable' | 'enable' | 'delete' | 'rotate' | 'overlap', string>>;
-  describe(item: T): Description;
 }
 
 interface Options {
@@ -33,8 +39,8 @@ interface Options {
 }
 
 /** The commands of a kind that administrators manage. They perform, in this process, the operations of the HTTP API. */
-export function openManaged<T extends Item>(program: Command, context: CliContext, kind: Kind<T>) {
-  const { type, texts, describe } = kind;
+export function openManaged(program: Command, context: CliContext, kind: Kind) {
+  const { type, texts } = kind;
   const parent = program.command(type).description(kind.description);
   const command = (name: string, description: string) =>
     addDatabaseSettings(parent.command(name)).description(description);
@@ -69,12 +75,12 @@ export function openManaged<T extends Item>(program: Command, context: CliContex
     <O extends Options>(verb: string, dataOf: (options: O) => object = () => ({})) =>
     async (id: string, options: O, by: Command) => {
       const data = dataOf(options);
-      show(describe((await perform<{ data: T }>(by, `${verb}-${type}`, { id, data })).data), options.json);
+      show(describe((await perform<{ data: Item }>(by, `${verb}-${type}`, { id, data })).data), options.json);
     };
 
   function addCreate<O extends Options>(create: Command, dataOf: (options: O) => object): void {
     create.option('--json', 'write JSON').action(async (options: O, by: Command) => {
-      const { data } = await perform<{ data: T }>(by, `create-${type}`, { data: dataOf(options) });
+      const { data } = await perform<{ data: Item }>(by, `create-${type}`, { data: dataOf(options) });
       show(describe(data), options.json);
     });
   }
@@ -84,7 +90,7 @@ export function openManaged<T extends Item>(program: Command, context: CliContex
       .option('--json', 'write JSON')
       .action(async ({ json }: Options, by: Command) => {
         const query = { 'page[limit]': Number.MAX_SAFE_INTEGER - 1 };
-        const { data } = await perform<{ data: readonly T[] }>(by, `list-${type}s`, { query });
+        const { data } = await perform<{ data: readonly Item[] }>(by, `list-${type}s`, { query });
         const oldestFirst = data.toSorted((left, right) => timeOf(left) - timeOf(right));
         showAll(oldestFirst.map(describe), json);
       });
@@ -119,9 +125,20 @@ function refusalBy(error: unknown, missing: string): unknown {
   return new Refusal(sentences.join('\n'));
 }
 
-/** The members that every kind has, by the names of the command line. */
-export function commonMembers({ is_disabled, meta }: Pick<Item, 'is_disabled' | 'meta'>) {
-  return { state: is_disabled ? 'disabled' : 'enabled', ...meta };
+/** The members of an answer by the names, and in the order, of the command line. */
+function describe({ id, type, secret, client_secret, name, scopes, ...item }: Item): Description {
+  const { is_disabled, previous_secret_expires_at, meta, links, last_used_at, ...members } = item;
+  return {
+    ...(secret === undefined ? {} : { secret }),
+    [`${type}_id`]: id,
+    ...(client_secret === undefined ? {} : { client_secret }),
+    name,
+    ...(scopes === undefined ? {} : { scope: scopes.join(' ') }),
+    ...members,
+    state: is_disabled ? 'disabled' : 'enabled',
+    ...meta,
+    ...(last_used_at === undefined ? {} : { last_used_at: last_used_at ?? 'never' }),
+  };
 }
 
 function timeOf({ meta }: Item): number {

@@ -6,7 +6,7 @@ import { EVENT_NAMES } from '../webhooks/targets.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { type Description, showAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';
-import { changesIn, commonMembers, excluded, openManaged, realmsIn } from './managed.ts';
+import { changesIn, excluded, openManaged, realmsIn } from './managed.ts';
 
 interface WebhookOptions {
   readonly name?: string;
@@ -27,23 +27,8 @@ interface WebhookOptions {
   readonly firstSeq?: number;
 }
 
-interface WebhookItem {
-  readonly id: string;
-  readonly type: 'webhook';
-  readonly name: string;
-  readonly url: string;
-  readonly events: '*' | readonly string[];
-  readonly realms: '*' | readonly string[];
-  readonly with_data: boolean;
-  readonly events_max: number;
-  readonly skipped_client: string | null;
-  readonly is_disabled: boolean;
-  readonly meta: { readonly created_at: string; readonly updated_at: string };
-  readonly secret?: string;
-}
-
 function openWebhooks(program: Command, context: CliContext) {
-  return openManaged<WebhookItem>(program, context, {
+  return openManaged(program, context, {
     type: 'webhook',
     noun: 'webhook target',
     description: 'who is told what changes',
@@ -55,12 +40,6 @@ function openWebhooks(program: Command, context: CliContext) {
       rotate: 'give a target a new secret and show it, once',
       overlap: 'how long the old secret signs as well',
     },
-    describe: ({ id, secret, name, url, events, realms, with_data, events_max, ...item }) => ({
-      ...(secret === undefined ? {} : { secret }),
-      ...{ webhook_id: id, name, url, events, realms, with_data, events_max },
-      skipped_client: item.skipped_client,
-      ...commonMembers(item),
-    }),
   });
 }
 
