@@ -20,6 +20,25 @@ export interface Job extends Waiting {
 /** Tells somebody what became of a piece. */
 type Tell = () => void;
 
+/** What became of a job: no outcome where it failed. */
+interface Ran {
+  readonly outcome?: Outcome<unknown>;
+  readonly tell: Tell;
+}
+
+/** What the jobs of one transaction amount to. */
+interface Load {
+  readonly entries: Entry[];
+  readonly acts: Act[];
+  rows: number;
+}
+
+/** The jobs of one transaction. */
+interface Group {
+  readonly told: readonly Tell[];
+  readonly isKept: boolean;
+}
+
 /** How often a transaction is begun where others are in the way of it, and how much longer it pauses each time. */
 const ATTEMPTS_MAX = 10;
 const PAUSE_MS = 20;
@@ -29,23 +48,34 @@ const SAVEPOINT = 'savepoint piece';
 const KEEP = `release savepoint piece; ${SAVEPOINT}`;
 const UNDO = 'rollback to savepoint piece';
 
+/** Transactions that were committed, and those that another one was in the way of. */
+interface Counts {
+  commits: number;
+  busy: number;
+}
+
 /**
- * Makes what runs pieces of one scene, in their order, in as few transactions as there may be. Each piece has a savepoint
- * of its own where it is not alone. Settles when all of them have heard.
+ * Makes what runs jobs of one scene, in their order, in as few transactions as possible, and counts these. Each job has a
+ * savepoint of its own unless it is alone. Settles when all of them are settled.
  */
 export function openGroups(
   pool: Pool,
   perform: Perform,
   log: Pick<Log, 'write'>,
+  counts: Counts,
 ): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
   /** Answers how many pieces have heard what became of them; none where another transaction was in the way. */
   async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
-      const told = await pool.transaction(BEGIN_WRITING, (connection) => run(scene, jobs, connection, taken));
+      const { told, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
+        run(scene, jobs, connection, taken),
+      );
+      counts.commits += Number(isKept);
       for (const tell of told) tell();
       return told.length;
     } catch (error) {
+      counts.busy += Number(isRetryable(error));
       if (isRetryable(error) && !isLast) return 0;
       // It says nothing about pieces that were not begun, unless none was.
       const concerned = taken.length > 0 ? taken : jobs;
@@ -63,46 +93,34 @@ export function openGroups(
     jobs: readonly Job[],
     connection: Connection,
     taken: Job[],
-  ): Promise<Ended<readonly Tell[]>> {
+  ): Promise<Ended<Group>> {
     await claim(scene, connection);
-    const runOne = await runnerOf(jobs, connection);
+    const isAlone = jobs.length === 1;
+    if (!isAlone) await connection.ask(SAVEPOINT, []);
     const end = halfwayTo(jobs[0]?.deadline ?? 0);
     const told: Tell[] = [];
-    const load = { entries: [] as Entry[], acts: [] as Act[], rows: 0 };
+    const load: Load = { entries: [], acts: [], rows: 0 };
     let isKept = false;
     for (const job of jobs) {
       if (taken.length > 0 && isEnough(load.entries.length + load.acts.length + load.rows, end)) break;
       taken.push(job);
-      const { outcome, tell } = await runOne(job, connection);
+      const { outcome, tell } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
       told.push(tell);
-      load.rows += outcome?.rows ?? 0;
-      if (!outcome?.keep) continue;
-      isKept = true;
-      load.entries.push(...(outcome.entries ?? []));
-      load.acts.push(...(outcome.acts ?? []));
+      isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
     await perform(connection, log.write(load.entries, load.acts));
-    return { value: told, isKept };
+    return { value: { told, isKept }, isKept };
   }
 
-  /** How each of these is run. */
-  async function runnerOf({ length }: readonly Job[], connection: Connection) {
-    if (length > 1) await connection.ask(SAVEPOINT, []);
-    return length > 1 ? runApart : runAlone;
-  }
-
-  async function runAlone({ work, resolve }: Job, connection: Connection) {
+  async function runAlone({ work, resolve }: Job, connection: Connection): Promise<Ran> {
     const outcome = await perform(connection, work());
     return { outcome, tell: () => resolve(outcome.value as never) };
   }
 
-  async function runApart(
-    job: Job,
-    connection: Connection,
-  ): Promise<{ outcome?: Outcome<unknown>; tell: Tell }> {
+  async function runApart(job: Job, connection: Connection): Promise<Ran> {
     try {
       const ran = await runAlone(job, connection);
-      await connection.ask(ran.outcome.keep ? KEEP : UNDO, []);
+      await connection.ask(ran.outcome?.keep ? KEEP : UNDO, []);
       return ran;
     } catch (error) {
       if (isRetryable(error)) throw error;
@@ -123,6 +141,16 @@ export function openGroups(
       left = inTime(left.slice(heard));
     }
   };
+}
+
+/** Adds what a job amounts to; answers whether its writes are kept. */
+function add(load: Load, { keep, entries = [], acts = [], rows = 0 }: Outcome<unknown>): boolean {
+  load.rows += rows;
+  if (keep) {
+    load.entries.push(...entries);
+    load.acts.push(...acts);
+  }
+  return keep;
 }
 
 function isEnough(rows: number, end: number): boolean {

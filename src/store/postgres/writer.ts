@@ -2,11 +2,10 @@ import type { IsCrowded } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { WriterFigures } from '../engine.ts';
-import { type Gate, openGate } from '../gate.ts';
+import { openGate } from '../gate.ts';
 import type { Log } from '../log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
-import { isRetryable } from './connection.ts';
 import { type Job, openGroups } from './groups.ts';
 import type { Pool } from './pool.ts';
 import type { Perform } from './session.ts';
@@ -21,7 +20,7 @@ export interface Writer {
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */
 export function openWriter(pool: Pool, perform: Perform, log: Pick<Log, 'write'>): Writer {
   const counts = { commits: 0, busy: 0 };
-  const commit = openGroups(counting(pool, counts), perform, log);
+  const commit = openGroups(pool, perform, log, counts);
   const lanes = new Map<string, Lane>();
   const gate = openGate();
   /** In all lanes, those under way included: a lane of its own makes nobody wait here, but for a connection. */
@@ -45,48 +44,30 @@ export function openWriter(pool: Pool, perform: Perform, log: Pick<Log, 'write'>
 
   return {
     write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T> {
-      return new Promise<T>((resolve, reject) => {
-        if (queued >= LIMITS.writesQueuedMax) return reject(new Fault('unavailable'));
-        queued += 1;
-        gate.enter();
-        const deadline = performance.now() + LIMITS.storeWaitMsMax;
-        const job: Job = { work, ...leaving({ resolve, reject }, gate), deadline };
-        const name = nameOf(scene);
-        const waiting = lanes.get(name);
-        if (waiting) {
-          waiting.jobs.push(job);
-          waiting.queued += 1;
-          return;
-        }
+      if (queued >= LIMITS.writesQueuedMax) return Promise.reject(new Fault('unavailable'));
+      const { promise, resolve, reject } = Promise.withResolvers<T>();
+      queued += 1;
+      gate.enter();
+      // Registered first: the gate knows before the caller does.
+      promise.then(
+        () => gate.leave(1),
+        () => gate.giveUp(1),
+      );
+      const job: Job = { work, resolve, reject, deadline: performance.now() + LIMITS.storeWaitMsMax };
+      const name = nameOf(scene);
+      const waiting = lanes.get(name);
+      if (waiting) {
+        waiting.jobs.push(job);
+        waiting.queued += 1;
+      } else {
         const lane = { jobs: [job], queued: 1 };
         lanes.set(name, lane);
         drain(name, scene, lane);
-      });
+      }
+      return promise;
     },
     figures: () => ({ writesWaiting: queued, ...counts }),
     isCrowded,
-  };
-}
-
-/** The same connections, the transactions on them counted: those that were committed, and those that others were in the way of. */
-function counting(pool: Pool, counts: { commits: number; busy: number }): Pool {
-  return {
-    ...pool,
-    async transaction(opening, work) {
-      let isKept = false;
-      try {
-        const value = await pool.transaction(opening, async (connection) => {
-          const ended = await work(connection);
-          ({ isKept } = ended);
-          return ended;
-        });
-        if (isKept) counts.commits += 1;
-        return value;
-      } catch (error) {
-        if (isRetryable(error)) counts.busy += 1;
-        throw error;
-      }
-    },
   };
 }
 
@@ -96,23 +77,6 @@ interface Lane {
   readonly jobs: Job[];
   /** That, and what is being committed. */
   queued: number;
-}
-
-/** Tells the gate what became of a piece before the piece hears. */
-function leaving(
-  { resolve, reject }: Pick<Job, 'resolve' | 'reject'>,
-  gate: Gate,
-): Pick<Job, 'resolve' | 'reject'> {
-  return {
-    resolve(value) {
-      gate.leave(1);
-      resolve(value);
-    },
-    reject(error) {
-      gate.giveUp(1);
-      reject(error);
-    },
-  };
 }
 
 function nameOf(scene: Scene): string {
