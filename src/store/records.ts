@@ -1,6 +1,5 @@
 import type { Eraser } from '../audit/port.ts';
-import type { Loader, Store, Write } from '../directory/store.ts';
-import type { Uuid } from '../domain/id.ts';
+import type { Loader, Store } from '../directory/store.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { CHANGE_ROW, type ChangeRow, changeOfRow } from './change_rows.ts';
@@ -39,8 +38,9 @@ export function openRecords(
   return {
     ...openErasing(of, removals, transactions),
     commit(writes, memory) {
-      const realms = realmsOf(writes, memory ? [memory.realm] : []);
-      return write(realms, () => commit(writes, memory));
+      const realms = new Set(memory && [memory.realm]);
+      for (const { key } of writes) realms.add(key[0]);
+      return write([...realms], () => commit(writes, memory));
     },
     leading: (resource, realm, member, limit) =>
       read(function* () {
@@ -69,8 +69,8 @@ export function openRecords(
       return purged;
     },
     load(loads, stopAtFirst) {
-      const realms = realmsOf(loads.map((each) => each.write));
-      return write(realms, () => load(loads, stopAtFirst));
+      const realms = new Set(loads.map((each) => each.write.key[0]));
+      return write([...realms], () => load(loads, stopAtFirst));
     },
     changes: (realm, after, limit) =>
       read(function* () {
@@ -83,8 +83,4 @@ export function openRecords(
 /** The next value behind one: as many steps into the index as there are values, however many records have each. */
 export function leadingText({ table }: Resource, member: string): string {
   return `select ${member} from ${table} where realm_id = ? and ${member} > ? order by ${member} limit 1`;
-}
-
-function realmsOf(writes: readonly Pick<Write, 'key'>[], more: readonly Uuid[] = []): readonly Uuid[] {
-  return [...new Set([...writes.map(({ key }) => key[0]), ...more])];
 }

@@ -1,6 +1,6 @@
 import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
 import type { SqlValue } from '../statements.ts';
-import { type Ask, type Batch, RuleBroken, type Single, type Told, type Work } from '../work.ts';
+import { type Ask, type Batch, RuleBroken, type Told, type Work } from '../work.ts';
 
 type Row = Record<string, unknown>;
 
@@ -27,11 +27,17 @@ export function openSession(db: Database): Session {
     return statement;
   }
 
-  function tell(asked: Ask): Told {
-    return 'statements' in asked ? tellAll(asked) : tellOne(asked);
+  function runAsked(asked: Ask): Told {
+    if ('statements' in asked) return runBatch(asked);
+    const { text, values, wants } = asked;
+    const statement = prepared(text);
+    if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
+    if (wants === 'rows') return { rows: statement.all(...values), count: 0 };
+    const row = statement.get(...values);
+    return { rows: row === null ? NO_ROWS : [row], count: 0 };
   }
 
-  function tellAll({ statements, mayBreak }: Batch): Told {
+  function runBatch({ statements, mayBreak }: Batch): Told {
     if (mayBreak) prepared('savepoint attempt').run();
     try {
       for (const { text, values } of statements) prepared(text).run(...values);
@@ -42,14 +48,6 @@ export function openSession(db: Database): Session {
     }
     if (mayBreak) prepared('release attempt').run();
     return NOTHING;
-  }
-
-  function tellOne({ text, values, wants }: Single): Told {
-    const statement = prepared(text);
-    if (wants === 'count') return { rows: NO_ROWS, count: statement.run(...values).changes };
-    if (wants === 'rows') return { rows: statement.all(...values), count: 0 };
-    const row = statement.get(...values);
-    return { rows: row === null ? NO_ROWS : [row], count: 0 };
   }
 
   return {
@@ -64,7 +62,7 @@ export function openSession(db: Database): Session {
       while (!step.done) {
         let told: Told;
         try {
-          told = tell(step.value);
+          told = runAsked(step.value);
         } catch (error) {
           step = work.throw(step.value.mayBreak ? ruleOf(error) : error);
           continue;
