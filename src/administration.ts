@@ -7,7 +7,7 @@ import type { SearchFile } from './audit/port.ts';
 import { openLogReading } from './audit/reading.ts';
 import { subjectAccess } from './audit/subject_access.ts';
 import { Fault } from './domain/fault.ts';
-import type { AdminRooms } from './http/admin/operation.ts';
+import type { AdminDeps } from './http/admin/operation.ts';
 import type { Snapshot } from './observe/family.ts';
 import type { Engine } from './store/open.ts';
 
@@ -24,7 +24,7 @@ interface Means {
 }
 
 type Offices = Pick<
-  AdminRooms,
+  AdminDeps,
   'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'tellHeld'
 >;
 

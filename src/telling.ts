@@ -10,7 +10,7 @@ import type { Resource } from './domain/resource.ts';
 import { RESOURCES } from './domain/resources.ts';
 import { type EventRooms, openEvents, type WriteEvents } from './feed/event.ts';
 import { openChangeStreams } from './http/change_streams.ts';
-import type { FeedRooms } from './http/changes.ts';
+import type { FeedDeps } from './http/changes.ts';
 import { type Presenter, presenterOf } from './http/present.ts';
 import { openLeases } from './leases.ts';
 import { type DeliveryCounts, openDeliveryCounts } from './observe/delivery_counts.ts';
@@ -36,7 +36,7 @@ interface TellingRooms {
 }
 
 /** What the paths of the feed need. `stop` ends what follows it, and what tells it. */
-export interface Telling extends Pick<FeedRooms, 'feed' | 'writeEvents' | 'followChanges'> {
+export interface Telling extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
   /** For whoever watches. */
   readonly measured: {
     /** How many streams are open. */

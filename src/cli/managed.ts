@@ -52,7 +52,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
     const params = { [`${type}_id`]: id ?? '' };
     const { engine, keyring } = await openVault(settings, systemAmbient);
     try {
-      const { LOCAL_OPERATIONS } = await import('../http/admin/routes.ts');
+      const { LOCAL_OPERATIONS } = await import('../http/admin/operations.ts');
       const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
       const deps = {
         // The command line may name a realm before it exists.

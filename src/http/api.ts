@@ -1,7 +1,7 @@
 import { RESOURCES } from '../domain/resources.ts';
-import type { AdminHouse } from './admin/operation.ts';
-import { ADMIN_OPERATIONS } from './admin/routes.ts';
-import type { FeedRooms } from './changes.ts';
+import type { AdminApiDeps } from './admin/operation.ts';
+import { ADMIN_OPERATIONS } from './admin/operations.ts';
+import type { FeedDeps } from './changes.ts';
 import { FEED_OPERATIONS } from './feed_operations.ts';
 import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
 import type { Operation } from './operation.ts';
@@ -9,8 +9,8 @@ import { operationsOf, type ResourceDeps } from './resource_operations.ts';
 import { SERVICE_OPERATIONS, type ServiceDeps } from './service_operations.ts';
 
 /** What the operations of the API are built from. */
-export interface ApiDeps extends ResourceDeps, FeedRooms, OAuthDeps, ServiceDeps, AdminHouse {
-  readonly store: ResourceDeps['store'] & FeedRooms['store'] & ServiceDeps['store'] & AdminHouse['store'];
+export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminApiDeps {
+  readonly store: ResourceDeps['store'] & FeedDeps['store'] & ServiceDeps['store'] & AdminApiDeps['store'];
 }
 
 /** Every operation of the API, in the order of its document; those of the console stand by themselves. */

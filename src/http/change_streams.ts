@@ -38,8 +38,8 @@ interface StreamRooms {
 const PAGE = LIMITS.pageRecordsMax;
 
 /** Streams over one poller: however many there are, the heads of their realms are read once a look. */
-export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
-  const { monotonic } = rooms.ambient;
+export function openChangeStreams(deps: StreamRooms): ChangeStreams {
+  const { monotonic } = deps.ambient;
   const streams = new Set<ChangeStream>();
   let isStopped = false;
   let isAsked = false;
@@ -66,7 +66,7 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
       isAsked = false;
       // What was asked for in one turn is one look, and requests have the next one.
       await new Promise((resolve) => setImmediate(resolve));
-      await lookAfter(streams, rooms).catch(rooms.onTrouble);
+      await lookAfter(streams, deps).catch(deps.onTrouble);
     }
   }
 
@@ -98,13 +98,13 @@ export function openChangeStreams(rooms: StreamRooms): ChangeStreams {
   };
 }
 
-async function lookAfter(streams: ReadonlySet<ChangeStream>, rooms: StreamRooms): Promise<void> {
-  for (const stream of [...streams]) await alone(stream, rooms, () => judge(stream, rooms));
-  const heads = await headsOf([...streams], rooms);
+async function lookAfter(streams: ReadonlySet<ChangeStream>, deps: StreamRooms): Promise<void> {
+  for (const stream of [...streams]) await alone(stream, deps, () => judge(stream, deps));
+  const heads = await headsOf([...streams], deps);
   const pages = new Map<string, Promise<FeedPage>>();
   for (const stream of [...streams]) {
     if (stream.hasRoom() && isBehind(stream.place, heads.get(stream.realm))) {
-      await alone(stream, rooms, () => tell(stream, rooms, pages));
+      await alone(stream, deps, () => tell(stream, deps, pages));
     }
     stream.keepAlive();
   }

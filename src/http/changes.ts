@@ -10,12 +10,12 @@ import type { FeedStore, RealmHead } from '../feed/port.ts';
 import { type Place, placeOf, readFeed, readFeedBefore, readUserFeedBefore } from '../feed/reading.ts';
 import type { Answer, Call } from './call.ts';
 import type { FollowChanges } from './change_streams.ts';
-import { RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { RECORD_CACHING, type RecordDeps } from './pipeline.ts';
 import { instant } from './present.ts';
 import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the paths of the feed are built from. */
-export interface FeedRooms extends Pick<Rooms, 'tokens' | 'limits' | 'baseUrl'> {
+export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl'> {
   readonly store: Pick<Store, 'changes'>;
   readonly feed: FeedStore;
   readonly writeEvents: WriteEvents;
@@ -33,9 +33,9 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
 }
 
 /** Pages of changes, from a place on or back from one, or a stream of them. */
-export function changes(rooms: FeedRooms): Answer {
-  const after = changesAfter(rooms);
-  const before = changesBefore(rooms);
+export function changes(deps: FeedDeps): Answer {
+  const after = changesAfter(deps);
+  const before = changesBefore(deps);
   return (call) => {
     const query = readFeedQuery(call.request.url);
     const isStream = acceptsStream(call.request);
@@ -46,7 +46,7 @@ export function changes(rooms: FeedRooms): Answer {
 }
 
 /** 400 for a cursor that is none of this realm, 410 for one whose place is gone. */
-function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedRooms) {
+function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) {
   return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const resumed = isStream ? call.request.headers.get('last-event-id') : '';
@@ -65,12 +65,12 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedRooms)
 }
 
 /** The changes that stand before a cursor, or the newest ones: the next page is the older one. */
-function changesBefore(rooms: FeedRooms) {
-  const { writeEvents, baseUrl } = rooms;
+function changesBefore(deps: FeedDeps) {
+  const { writeEvents, baseUrl } = deps;
   const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | Cursor, limit: number) =>
     user
-      ? readUserFeedBefore(rooms, { realm, id: user }, place, limit)
-      : readFeedBefore(rooms, realm, place, limit);
+      ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
+      : readFeedBefore(deps, realm, place, limit);
   return async (call: Call, { before, limit, user }: Backwards): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const place = before === '' ? 'end' : readCursor(before, realm);
@@ -115,7 +115,7 @@ function acceptsStream({ method, headers }: Request): boolean {
 }
 
 /** How far the realms are that a token may read, in the order of their identifiers. */
-export function heads({ feed, baseUrl }: FeedRooms): Answer {
+export function heads({ feed, baseUrl }: FeedDeps): Answer {
   return async (call) => {
     const { after: text, limit } = readFeedQuery(call.request.url);
     const after = text === undefined ? undefined : parseUuid(text);

@@ -12,7 +12,7 @@ import type { Call, Stage } from './call.ts';
 import { inTurn, realmsOf, type Seek } from './every_realm.ts';
 import { inBody } from './finding.ts';
 import { everywherePattern } from './links.ts';
-import { entrance, type ListingRooms, pageReply } from './lists.ts';
+import { entrance, type ListDeps, pageReply } from './lists.ts';
 import { filterExample } from './openapi_examples.ts';
 import { everywhereFoundSchema } from './openapi_schemas.ts';
 import type { Operation } from './operation.ts';
@@ -40,8 +40,8 @@ const everywhereSchema = z
 
 type Asked = z.output<typeof everywhereSchema>;
 
-export interface EverywhereRooms extends ListingRooms {
-  readonly store: ListingRooms['store'] & Pick<Store, 'leading'>;
+export interface SearchAllDeps extends ListDeps {
+  readonly store: ListDeps['store'] & Pick<Store, 'leading'>;
   readonly ambient: Ambient;
 }
 
@@ -51,17 +51,17 @@ export interface EverywhereRooms extends ListingRooms {
  * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
  * more than there was room for.
  */
-export function searchEverywhere(resource: Resource, everywhere: Finding): Operation<EverywhereRooms> {
+export function searchEverywhere(resource: Resource, everywhere: Finding): Operation<SearchAllDeps> {
   return recordOperation(resource, {
     name: `search-every-${resource.name}`,
     method: 'POST',
     path: everywherePattern(resource),
     right: 'read',
     isExtension: true,
-    stages: (rooms) => [
-      ...entrance(resource, rooms),
+    stages: (deps) => [
+      ...entrance(resource, deps),
       readBody,
-      searchingEverywhere(resource, everywhere, rooms),
+      searchingEverywhere(resource, everywhere, deps),
     ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
@@ -77,17 +77,17 @@ export function searchEverywhere(resource: Resource, everywhere: Finding): Opera
   });
 }
 
-function searchingEverywhere(resource: Resource, everywhere: Finding, rooms: EverywhereRooms): Stage {
-  const present = itemPresenterOf(resource, { ...rooms, saysParent: true });
+function searchingEverywhere(resource: Resource, everywhere: Finding, deps: SearchAllDeps): Stage {
+  const present = itemPresenterOf(resource, { ...deps, saysParent: true });
   let underWay = 0;
 
   async function answer(call: Call): Promise<string> {
     const { filter: text, page = {} } = readAsked(call.body ?? '');
     const filter = inBody(() => readFilter(text, everywhere));
-    const limit = page.limit ?? rooms.pageLength;
-    const seek = seeking(resource, filter, limit, rooms.store);
-    const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, rooms.store);
-    const found = await inTurn(order, seek, limit, rooms.ambient);
+    const limit = page.limit ?? deps.pageLength;
+    const seek = seeking(resource, filter, limit, deps.store);
+    const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, deps.store);
+    const found = await inTurn(order, seek, limit, deps.ambient);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
     const { searched, next, cut } = found;
     const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });
@@ -150,7 +150,7 @@ function everywhereWords({ filterables, by }: Finding): string {
 }
 
 /** Makes what asks one realm, by the shortest way there is. */
-function seeking(resource: Resource, filter: Filter, limit: number, store: EverywhereRooms['store']): Seek {
+function seeking(resource: Resource, filter: Filter, limit: number, store: SearchAllDeps['store']): Seek {
   const values = new Map(
     filter
       .flat()
@@ -202,7 +202,7 @@ interface Incomplete {
 async function byEach(
   realm: Uuid,
   { resource, missing, values }: Incomplete,
-  store: EverywhereRooms['store'],
+  store: SearchAllDeps['store'],
 ): Promise<readonly Placed[]> {
   const members = setOf(resource, [missing, ...values.keys()]) ?? [];
   const found: Placed[] = [];

@@ -3,7 +3,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { RESOURCES } from '../domain/resources.ts';
 import { cursorAt } from '../feed/cursor.ts';
 import { authenticate } from './bearer.ts';
-import { changes, FEED_SCOPE, type FeedRooms, heads, STREAM_TYPE } from './changes.ts';
+import { changes, FEED_SCOPE, type FeedDeps, heads, STREAM_TYPE } from './changes.ts';
 import type { Examples } from './openapi_examples.ts';
 import { fixedHeader, HEADERS, jsonContent, OURS } from './openapi_responses.ts';
 import { identifier, instant, link } from './openapi_schemas.ts';
@@ -12,14 +12,14 @@ import { locateBy, permit } from './pipeline.ts';
 import { JSON_TYPE } from './reply.ts';
 
 /** Who may read the feed. */
-const entrance = ({ tokens, limits }: FeedRooms) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
+const entrance = ({ tokens, limits }: FeedDeps) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
 
-const listChanges: Operation<FeedRooms> = {
+const listChanges: Operation<FeedDeps> = {
   name: 'list-changes',
   method: 'GET',
   path: '/v2/authentication-realms/:realm_id/changes',
   access: { scope: FEED_SCOPE },
-  stages: (rooms) => [...entrance(rooms), locateBy(['realm_id']), changes(rooms)],
+  stages: (deps) => [...entrance(deps), locateBy(['realm_id']), changes(deps)],
   document: ({ baseUrl, examples }) => ({
     summary:
       'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
@@ -45,12 +45,12 @@ const listChanges: Operation<FeedRooms> = {
   }),
 };
 
-const listChangeHeads: Operation<FeedRooms> = {
+const listChangeHeads: Operation<FeedDeps> = {
   name: 'list-change-heads',
   method: 'GET',
   path: '/v2/changes',
   access: { scope: FEED_SCOPE },
-  stages: (rooms) => [...entrance(rooms), heads(rooms)],
+  stages: (deps) => [...entrance(deps), heads(deps)],
   document: ({ baseUrl }) => ({
     summary: 'The cursor behind the newest change of each realm that the token may read.',
     tag: 'changes',
@@ -66,7 +66,7 @@ const listChangeHeads: Operation<FeedRooms> = {
 };
 
 /** The change feed: the changes of a realm as pages or as a stream, and how far all realms are. */
-export const FEED_OPERATIONS: readonly Operation<FeedRooms>[] = [listChanges, listChangeHeads];
+export const FEED_OPERATIONS: readonly Operation<FeedDeps>[] = [listChanges, listChangeHeads];
 
 const CACHING = {
   'Cache-Control': HEADERS.cacheControl,

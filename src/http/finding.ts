@@ -9,7 +9,7 @@ import { type Finding, lineage, type Resource, type Sought } from '../domain/res
 import { readBody } from './body.ts';
 import type { Call, Stage } from './call.ts';
 import { findingPattern } from './links.ts';
-import { answering, entrance, type ListingRooms, pageOf, pageReply } from './lists.ts';
+import { answering, entrance, type ListDeps, pageOf, pageReply } from './lists.ts';
 import { filterExample } from './openapi_examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from './openapi_parameters.ts';
 import { foundSchema, searchedSchema, searchSchema } from './openapi_schemas.ts';
@@ -26,18 +26,18 @@ import { readSearch, type Search } from './search_body.ts';
  * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
  * a filter that names one of the sets of its description 400.
  */
-export function find(resource: Resource): Operation<ListingRooms> {
+export function find(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `find-${resource.name}`,
     method: 'GET',
     path: findingPattern(resource),
     right: 'read',
     isExtension: true,
-    stages: (rooms) => [
-      ...unlessCrowded(rooms.store.crowds.find),
-      ...entrance(resource, rooms),
+    stages: (deps) => [
+      ...unlessCrowded(deps.store.crowds.find),
+      ...entrance(resource, deps),
       locateRealm(resource),
-      findingByQuery(resource, rooms),
+      findingByQuery(resource, deps),
     ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by what they say.`,
@@ -51,18 +51,18 @@ export function find(resource: Resource): Operation<ListingRooms> {
   });
 }
 
-function findingByQuery(resource: Resource, rooms: ListingRooms): Stage {
+function findingByQuery(resource: Resource, deps: ListDeps): Stage {
   const finding = findingOf(resource);
-  const seek = seeking(resource, rooms, (url: string) => {
+  const seek = seeking(resource, deps, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
     const filter = readFilter(query.filter, finding);
-    return { filter, page: pageOf(query, lengthFor(filter, rooms)), carried: query.carried };
+    return { filter, page: pageOf(query, lengthFor(filter, deps)), carried: query.carried };
   });
   return (call) => {
     const { url } = call.request;
     const filter = soleFilter(url);
     const sought = filter === undefined ? undefined : readPlain(filter, finding);
-    return seek(call, url, sought, rooms.pageLength);
+    return seek(call, url, sought, deps.pageLength);
   };
 }
 
@@ -70,31 +70,31 @@ function findingByQuery(resource: Resource, rooms: ListingRooms): Stage {
  * The same with the question in the body, for callers whose proxies log URLs. A link to another page would have to hold
  * the filter, so all links are null.
  */
-export function search(resource: Resource, path: string): Operation<ListingRooms> {
+export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
     filters: `The filter is ${findingWords(resource)}`,
-    stages: (rooms) => [
-      ...unlessCrowded(rooms.store.crowds.find),
-      ...entrance(resource, rooms),
+    stages: (deps) => [
+      ...unlessCrowded(deps.store.crowds.find),
+      ...entrance(resource, deps),
       locateRealm(resource),
       readBody,
-      findingByBody(resource, rooms),
+      findingByBody(resource, deps),
     ],
   });
 }
 
-function findingByBody(resource: Resource, rooms: ListingRooms): Stage {
+function findingByBody(resource: Resource, deps: ListDeps): Stage {
   const finding = findingOf(resource);
-  const seek = seeking(resource, rooms, ({ filter: text, limit, offset = 0 }: Search) => {
+  const seek = seeking(resource, deps, ({ filter: text, limit, offset = 0 }: Search) => {
     const filter = inBody(() => readFilter(text, finding));
-    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, rooms) } as const;
+    const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, deps) } as const;
     return { filter, page, carried: undefined };
   });
   return (call) => {
     const said = readSearch(call.body ?? '');
     const { filter, limit, offset = 0 } = said;
     const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
-    return seek(call, said, sought, limit ?? rooms.pageLength);
+    return seek(call, said, sought, limit ?? deps.pageLength);
   };
 }
 
@@ -102,14 +102,14 @@ function findingByBody(resource: Resource, rooms: ListingRooms): Stage {
  * A list with the filter in the body. Every page of it is counted; of what lies beyond the bound of offsets a narrower filter
  * tells.
  */
-export function searchList(resource: Resource, path: string): Operation<ListingRooms> {
+export function searchList(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
     filters: 'The filter is one of the list.',
-    stages: (rooms) => [
-      ...entrance(resource, rooms),
+    stages: (deps) => [
+      ...entrance(resource, deps),
       locateScope(resource),
       readBody,
-      listingByBody(resource, rooms),
+      listingByBody(resource, deps),
     ],
   });
 }
@@ -118,8 +118,8 @@ export function searchList(resource: Resource, path: string): Operation<ListingR
 function searchOperation(
   resource: Resource,
   path: string,
-  { filters, stages }: Pick<Operation<ListingRooms>, 'stages'> & { readonly filters: string },
-): Operation<ListingRooms> {
+  { filters, stages }: Pick<Operation<ListDeps>, 'stages'> & { readonly filters: string },
+): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `search-${resource.name}`,
     method: 'POST',
@@ -147,13 +147,13 @@ function searchOperation(
   });
 }
 
-function listingByBody(resource: Resource, rooms: ListingRooms): Stage {
-  const list = answering(resource, { line: lineage(resource), saysParent: false }, rooms);
+function listingByBody(resource: Resource, deps: ListDeps): Stage {
+  const list = answering(resource, { line: lineage(resource), saysParent: false }, deps);
   return (call) => {
     const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
     if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
     const filter = inBody(() => parseFilter(text, resource.filterables ?? {}));
-    const page = { kind: 'offset', offset, limit: limit ?? rooms.pageLength } as const;
+    const page = { kind: 'offset', offset, limit: limit ?? deps.pageLength } as const;
     return list(call, { filter, page, sort: NEWEST_FIRST }, undefined);
   };
 }
@@ -167,9 +167,9 @@ interface Asked extends Pick<Listing, 'filter' | 'page'> {
  * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
  * asked, or met, otherwise is read whole, by `readWhole` from what was said, and answered as a list.
  */
-function seeking<Said>(resource: Resource, rooms: ListingRooms, readWhole: (said: Said) => Asked) {
-  const { store, baseUrl, installation } = rooms;
-  const list = answering(resource, { line: realmLine(resource), saysParent: true }, rooms);
+function seeking<Said>(resource: Resource, deps: ListDeps, readWhole: (said: Said) => Asked) {
+  const { store, baseUrl, installation } = deps;
+  const list = answering(resource, { line: realmLine(resource), saysParent: true }, deps);
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
 
   function listAll(call: Call, said: Said): MaybePromise<Reply> {
@@ -241,7 +241,7 @@ function findParameters(resource: Resource): z.ZodObject {
 }
 
 /** Whoever asks for many records by their identifiers wants all of them. */
-function lengthFor([group]: Filter, { pageLength }: ListingRooms): number {
+function lengthFor([group]: Filter, { pageLength }: ListDeps): number {
   const condition = group?.[0];
   return condition?.kind === 'one_of' && condition.values.length > 1 ? LIMITS.pageRecordsMax : pageLength;
 }

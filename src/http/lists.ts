@@ -9,14 +9,14 @@ import { listParameters } from './openapi_parameters.ts';
 import { listSchema } from './openapi_schemas.ts';
 import type { Operation } from './operation.ts';
 import { type ListAddress, listBody } from './paging.ts';
-import { locateScope, permit, RECORD_CACHING, type Rooms } from './pipeline.ts';
+import { locateScope, permit, RECORD_CACHING, type RecordDeps } from './pipeline.ts';
 import { itemPresenterOf } from './present.ts';
 import { type ListQuery, readQuery } from './query.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the paths of lists are built from. */
-export interface ListingRooms extends Rooms {
+export interface ListDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'list' | 'find' | 'crowds'>;
   /** How many records a page holds unless the caller says. */
   readonly pageLength: number;
@@ -29,13 +29,13 @@ const NO_FILTER: Filter = Object.freeze([]);
  * A list of a collection: who asks (401), may they at all (403), may they here (404), what they ask for (400), the
  * page (404 where the record above is not there), the body. Of realms a limited client sees its own.
  */
-export function list(resource: Resource): Operation<ListingRooms> {
+export function list(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `list-${resource.name}`,
     method: 'GET',
     path: collectionPattern(resource),
     right: 'read',
-    stages: (rooms) => [...entrance(resource, rooms), locateScope(resource), listing(resource, rooms)],
+    stages: (deps) => [...entrance(resource, deps), locateScope(resource), listing(resource, deps)],
     document: ({ items, examples }) => ({
       summary: `List ${resource.name} records, the newest first.`,
       query: listParameters(resource),
@@ -51,21 +51,21 @@ export function list(resource: Resource): Operation<ListingRooms> {
   });
 }
 
-function listing(resource: Resource, rooms: ListingRooms): Stage {
+function listing(resource: Resource, deps: ListDeps): Stage {
   const { filterables } = resource;
   const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
-  const answer = answering(resource, { line: lineage(resource), saysParent: false }, rooms);
+  const answer = answering(resource, { line: lineage(resource), saysParent: false }, deps);
   return (call) => {
     const query = readQuery(call.request.url, rules);
     const filter =
       filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
-    const listing = { filter, sort: query.sort, page: pageOf(query, rooms.pageLength), ...ownRealms(call) };
+    const listing = { filter, sort: query.sort, page: pageOf(query, deps.pageLength), ...ownRealms(call) };
     return answer(call, listing, query.carried);
   };
 }
 
 /** The stages that everyone who reads a collection goes through before it is known which. */
-export function entrance(resource: Resource, { tokens, limits }: ListingRooms): readonly Stage[] {
+export function entrance(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
   return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
 }
 
@@ -94,8 +94,8 @@ function isWhole({ page }: Listing, { hasMore }: Listed): boolean {
 }
 
 /** Makes what asks the store and writes the page. `carried` is what links take along; without it there are none. */
-export function answering(resource: Resource, { line, saysParent }: Collection, rooms: ListingRooms) {
-  const { store, baseUrl, installation } = rooms;
+export function answering(resource: Resource, { line, saysParent }: Collection, deps: ListDeps) {
+  const { store, baseUrl, installation } = deps;
   const present = itemPresenterOf(resource, { baseUrl, installation, saysParent });
   const urlOf = collectionLinks(line, baseUrl);
 

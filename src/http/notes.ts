@@ -8,7 +8,7 @@ import { type Reply, replyOf } from './reply.ts';
 import { labelOf, type Route } from './router.ts';
 
 /** What answers a request, and counts it. */
-export interface Operation {
+export interface Endpoint {
   readonly route: Route;
   readonly answer: Answer;
   readonly meter: OperationMeter | undefined;
@@ -17,11 +17,11 @@ export interface Operation {
 /** What is told to the log and counted of requests, and the answer of a failed one. */
 export interface Notes {
   /** `method`: undefined for one that the path does not have. */
-  operationOf(route: Route, method: string | undefined, answer: Answer): Operation;
+  endpointOf(route: Route, method: string | undefined, answer: Answer): Endpoint;
   /** Whether `note` wants to know when a request began; else it need not be called. */
   readonly isTimed: boolean;
-  failed(error: unknown, call: Call, operation: Operation): Reply;
-  note(call: Call, operation: Operation, reply: Reply, start: number): void;
+  failed(error: unknown, call: Call, endpoint: Endpoint): Reply;
+  note(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
   /** Counts what was refused for overload without a fault. */
   shed(cause: string): void;
   /** Writes what is still to be told. */
@@ -40,7 +40,7 @@ export function openNotes(
 ): Notes {
   const sheds = openSheds(log);
 
-  function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Operation): void {
+  function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const trace = traceOf(fault.cause ?? fault);
     meter?.trouble(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
@@ -57,7 +57,7 @@ export function openNotes(
 
   function noteRequest(
     { request, requestId, principal }: Call,
-    { route }: Operation,
+    { route }: Endpoint,
     { status }: Reply,
     milliseconds: number,
   ): void {
@@ -75,22 +75,22 @@ export function openNotes(
   }
 
   return {
-    operationOf: (route, method = OTHER_METHOD, answer) => ({
+    endpointOf: (route, method = OTHER_METHOD, answer) => ({
       route,
       answer,
       meter: meter?.operation(method, labelOf(route)),
     }),
     isTimed: requestLogging !== 'off' || meter !== undefined,
-    failed(error, call, operation) {
+    failed(error, call, endpoint) {
       const fault = error instanceof Fault ? error : new Fault('internal', [], error);
       const reply = replyOf(fault);
-      if (reply.status >= 500) noteTrouble(fault, call, operation);
+      if (reply.status >= 500) noteTrouble(fault, call, endpoint);
       return reply;
     },
-    note(call, operation, reply, start) {
+    note(call, endpoint, reply, start) {
       const milliseconds = performance.now() - start;
-      operation.meter?.count(reply.status, milliseconds, reply.fault);
-      if (requestLogging !== 'off') noteRequest(call, operation, reply, milliseconds);
+      endpoint.meter?.count(reply.status, milliseconds, reply.fault);
+      if (requestLogging !== 'off') noteRequest(call, endpoint, reply, milliseconds);
     },
     shed(cause) {
       meter?.trouble(cause);

@@ -13,7 +13,7 @@ import { requestExample } from './openapi_examples.ts';
 import { header } from './openapi_responses.ts';
 import { requestSchema } from './openapi_schemas.ts';
 import type { Operation } from './operation.ts';
-import { locate, locateScope, permit, RECORD_CACHING, type Rooms, unlessCrowded } from './pipeline.ts';
+import { locate, locateScope, permit, RECORD_CACHING, type RecordDeps, unlessCrowded } from './pipeline.ts';
 import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
 import { etags, isNamedBy, presenterOf } from './present.ts';
 import { recordAnswer, recordOperation, schemaOf } from './record_operation.ts';
@@ -21,7 +21,7 @@ import { isKept, isRefusable } from './refusable.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
 /** What the paths of the writing verbs are built from. */
-export interface WritingRooms extends Rooms {
+export interface WriteDeps extends RecordDeps {
   readonly store: Pick<Store, 'get' | 'crowds'>;
   readonly directory: Directory;
   readonly withIdempotency: WithIdempotency;
@@ -34,18 +34,18 @@ const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), bod
  * 408), then once for every idempotency key: its members (400, 422), the record (404 for its parent, 422), the answer a
  * GET would give.
  */
-export function create(resource: Resource): Operation<WritingRooms> {
+export function create(resource: Resource): Operation<WriteDeps> {
   return recordOperation(resource, {
     name: `create-${resource.name}`,
     method: 'POST',
     path: collectionPattern(resource),
     right: 'write',
     isExtension: !resource.parent,
-    stages: (rooms) => [
-      ...entrance(resource, rooms),
+    stages: (deps) => [
+      ...entrance(resource, deps),
       locateScope(resource),
       readBody,
-      creating(resource, rooms),
+      creating(resource, deps),
     ],
     document: (context) => {
       const { headers, content } = recordAnswer(resource, context);
@@ -81,11 +81,11 @@ function descriptionOf({ summary, parent }: Resource): string {
   return parent ? summary : `${summary} Only clients of all realms may do this.`;
 }
 
-function creating(resource: Resource, rooms: WritingRooms): Stage {
-  const { directory, withIdempotency } = rooms;
-  const replyTo = recordReplies(resource, rooms);
+function creating(resource: Resource, deps: WriteDeps): Stage {
+  const { directory, withIdempotency } = deps;
+  const replyTo = recordReplies(resource, deps);
   // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
-  const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, rooms.baseUrl);
+  const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
   return (call) =>
     withIdempotency(call, resource, async (storable) => {
       const data = dataOf(call.body ?? '');
@@ -98,20 +98,20 @@ function creating(resource: Resource, rooms: WritingRooms): Stage {
 }
 
 /** A PUT: as a POST, with the record's full key, and `If-Match` (412). */
-export function update(resource: Resource, path: string): Operation<WritingRooms> {
+export function update(resource: Resource, path: string): Operation<WriteDeps> {
   return recordOperation(resource, {
     name: `update-${resource.name}`,
     method: 'PUT',
     path,
     right: 'write',
-    stages: (rooms) => [
-      ...unlessCrowded(rooms.store.crowds.write),
-      authenticate(rooms.tokens, rooms.limits),
+    stages: (deps) => [
+      ...unlessCrowded(deps.store.crowds.write),
+      authenticate(deps.tokens, deps.limits),
       permit(`${resource.scope}:write`),
       noteAddress,
       locate(resource),
       readBody,
-      updating(resource, rooms),
+      updating(resource, deps),
     ],
     document: (context) => ({
       summary: `Change one ${resource.name} record: what the body does not say stays as it is.`,
@@ -134,26 +134,26 @@ export function update(resource: Resource, path: string): Operation<WritingRooms
   });
 }
 
-function updating(resource: Resource, rooms: WritingRooms): Stage {
-  const replyTo = recordReplies(resource, rooms);
-  const seenBy = preconditions(resource, rooms);
+function updating(resource: Resource, deps: WriteDeps): Stage {
+  const replyTo = recordReplies(resource, deps);
+  const seenBy = preconditions(resource, deps);
   return async (call) => {
     const key = call.key as Key;
     const by = { ...askedBy(call), seen: await seenBy(call) };
-    const record = await rooms.directory.update(resource, key, dataOf(call.body ?? ''), by);
+    const record = await deps.directory.update(resource, key, dataOf(call.body ?? ''), by);
     return replyTo(200, key, record);
   };
 }
 
 /** A DELETE. A body is not read: existing clients send one (contract 3.6). */
-export function remove(resource: Resource, path: string): Operation<WritingRooms> {
+export function remove(resource: Resource, path: string): Operation<WriteDeps> {
   return recordOperation(resource, {
     name: `delete-${resource.name}`,
     method: 'DELETE',
     path,
     right: 'write',
     isExtension: !resource.parent,
-    stages: (rooms) => [...entrance(resource, rooms), locate(resource), removing(resource, rooms)],
+    stages: (deps) => [...entrance(resource, deps), locate(resource), removing(resource, deps)],
     document: () => ({
       summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
       description: descriptionOf(resource),
@@ -164,17 +164,17 @@ export function remove(resource: Resource, path: string): Operation<WritingRooms
   });
 }
 
-function removing(resource: Resource, rooms: WritingRooms): Stage {
-  const seenBy = preconditions(resource, rooms);
+function removing(resource: Resource, deps: WriteDeps): Stage {
+  const seenBy = preconditions(resource, deps);
   return async (call) => {
     const by = { ...askedBy(call), seen: await seenBy(call) };
-    await rooms.directory.remove(resource, call.key as Key, by);
+    await deps.directory.remove(resource, call.key as Key, by);
     return DONE;
   };
 }
 
 /** Who may create and remove: records below nothing need a client that may touch every realm. */
-function entrance(resource: Resource, { store, tokens, limits }: Rooms): readonly Stage[] {
+function entrance(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
   return [
     ...unlessCrowded(store.crowds.write),
     authenticate(tokens, limits),
@@ -209,7 +209,7 @@ function askedBy(call: Call): Asking {
  * Reads If-Match into the one revision that a write may land on. Rejects with Fault `precondition_failed` where
  * If-None-Match names the record as it is (RFC 9110, 13.1.2).
  */
-function preconditions(resource: Resource, { store, baseUrl }: WritingRooms) {
+function preconditions(resource: Resource, { store, baseUrl }: WriteDeps) {
   const etagOf = etags(baseUrl);
   const revisionOf = revisionReader(etagOf);
   return async ({ request, key }: Call) => {
@@ -226,7 +226,7 @@ function preconditions(resource: Resource, { store, baseUrl }: WritingRooms) {
 }
 
 /** Makes the answer that shows one record: the body a GET would give. */
-function recordReplies(resource: Resource, { baseUrl, installation }: Rooms) {
+function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
   const present = presenterOf(resource, baseUrl, installation);
   const etagOf = etags(baseUrl);
   return (

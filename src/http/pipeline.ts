@@ -13,7 +13,7 @@ import { recordAnswer, recordOperation } from './record_operation.ts';
 import { CROWDED, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from './reply.ts';
 
 /** What the request paths are built from. */
-export interface Rooms {
+export interface RecordDeps {
   readonly store: Pick<Store, 'get' | 'crowds'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
@@ -31,7 +31,7 @@ export const RECORD_CACHING = 'private, no-cache';
  * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
  * (404), preconditions (304), the body.
  */
-export function lookup(resource: Resource, path: string): Operation<Rooms> {
+export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
   return recordOperation(resource, {
     name: `get-${resource.name}`,
     method: 'GET',

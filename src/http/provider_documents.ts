@@ -9,12 +9,12 @@ import { selfLinks } from './links.ts';
 import { HEADERS, jsonContent } from './openapi_responses.ts';
 import { link } from './openapi_schemas.ts';
 import type { Operation } from './operation.ts';
-import { locate, permit, type Rooms, read, unlessCrowded } from './pipeline.ts';
+import { locate, permit, type RecordDeps, read, unlessCrowded } from './pipeline.ts';
 import { recordOperation } from './record_operation.ts';
 import { JSON_TYPE, REQUEST_ID } from './reply.ts';
 
 /** What the path that asks a provider is built from. */
-export interface InspectingRooms extends Rooms {
+export interface InspectDeps extends RecordDeps {
   /** Rejects with Fault `overloaded` where too many are asked at once, in all or for one realm. */
   readonly inspect: (
     discoveryUrl: string,
@@ -57,20 +57,20 @@ export function inspectProvider(
   resource: Resource,
   path: string,
   learning: Learning,
-): Operation<InspectingRooms> {
+): Operation<InspectDeps> {
   return recordOperation(resource, {
     name: `get-${resource.name}-discovery`,
     method: 'GET',
     path,
     right: 'read',
     isExtension: true,
-    stages: (rooms) => [
-      ...unlessCrowded(rooms.store.crowds.get),
-      authenticate(rooms.tokens, rooms.limits),
+    stages: (deps) => [
+      ...unlessCrowded(deps.store.crowds.get),
+      authenticate(deps.tokens, deps.limits),
       permit(`${resource.scope}:read`),
       locate(resource),
-      read(resource, rooms.store),
-      asking(resource, learning, rooms),
+      read(resource, deps.store),
+      asking(resource, learning, deps),
     ],
     document: ({ examples }) => ({
       summary: 'Ask the provider for its discovery document, now, and tell what it says.',
@@ -87,7 +87,7 @@ export function inspectProvider(
   });
 }
 
-function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectingRooms): Stage {
+function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectDeps): Stage {
   const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
   return async ({ key, record, request, requestId }) => {
     const told = record as AnyRecord & Record<string, unknown>;

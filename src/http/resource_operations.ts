@@ -1,17 +1,17 @@
 import { learningOf, type Resource } from '../domain/resource.ts';
-import { type EverywhereRooms, searchEverywhere } from './everywhere.ts';
+import { type SearchAllDeps, searchEverywhere } from './everywhere.ts';
 import { find, search, searchList } from './finding.ts';
 import { discoveryPattern, itemPatterns, searchPattern } from './links.ts';
 import { list } from './lists.ts';
 import { linkParameters } from './openapi_parameters.ts';
 import type { Operation } from './operation.ts';
-import { create, remove, update, type WritingRooms } from './operations.ts';
+import { create, remove, update, type WriteDeps } from './operations.ts';
 import { lookup } from './pipeline.ts';
-import { type InspectingRooms, inspectProvider } from './provider_documents.ts';
+import { type InspectDeps, inspectProvider } from './provider_documents.ts';
 import { faultReply } from './reply.ts';
 
 /** What the operations of a resource are built from. */
-export type ResourceDeps = WritingRooms & EverywhereRooms & InspectingRooms;
+export type ResourceDeps = WriteDeps & SearchAllDeps & InspectDeps;
 
 /** Every operation of a resource: five verbs, the reverse lookup of those that have one, and searches. */
 export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {

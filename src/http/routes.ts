@@ -5,7 +5,7 @@ import { routesFrom } from './operation.ts';
 import type { Route } from './router.ts';
 import { SERVER_METADATA } from './service_operations.ts';
 
-export interface House extends Omit<ApiDeps, 'describe'> {
+export interface HttpDeps extends Omit<ApiDeps, 'describe'> {
   readonly store: Store;
   readonly version: string;
   /** Undefined without a console. */
@@ -13,11 +13,11 @@ export interface House extends Omit<ApiDeps, 'describe'> {
 }
 
 /** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */
-export function routesOf(house: House): readonly Route[] {
-  const prefix = prefixOf(house.baseUrl);
-  const own = ownRoutes(house);
+export function routesOf(deps: HttpDeps): readonly Route[] {
+  const prefix = prefixOf(deps.baseUrl);
+  const own = ownRoutes(deps);
   const under = (before: string) => own.map((route) => ({ ...route, pattern: before + route.pattern }));
-  return prefix === '' ? own : [...own, ...under(prefix), ...metadataBefore(prefix, house)];
+  return prefix === '' ? own : [...own, ...under(prefix), ...metadataBefore(prefix, deps)];
 }
 
 /** The path of the base URL, without a slash at its end. */
@@ -25,20 +25,20 @@ export function prefixOf(baseUrl: string): string {
   return new URL(baseUrl).pathname.replace(/\/$/, '');
 }
 
-function ownRoutes(house: House): Route[] {
-  const { console } = house;
+function ownRoutes(deps: HttpDeps): Route[] {
+  const { console } = deps;
   const describe = async () => {
     const { openApiDocument } = await import('./openapi.ts');
-    return openApiDocument(house.baseUrl, house.version, console !== undefined);
+    return openApiDocument(deps.baseUrl, deps.version, console !== undefined);
   };
   return [
-    ...routesFrom(OPERATIONS, { ...house, describe }),
-    ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...house, console }) : []),
+    ...routesFrom(OPERATIONS, { ...deps, describe }),
+    ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...deps, console }) : []),
   ];
 }
 
 /** The spelling of RFC 8414, section 3.1, for an issuer that has a path. */
-function metadataBefore(prefix: string, house: House): readonly Route[] {
+function metadataBefore(prefix: string, deps: HttpDeps): readonly Route[] {
   const operation = { ...SERVER_METADATA, path: SERVER_METADATA.path + prefix };
-  return routesFrom([operation], house);
+  return routesFrom([operation], deps);
 }

@@ -8,7 +8,7 @@ import { type Answer, type Call, openCall, type RateHeaders } from './call.ts';
 import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
 import type { Listener } from './listener.ts';
-import { type Notes, type Operation, openNotes } from './notes.ts';
+import { type Endpoint, type Notes, openNotes } from './notes.ts';
 import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
 import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
 import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
@@ -132,7 +132,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
-  const { failed, note, shed, operationOf, isTimed } = notes;
+  const { failed, note, shed, endpointOf, isTimed } = notes;
 
   let underWay = 0;
 
@@ -149,37 +149,37 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   }
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
-  function handle(request: Request, params: Record<string, string>, operation: Operation) {
+  function handle(request: Request, params: Record<string, string>, endpoint: Endpoint) {
     const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), door.addressOf);
     const start = isTimed ? performance.now() : 0;
     try {
-      const outcome = refuse(call, operation.route) ?? operation.answer(call);
+      const outcome = refuse(call, endpoint.route) ?? endpoint.answer(call);
       return outcome instanceof Promise
-        ? settle(outcome, call, operation, start)
-        : finish(outcome, call, operation, start);
+        ? settle(outcome, call, endpoint, start)
+        : finish(outcome, call, endpoint, start);
     } catch (error) {
-      return finish(failed(error, call, operation), call, operation, start);
+      return finish(failed(error, call, endpoint), call, endpoint, start);
     }
   }
 
-  function finish(reply: Reply, call: Call, operation: Operation, start: number): Response {
+  function finish(reply: Reply, call: Call, endpoint: Endpoint, start: number): Response {
     if (reply === CROWDED) shed('QUEUE_FULL');
-    if (isTimed) note(call, operation, reply, start);
+    if (isTimed) note(call, endpoint, reply, start);
     door.listener?.(call);
-    return write(call, reply, operation.route);
+    return write(call, reply, endpoint.route);
   }
 
-  function settle(outcome: Promise<Reply>, call: Call, operation: Operation, start: number) {
+  function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
     underWay += 1;
     return withTimeout(outcome, LIMITS.answerMsMax, unavailable)
-      .catch((error: unknown) => failed(error, call, operation))
+      .catch((error: unknown) => failed(error, call, endpoint))
       .then((reply) => {
         underWay -= 1;
-        return finish(reply, call, operation, start);
+        return finish(reply, call, endpoint, start);
       });
   }
 
-  const nowhere = operationOf(NOWHERE, undefined, () => faultReply('route_unknown'));
+  const nowhere = endpointOf(NOWHERE, undefined, () => faultReply('route_unknown'));
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
   const fetch: NativeHandler = (request) => {
@@ -189,7 +189,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
     const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
     const answer = route.answers[method];
     const known = answer ? method : undefined;
-    return handle(request, params, operationOf(route, known, answer ?? otherMethod(route)));
+    return handle(request, params, endpointOf(route, known, answer ?? otherMethod(route)));
   };
 
   /** A preflight, or a method that this path does not have. */
@@ -207,8 +207,8 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   for (const route of table) {
     const methods: Record<string, NativeHandler> = {};
     for (const [method, answer] of Object.entries(route.answers)) {
-      const operation = operationOf(route, method, answer);
-      methods[method] = (request) => handle(request, request.params ?? {}, operation);
+      const endpoint = endpointOf(route, method, answer);
+      methods[method] = (request) => handle(request, request.params ?? {}, endpoint);
     }
     for (const method of coveredMethods(route, table)) methods[method] = fetch;
     routes[route.pattern] = methods.GET ? { ...methods, HEAD: methods.GET } : methods;

@@ -12,7 +12,7 @@ import { Fault } from '../../domain/fault.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../domain/principal.ts';
 import { instant, link } from '../openapi_schemas.ts';
 import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
-import type { Asked } from './operation.ts';
+import type { AdminRequest } from './operation.ts';
 import { realmsOf, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
@@ -39,7 +39,7 @@ function scopesOf(words: readonly string[]): Scopes {
 }
 
 /** No administrator locks itself out by accident. Throws Fault `conflict`. */
-function assertNotCaller({ params, clientId }: Asked<unknown, unknown>, field = 'id'): void {
+function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, field = 'id'): void {
   if (params.client_id !== clientId) return;
   const rule =
     'is the client that asks, which would lock itself out: ask as another one, or at the command line';

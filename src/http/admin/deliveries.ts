@@ -134,10 +134,10 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async act(asked, rooms) {
-      const { webhookId } = await webhookAt(asked, rooms);
-      const wanted = wantedOf(asked.query, rooms.pageLength);
-      const rows = await rooms.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
+      const wanted = wantedOf(asked.query, deps.pageLength);
+      const rows = await deps.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
       const url = asked.url(webhookPath(webhookId, '/deliveries'));
       return { body: pageBody(rows.map(describeDelivery), wanted, url) };
     },
@@ -165,11 +165,11 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async act(asked, rooms) {
-      const { webhookId } = await webhookAt(asked, rooms);
-      const wanted = wantedOf(asked.query, rooms.pageLength);
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
+      const wanted = wantedOf(asked.query, deps.pageLength);
       const after = placeOf(wanted.after ?? '');
-      const rows = await rooms.webhooks.store.deadLetters(webhookId, after, wanted.limit);
+      const rows = await deps.webhooks.store.deadLetters(webhookId, after, wanted.limit);
       const url = asked.url(webhookPath(webhookId, '/dead-letters'));
       return { body: pageBody(rows.map(describeLetter), wanted, url) };
     },
@@ -204,10 +204,10 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found', 'conflict', 'outcome_unknown'],
-    async act(asked, rooms) {
-      const { webhookId } = await webhookAt(asked, rooms);
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
       const which = placeOf(asked.data.dead_letter);
-      const count = await redeliver(rooms.webhooks.store, webhookId, which, asked.occasion);
+      const count = await redeliver(deps.webhooks.store, webhookId, which, asked.occasion);
       if (which && count === 0) {
         throw new Fault('conflict', [
           { field: 'data.dead_letter', rule: 'is no dead letter of this target' },

@@ -3,7 +3,7 @@ import type { ReadableEntry } from '../../audit/reading.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../domain/id.ts';
 import { identifier, instant } from '../openapi_schemas.ts';
-import { type AdminRooms, operation } from './operation.ts';
+import { type AdminDeps, adminOperation } from './operation.ts';
 import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
@@ -93,7 +93,7 @@ function present({ log: _, seq, ...told }: ReadableEntry) {
 }
 
 /** The realm of a path, whose log may outlive it. Throws Fault `not_found` where there never was one. */
-async function logOf(raw: string, { logStore }: AdminRooms): Promise<Uuid> {
+async function logOf(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
   const id = parseUuid(raw);
   if (id === undefined || id === NIL_UUID || !(await logStore.head(id))) throw new Fault('not_found');
   return id;
@@ -101,7 +101,7 @@ async function logOf(raw: string, { logStore }: AdminRooms): Promise<Uuid> {
 
 /** What was done, as it is kept: an entry for each act and each change, chained by tags. */
 export const LOG_OPERATIONS = [
-  operation({
+  adminOperation({
     name: 'list-log-heads',
     method: 'GET',
     path: '/log/heads',
@@ -134,7 +134,7 @@ export const LOG_OPERATIONS = [
       return { body: pageBody(items, wanted, url('/log/heads')) };
     },
   }),
-  operation({
+  adminOperation({
     name: 'list-log',
     method: 'GET',
     path: '/log',
@@ -152,7 +152,7 @@ export const LOG_OPERATIONS = [
       return { body: pageBody(entries.map(present), wanted, url('/log')) };
     },
   }),
-  operation({
+  adminOperation({
     name: 'list-realm-log',
     method: 'GET',
     path: '/realms/:realm_id/log',
@@ -191,14 +191,14 @@ export const LOG_OPERATIONS = [
       }),
     },
     faults: ['not_found'],
-    async act({ params, query, url }, rooms) {
-      const log = await logOf(params.realm_id ?? '', rooms);
-      const wanted = wantedOf(query, rooms.pageLength);
+    async act({ params, query, url }, deps) {
+      const log = await logOf(params.realm_id ?? '', deps);
+      const wanted = wantedOf(query, deps.pageLength);
       const user = query.user_id === undefined ? undefined : parseUuid(query.user_id);
       const after = Number(wanted.after ?? 0);
       const entries = await (user
-        ? rooms.logReading.entriesOf({ realm: log, user }, 'realm', after, wanted.limit)
-        : rooms.logReading.entries(log, after, wanted.limit));
+        ? deps.logReading.entriesOf({ realm: log, user }, 'realm', after, wanted.limit)
+        : deps.logReading.entries(log, after, wanted.limit));
       const carried = user ? `&user_id=${user}` : '';
       return { body: pageBody(entries.map(present), wanted, url(`/realms/${log}/log`), carried) };
     },

@@ -7,11 +7,11 @@ import { assertFound, assertSeen, type Edit, type Managed } from '../../domain/m
 import { instant, link } from '../openapi_schemas.ts';
 import {
   ADMIN_PATH,
+  type AdminAnswer,
+  type AdminDeps,
   type AdminDescription,
-  type AdminRooms,
-  type Answered,
-  type Asked,
-  operation,
+  type AdminRequest,
+  adminOperation,
 } from './operation.ts';
 import {
   linksExample,
@@ -24,11 +24,11 @@ import {
 } from './page.ts';
 
 /** What the operations work on. */
-export interface ManagedDeps extends Pick<AdminRooms, 'accessStore' | 'webhooks' | 'ambient' | 'pageLength'> {
+export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'ambient' | 'pageLength'> {
   /** Where realms are looked up; undefined where they may be unknown. */
-  readonly store: AdminRooms['store'] | undefined;
+  readonly store: AdminDeps['store'] | undefined;
 }
-type Request = Asked<unknown, unknown>;
+type Request = AdminRequest<unknown, unknown>;
 
 interface Thing extends Managed {
   readonly previous: { readonly expiresAt: number } | undefined;
@@ -165,7 +165,7 @@ function doorOf(kind: ManagedKind) {
       meta: { created_at: timestamp(createdAt), updated_at: timestamp(updatedAt) },
     };
   };
-  const present = (thing: Thing, request: Request, deps: ManagedDeps, secret: object = {}): Answered => ({
+  const present = (thing: Thing, request: Request, deps: ManagedDeps, secret: object = {}): AdminAnswer => ({
     body: { data: { ...describe(thing, deps), ...secret }, links: { self: locationOf(thing, request) } },
     revision: thing.revision,
   });
@@ -190,7 +190,7 @@ function doorOf(kind: ManagedKind) {
 export function managedOperation<Query extends z.ZodObject, Data extends z.ZodObject>(
   description: AdminDescription<Query, Data, ManagedDeps>,
 ) {
-  return operation(description);
+  return adminOperation(description);
 }
 
 /** The operations on one kind. */
@@ -220,7 +220,7 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       summary: `List the ${texts.fullNoun}s, in the order of their identifiers.`,
       query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
       success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
-      async act(request: Asked<PageQuery, unknown>, deps) {
+      async act(request: AdminRequest<PageQuery, unknown>, deps) {
         const wanted = wantedOf(request.query, deps.pageLength);
         const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
           const links = { self: door.locationOf(thing, request) };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { link } from '../openapi_schemas.ts';
-import { operation } from './operation.ts';
+import { adminOperation } from './operation.ts';
 
 const labels = z.looseObject({});
 const family = z
@@ -14,7 +14,7 @@ const family = z
 
 /** What all processes of a service measure together, for whoever has no Prometheus at hand. */
 export const METRICS_OPERATIONS = [
-  operation({
+  adminOperation({
     name: 'get-metrics',
     method: 'GET',
     path: '/metrics',

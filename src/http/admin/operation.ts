@@ -28,7 +28,7 @@ import type { Method } from '../router.ts';
 import { checkData, readData, readParameters } from './reading.ts';
 
 /** What administrative operations work on. */
-export interface AdminRooms {
+export interface AdminDeps {
   readonly store: Pick<Store, 'get'>;
   readonly accessStore: AccessStore;
   readonly keyring: Keyring;
@@ -59,7 +59,7 @@ export interface AdminRooms {
 }
 
 /** What administrative operations are built from. */
-export interface AdminHouse extends AdminRooms {
+export interface AdminApiDeps extends AdminDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
 }
@@ -68,18 +68,18 @@ export interface AdminHouse extends AdminRooms {
 export const ADMIN_PATH = '/admin/v1';
 export const ADMIN_TAG = 'Administration';
 /** The scope that all of them need. */
-export const ADMIN_SCOPE = 'admin';
+const ADMIN_SCOPE = 'admin';
 
 /** A named segment of a path, for the document. */
-export interface PathParameter {
+interface PathParameter {
   readonly description: string;
   readonly example: string;
   /** The operation that reads what it names, where that is none of administration. */
   readonly readBy?: string;
 }
 
-/** What was asked, every value checked. */
-export interface Asked<Query, Data> {
+/** A request whose values are checked. */
+export interface AdminRequest<Query, Data> {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly data: Data;
@@ -95,8 +95,8 @@ export interface Asked<Query, Data> {
   url(path: string): string;
 }
 
-/** What is answered. */
-export interface Answered {
+/** The answer of an administrative operation. */
+export interface AdminAnswer {
   readonly body: object;
   /** Becomes the ETag. */
   readonly revision?: Revision;
@@ -131,7 +131,10 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
   };
   /** Faults besides those that follow from the rest. */
   readonly faults?: readonly FaultCode[];
-  act(request: Asked<z.output<Query>, z.output<Data>>, deps: Deps): MaybePromise<Answered | undefined>;
+  act(
+    request: AdminRequest<z.output<Query>, z.output<Data>>,
+    deps: Deps,
+  ): MaybePromise<AdminAnswer | undefined>;
 }
 
 /** A request from this process, its query and data not checked yet. */
@@ -142,7 +145,7 @@ export interface LocalRequest {
 }
 
 /** An administrative operation, which the command line performs without HTTP. */
-export interface AdminOperation<in Deps> extends Operation<AdminHouse> {
+export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
   /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `act` does. */
   perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
 }
@@ -151,10 +154,10 @@ export interface AdminOperation<in Deps> extends Operation<AdminHouse> {
  * An administrative operation. Its stages: who calls (401), may they (403), the body (415, 413, 408), query and body
  * against their schemas (400), then what it does (404, 412, 422).
  */
-export function operation<
+export function adminOperation<
   Query extends z.ZodObject,
   Data extends z.ZodObject,
-  Deps extends Pick<AdminRooms, 'ambient'> = AdminRooms,
+  Deps extends Pick<AdminDeps, 'ambient'> = AdminDeps,
 >(description: AdminDescription<Query, Data, Deps>): AdminOperation<Deps> {
   const described = description as unknown as AnyDescription;
   const { name, method, path, data } = described;
@@ -163,7 +166,7 @@ export function operation<
     method,
     path: `${ADMIN_PATH}${path}`,
     access: { scope: ADMIN_SCOPE },
-    stages: (deps: AdminHouse) => [
+    stages: (deps: AdminApiDeps) => [
       authenticate(deps.tokens, deps.limits),
       permit(ADMIN_SCOPE),
       noteAddress,
@@ -184,17 +187,17 @@ export function operation<
   });
 }
 
-type AnyRequest = Asked<Record<string, unknown>, Record<string, unknown>>;
+type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
 type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
 
-function acting(described: AnyDescription, deps: AdminHouse): Stage {
+function acting(described: AnyDescription, deps: AdminApiDeps): Stage {
   const etagOf = etags(deps.baseUrl);
   const requestOf = requestReader(described, deps);
   return async (call) => replyOf(described, await described.act(requestOf(call), deps), etagOf);
 }
 
 /** Makes what an operation receives of a call. */
-function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminHouse) {
+function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminApiDeps) {
   const revisionOf = revisionReader(etags(baseUrl));
   return (call: Call): AnyRequest => {
     const { clientId } = call.principal as Principal;
@@ -222,11 +225,11 @@ const DONE: Reply = Object.freeze({
 
 function replyOf(
   { success }: AnyDescription,
-  answered: Answered | undefined,
+  answer: AdminAnswer | undefined,
   etagOf: ReturnType<typeof etags>,
 ): Reply {
-  if (!answered) return DONE;
-  const { body, revision, location } = answered;
+  if (!answer) return DONE;
+  const { body, revision, location } = answer;
   const headers = {
     'Content-Type': JSON_TYPE,
     'Cache-Control': 'no-store',

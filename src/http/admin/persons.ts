@@ -5,7 +5,7 @@ import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../timeout.ts';
 import { identifier, instant, link } from '../openapi_schemas.ts';
-import { operation } from './operation.ts';
+import { adminOperation } from './operation.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const USER_ID = '019c1318-a400-7000-8000-000000000004';
@@ -68,7 +68,7 @@ async function filesOf(scrubbed: Promise<Scrubbed | undefined>): Promise<z.outpu
 
 /** What a person may ask of who holds something about it. */
 export const PERSON_OPERATIONS = [
-  operation({
+  adminOperation({
     name: 'create-erasure',
     method: 'POST',
     path: '/erasures',
@@ -100,7 +100,7 @@ export const PERSON_OPERATIONS = [
       return { body: { data: told, links: { self: location } }, location };
     },
   }),
-  operation({
+  adminOperation({
     name: 'get-erasure',
     method: 'GET',
     path: '/erasures/:realm_id/:user_id',
@@ -125,7 +125,7 @@ export const PERSON_OPERATIONS = [
       return { body: { data: describe(found), links: { self } } };
     },
   }),
-  operation({
+  adminOperation({
     name: 'tell-subject-access',
     method: 'POST',
     path: '/subject-access',

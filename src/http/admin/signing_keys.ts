@@ -11,7 +11,7 @@ import { Fault } from '../../domain/fault.ts';
 import { parseUuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { instant, link } from '../openapi_schemas.ts';
-import { type AdminRooms, type Answered, type Asked, operation } from './operation.ts';
+import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } from './operation.ts';
 import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
@@ -67,14 +67,14 @@ function describing(inUse: readonly SigningKey[], now: number) {
 }
 
 /** Throws Fault `not_found` for what no key is called. */
-function kidIn({ params: { kid = '' } }: Asked<unknown, unknown>): string {
+function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string {
   const id = parseUuid(kid);
   if (id === undefined) throw new Fault('not_found');
   return id;
 }
 
 /** A key, and the others in use. Throws Fault `not_found`. */
-async function keyAt(kid: string, { accessStore }: AdminRooms) {
+async function keyAt(kid: string, { accessStore }: AdminDeps) {
   const {
     keys: [key],
     inUse,
@@ -85,9 +85,9 @@ async function keyAt(kid: string, { accessStore }: AdminRooms) {
 
 function present(
   { key, inUse }: { readonly key: SigningKey; readonly inUse: readonly SigningKey[] },
-  { url }: Asked<unknown, unknown>,
-  { ambient }: AdminRooms,
-): Answered & { readonly self: string } {
+  { url }: AdminRequest<unknown, unknown>,
+  { ambient }: AdminDeps,
+): AdminAnswer & { readonly self: string } {
   const self = url(`/signing-keys/${key.kid}`);
   return { body: { data: describing(inUse, ambient.now())(key), links: { self } }, self };
 }
@@ -100,7 +100,7 @@ const TOO_MANY = {
   rule: `at most ${LIMITS.signingKeysMax} are in use: ${HOW_TO_MAKE_ROOM}`,
 };
 
-async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, keyring }: AdminRooms) {
+async function rotated({ occasion }: AdminRequest<unknown, unknown>, { accessStore, keyring }: AdminDeps) {
   try {
     return await rotateSigningKey(accessStore, keyring, occasion);
   } catch (error) {
@@ -112,7 +112,7 @@ async function rotated({ occasion }: Asked<unknown, unknown>, { accessStore, key
 
 /** The keys that sign access tokens. The master key that seals them is changed at the command line alone. */
 export const SIGNING_KEY_OPERATIONS = [
-  operation({
+  adminOperation({
     name: 'list-signing-keys',
     method: 'GET',
     path: '/signing-keys',
@@ -128,10 +128,10 @@ export const SIGNING_KEY_OPERATIONS = [
         links: linksExample('/signing-keys'),
       },
     },
-    async act({ query, url }, rooms) {
-      const wanted = wantedOf(query, rooms.pageLength);
-      const { keys, inUse } = await rooms.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
-      const describe = describing(inUse, rooms.ambient.now());
+    async act({ query, url }, deps) {
+      const wanted = wantedOf(query, deps.pageLength);
+      const { keys, inUse } = await deps.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
+      const describe = describing(inUse, deps.ambient.now());
       const items = keys.map((key) => ({
         ...describe(key),
         links: { self: url(`/signing-keys/${key.kid}`) },
@@ -139,7 +139,7 @@ export const SIGNING_KEY_OPERATIONS = [
       return { body: pageBody(items, wanted, url('/signing-keys')) };
     },
   }),
-  operation({
+  adminOperation({
     name: 'create-signing-key',
     method: 'POST',
     path: '/signing-keys',
@@ -151,13 +151,13 @@ export const SIGNING_KEY_OPERATIONS = [
       location: `/signing-keys/${KID}`,
     },
     faults: ['conflict', 'outcome_unknown'],
-    async act(asked, rooms) {
-      const { kid } = await rotated(asked, rooms);
-      const { body, self } = present(await keyAt(kid, rooms), asked, rooms);
+    async act(asked, deps) {
+      const { kid } = await rotated(asked, deps);
+      const { body, self } = present(await keyAt(kid, deps), asked, deps);
       return { body, location: self };
     },
   }),
-  operation({
+  adminOperation({
     name: 'get-signing-key',
     method: 'GET',
     path: '/signing-keys/:kid',
@@ -165,9 +165,9 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
     faults: ['not_found'],
-    act: async (asked, rooms) => present(await keyAt(kidIn(asked), rooms), asked, rooms),
+    act: async (asked, deps) => present(await keyAt(kidIn(asked), deps), asked, deps),
   }),
-  operation({
+  adminOperation({
     name: 'withdraw-signing-key',
     method: 'POST',
     path: '/signing-keys/:kid/withdraw',
@@ -177,12 +177,12 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
     faults: ['not_found', 'outcome_unknown'],
-    async act(asked, rooms) {
+    async act(asked, deps) {
       const kid = kidIn(asked);
-      await withdrawSigningKey(kid, rooms.accessStore, rooms.keyring, asked.occasion);
-      const found = await keyAt(kid, rooms);
+      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.occasion);
+      const found = await keyAt(kid, deps);
       if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
-      return present(found, asked, rooms);
+      return present(found, asked, deps);
     },
   }),
 ] as const;

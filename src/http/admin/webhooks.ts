@@ -19,7 +19,7 @@ import {
 } from '../../webhooks/targets.ts';
 import { link } from '../openapi_schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
-import type { AdminRooms, Asked } from './operation.ts';
+import type { AdminDeps, AdminRequest } from './operation.ts';
 import { sliceOf } from './page.ts';
 import { complaintsAboutRealms, readRealms, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
 
@@ -73,8 +73,8 @@ export function webhookPath(webhookId: string, below = ''): string {
 
 /** The target that a path names. Throws Fault `not_found`. */
 export async function webhookAt(
-  { params }: Pick<Asked<unknown, unknown>, 'params'>,
-  { webhooks }: Pick<AdminRooms, 'webhooks'>,
+  { params }: Pick<AdminRequest<unknown, unknown>, 'params'>,
+  { webhooks }: Pick<AdminDeps, 'webhooks'>,
 ): Promise<Webhook> {
   return assertFound(await findWebhook(webhooks.store, params.webhook_id ?? ''));
 }
