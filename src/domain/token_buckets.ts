@@ -16,10 +16,8 @@ export interface Standing {
 
 /** A bucket for every key. */
 export interface Buckets {
-  /** Takes so many, one unless told otherwise, if there are as many. `isSpent`: there were not. */
-  take(key: string, count?: number): Standing;
-  /** Puts so many back that were taken and not used. */
-  giveBack(key: string, count: number): void;
+  /** Takes one. `isSpent`: there was none. */
+  take(key: string): Standing;
   /** Takes none. */
   look(key: string): Standing;
 }
@@ -60,17 +58,13 @@ export function openBuckets({ requests, seconds }: Rate, now: () => number): Buc
   }
 
   return {
-    take(key, count = 1) {
+    take(key) {
       const at = now();
       const missingMs = missing(key, at);
-      const after = missingMs + count * eachMs;
+      const after = missingMs + eachMs;
       if (after > windowMs + EPSILON_MS) return standing(missingMs, true);
       keep(key, at + after);
       return standing(after, false);
-    },
-    giveBack(key, count) {
-      const at = now();
-      keep(key, at + Math.max(0, missing(key, at) - count * eachMs));
     },
     look(key) {
       const missingMs = missing(key, now());

@@ -2,7 +2,6 @@ import type { Ambient } from '../domain/id.ts';
 import { siteOf } from '../domain/ip_address.ts';
 import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../domain/token_buckets.ts';
 import type { Call, RateHeaders } from './call.ts';
-import { openPrepaid } from './prepaid.ts';
 import { faultReply, type Reply } from './reply.ts';
 
 /** How much a caller may ask for; what is undefined is not limited. */
@@ -37,7 +36,7 @@ export interface Guesses {
 
 export const UNLIMITED: RateLimits = { address: undefined, client: undefined, guesses: undefined };
 
-export function openRateLimits(settings: RateSettings, { monotonic, randomBytes }: Ambient): RateLimits {
+export function openRateLimits(settings: RateSettings, { monotonic }: Ambient): RateLimits {
   const { perAddress, perClient, badTokens, processes } = settings;
   const policies: string[] = [];
   let policy = '';
@@ -61,26 +60,36 @@ export function openRateLimits(settings: RateSettings, { monotonic, randomBytes 
     };
   }
 
-  /** To ask a socket for its address costs more than all else here. */
-  function bySite(buckets: Buckets): (call: Call) => Standing {
-    const seed = new DataView(randomBytes(4).buffer).getUint32(0);
-    const markOf = (shown: string) => Bun.hash.xxHash32(shown, seed);
-    const prepaid = openPrepaid({ buckets, markOf, now: monotonic });
-    return (call) => {
-      const shown = call.authorization();
-      return shown === null ? buckets.take(siteOfCall(call)) : prepaid.take(shown, () => siteOfCall(call));
-    };
-  }
-
-  function byClient(buckets: Buckets): (call: Call, clientId: string) => Standing {
-    const prepaid = openPrepaid({ buckets, markOf: (clientId) => clientId, now: monotonic });
-    return (_, clientId) => prepaid.take(clientId, () => clientId);
-  }
-
   return {
-    address: counting('address', perAddress, bySite),
+    address: counting('address', perAddress, byAddress),
     client: counting('client', perClient, byClient),
     guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
+  };
+}
+
+const byClient =
+  ({ take }: Buckets) =>
+  (_: Call, clientId: string) =>
+    take(clientId);
+
+/** Requests with the same credentials in a row that are counted for one address, before it is read again. */
+const ADDRESS_USES_MAX = 64;
+/** At most one in so many of the requests that are left: where there is little, every address is read. */
+const ADDRESS_USES_PART = 64;
+
+/** Reading the address of a socket costs more than everything else here (decision 0040). */
+function byAddress({ take }: Buckets): (call: Call) => Standing {
+  let [lastCredentials, site, usesLeft] = ['', '', 0];
+  return (call) => {
+    const credentials = call.authorization();
+    if (credentials === null) return take(siteOfCall(call));
+    const isKnown = usesLeft > 0 && credentials === lastCredentials;
+    if (!isKnown) [lastCredentials, site] = [credentials, siteOfCall(call)];
+    const standing = take(site);
+    usesLeft = isKnown
+      ? usesLeft - 1
+      : Math.min(ADDRESS_USES_MAX, Math.floor(standing.remaining / ADDRESS_USES_PART)) - 1;
+    return standing;
   };
 }
 

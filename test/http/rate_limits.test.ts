@@ -152,6 +152,58 @@ test('callers whose connection tells no address are one together', () => {
   expect([found, guesses]).toEqual([[undefined, undefined, 429], undefined]);
 });
 
+describe('the address of requests with the same credentials in a row', () => {
+  function counted(requests: number) {
+    const reads: string[] = [];
+    const rate = { requests, seconds: 3_600 };
+    const { address } = openRateLimits(
+      { perAddress: rate, perClient: undefined, badTokens: undefined, processes: 1 },
+      { ...systemAmbient, monotonic: () => 0 },
+    );
+    const passes = (credentials: string | null, from: string) => {
+      const read = () => {
+        reads.push(from);
+        return parseIpAddress(from);
+      };
+      return address?.({ address: read, authorization: () => credentials } as Call) === undefined;
+    };
+    return { passes, reads };
+  }
+
+  test('is read once in 64 requests where plenty is left, and for each where little is left', () => {
+    const plenty = counted(1_000_000);
+    for (let count = 0; count < 6_400; count += 1) plenty.passes('token', '192.0.2.1');
+    expect(plenty.reads.length).toBe(100);
+    const little = counted(127);
+    for (let count = 0; count < 127; count += 1) little.passes('token', '192.0.2.1');
+    expect(little.reads.length).toBe(127);
+  });
+
+  test('lets an address through exactly as often as its rate says', () => {
+    for (const requests of [1, 63, 64, 129, 6_400]) {
+      const { passes } = counted(requests);
+      const passed = Array.from({ length: requests + 100 }, () => passes('token', '192.0.2.1'));
+      expect(passed.filter(Boolean).length).toBe(requests);
+    }
+  });
+
+  test('is read for other credentials, and for none', () => {
+    const { passes, reads } = counted(1_000_000);
+    passes('token', '192.0.2.1');
+    passes('another', '192.0.2.2');
+    passes(null, '192.0.2.3');
+    passes('another', '192.0.2.4');
+    passes('token', '192.0.2.5');
+    expect(reads).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.5']);
+  });
+
+  test('another address with the same token is counted for the first one by a 64th of what is left at most', () => {
+    const { passes, reads } = counted(640);
+    for (let count = 0; count < 10; count += 1) passes('token', `192.0.2.${count}`);
+    expect(reads).toEqual(['192.0.2.0', '192.0.2.9']);
+  });
+});
+
 test('what is told follows what is left, when there is more, and what the other rate told', () => {
   let at = 0;
   const rate = { requests: 50, seconds: 100 };
@@ -189,8 +241,7 @@ test('what is left is told in steps where there is plenty, and never as more tha
   });
   const left = told.map((_, asked) => told.length - 1 - asked);
   expect(told.filter((each, asked) => each > (left[asked] as number))).toEqual([]);
-  // A lot and a step.
-  expect(told.filter((each, asked) => each < ((left[asked] as number) * 31) / 32 - 1)).toEqual([]);
+  expect(told.filter((each, asked) => each < ((left[asked] as number) * 63) / 64 - 1)).toEqual([]);
   expect(told.slice(-64)).toEqual(left.slice(-64));
   expect(new Set(told).size).toBeLessThan(700);
 });

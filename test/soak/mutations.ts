@@ -69,7 +69,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/access/uses.ts': ['refusals_logged', 'grant', 'external_tokens'],
   'src/access/verified.ts': ['verified', ...OF_TOKENS, 'external_tokens'],
   'src/domain/principal.ts': [...OF_TOKENS, 'issuers_file', 'bootstrap', 'admin/clients'],
-  'src/domain/token_buckets.ts': ['token_buckets', 'prepaid', 'rate_limits'],
+  'src/domain/token_buckets.ts': ['token_buckets', 'rate_limits'],
   'src/feed/cursor.ts': OF_FEED,
   'src/feed/event.ts': OF_FEED,
   'src/http/admin/clients.ts': ['admin/clients', 'matrix'],
@@ -96,7 +96,6 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/http/own_origin.ts': ['console_links', 'matrix'],
   'src/http/pipeline.ts': OF_PATHS,
-  'src/http/prepaid.ts': ['prepaid', 'rate_limits'],
   'src/http/rate_limits.ts': ['rate_limits', 'bad_tokens'],
   'src/http/resource_operations.ts': ['matrix', 'find', 'openapi'],
 };
