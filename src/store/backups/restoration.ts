@@ -53,7 +53,7 @@ export interface Restored {
   readonly aside: string | undefined;
 }
 
-/** Told how many bytes of how many were read. */
+/** Called with the bytes read so far, and the total. */
 export type OnBytes = (done: number, total: number) => void;
 
 /**
@@ -68,14 +68,14 @@ export async function restore(
 ): Promise<Restored> {
   const { backup } = order;
   const path = existsSync(order.database) ? realpathSync(order.database) : resolve(order.database);
-  const manifest = judgeBackup(order, path);
-  judgePlace(order, path);
+  const manifest = checkBackup(order, path);
+  checkDestination(order, path);
   return withDrafts(path, program.ambient, async (folder) => {
     const draft = join(folder, 'restored.db');
     await fetchBackup({ backup, draft, manifest }, onBytes);
     const examined = await archiver.examine(draft, `the backup ${backup}`, program.version);
-    const keys = await naming(backup, () => {
-      if (manifest) proveSame(manifest, examined);
+    const keys = await withBackupName(backup, () => {
+      if (manifest) assertMatchesManifest(manifest, examined);
       return order.proveKeys(draft);
     });
     const told = await order.erasuresBy(keys);
@@ -89,7 +89,7 @@ export async function restore(
         erasures: latestOf([...told, ...(lock?.erasures ?? [])]),
         open: order.openKept,
       };
-      const complete = await eraseAgain(erasing, program, archiver);
+      const complete = await applyErasuresTo(erasing, program, archiver);
       syncPath(complete.path);
       const aside = lock && replace(path, complete.path, program.ambient.now());
       if (!lock) putInto(path, complete.path);
@@ -105,8 +105,8 @@ export async function restore(
   });
 }
 
-/** What can be said of the backup before anything of it is read. */
-function judgeBackup({ backup, hasManifest }: RestoreOrder, path: string): Manifest | undefined {
+/** Checks the backup before its content is read. */
+function checkBackup({ backup, hasManifest }: RestoreOrder, path: string): Manifest | undefined {
   const found = statSync(backup, { throwIfNoEntry: false });
   if (!found) throw new Refusal(`there is no backup ${backup}`);
   if (!found.isFile()) throw new Refusal(`${backup} is no file: name the backup itself`);
@@ -128,12 +128,12 @@ function judgeBackup({ backup, hasManifest }: RestoreOrder, path: string): Manif
   return manifest;
 }
 
-/** What stands in the way before anything was read, so that nobody waits for a refusal. */
-function judgePlace({ replaces }: RestoreOrder, path: string): void {
+/** Checks the destination before the backup is read, so that a refusal comes at once. */
+function checkDestination({ replaces }: RestoreOrder, path: string): void {
   const folder = dirname(path);
   if (!existsSync(folder)) throw new Refusal(`there is no folder ${folder}: make it, with mode 0700`);
   if (!existsSync(path)) {
-    proveAlone(path);
+    assertNoCompanions(path);
     return;
   }
   if (!statSync(path).isFile()) throw new Refusal(`${path} is no file`);
@@ -150,7 +150,7 @@ interface Fetched {
   readonly manifest: Manifest | undefined;
 }
 
-/** What is looked through and served is this copy: whatever happens to the backup meanwhile. */
+/** This copy is examined and served, whatever happens to the backup meanwhile. */
 async function fetchBackup({ backup, draft, manifest }: Fetched, onBytes: OnBytes): Promise<void> {
   const total = statSync(backup).size;
   let done = 0;
@@ -180,14 +180,14 @@ async function copyHashing(from: string, to: string, onBytes: (count: number) =>
   return hasher.digest('hex');
 }
 
-function proveSame(manifest: Manifest, { schema, storeId, rows }: Examined): void {
+function assertMatchesManifest(manifest: Manifest, { schema, storeId, rows }: Examined): void {
   const isSame =
     manifest.schema === schema && manifest.store_id === storeId && Bun.deepEquals(manifest.rows, rows);
   if (!isSame) throw new Refusal('it does not hold what its manifest says');
 }
 
-/** Runs what speaks of a file without naming it, or by another name. */
-async function naming<T>(backup: string, work: () => Promise<T>): Promise<T> {
+/** Adds the name of the backup to a refusal. */
+async function withBackupName<T>(backup: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -213,12 +213,12 @@ interface Erasing {
 interface Complete {
   readonly path: string;
   readonly erased: Restored['erased'];
-  /** Where it is no longer what the backup was. */
+  /** Set where it differs from the backup. */
   readonly examined?: Examined;
 }
 
-/** Where anybody was removed, what is served is written anew: pages keep nothing of them. */
-async function eraseAgain(
+/** Where users were removed, the file is written again, so that its pages keep nothing of them. */
+async function applyErasuresTo(
   { draft, knowsUntil, folder, erasures, open }: Erasing,
   program: Program,
   archiver: Archiver,
@@ -298,7 +298,7 @@ function unlockable(path: string): Refusal {
 
 /** Gives a complete file the name of a database that is not there. Throws Refusal where there is one by now. */
 function putInto(path: string, complete: string): void {
-  proveAlone(path);
+  assertNoCompanions(path);
   if (!publish(complete, path)) throw new Refusal(`${path} was made meanwhile: nothing was restored`);
 }
 
@@ -314,14 +314,14 @@ export function replace(path: string, complete: string, now: number): string {
   syncPath(complete);
   linkSync(path, aside);
   syncPath(dirname(path));
-  proveAlone(path);
+  assertNoCompanions(path);
   renameSync(complete, path);
   syncPath(dirname(path));
   return aside;
 }
 
 /** Throws Refusal where files of the engine would be taken for those of the database that is put there. */
-function proveAlone(path: string): void {
+function assertNoCompanions(path: string): void {
   const left = ['-wal', '-shm', '-journal'].map((ending) => path + ending).find((file) => existsSync(file));
   if (left === undefined) return;
   throw new Refusal(

@@ -22,16 +22,16 @@ export async function copyDatabase(
   program: Program,
   run: Omit<CopyRun, 'id'>,
 ): Promise<Copied> {
-  const source = await opened('source', from, () =>
+  const source = await openNamed('source', from, () =>
     from.engine === 'sqlite' ? openSqliteSource(from.path, program) : openPostgresSource(from, program),
   );
   try {
-    await proveWhole(source);
-    const target = await opened('target', to, () =>
+    await assertCompleteSource(source);
+    const target = await openNamed('target', to, () =>
       to.engine === 'sqlite' ? openSqliteTarget(to.path, program) : openPostgresTarget(to, program),
     );
     try {
-      await proveOther(source, target);
+      await assertDistinct(source, target);
       return await copyAll({ source, target }, { id: program.ambient.mintId(), ...run });
     } finally {
       await target.close();
@@ -49,14 +49,14 @@ const NAMES: Readonly<Record<Which, readonly [flag: string, variable: string]>> 
   target: ['--to', 'AUTHREALM_COPY_TO'],
 };
 
-/** A side that says of its troubles which one it is. */
-async function opened<S extends Side | Target>(
+/** Opens a side whose errors name it. */
+async function openNamed<S extends Side | Target>(
   which: Which,
   address: DatabaseAddress,
   open: () => Promise<S>,
 ): Promise<S> {
   const name = nameOf(address);
-  async function said<T>(work: () => Promise<T>, path?: string): Promise<T> {
+  async function withName<T>(work: () => Promise<T>, path?: string): Promise<T> {
     try {
       return await work();
     } catch (error) {
@@ -69,15 +69,15 @@ async function opened<S extends Side | Target>(
       throw new Refusal(`the ${which}${isNamed ? '' : ` ${name}`}: ${message}`, { cause: error });
     }
   }
-  const side = await said(open, name);
-  const saying = Object.entries(side).map(([name, method]) => [
+  const side = await withName(open, name);
+  const methods = Object.entries(side).map(([name, method]) => [
     name,
-    (...given: unknown[]) => said(() => (method as (...given: unknown[]) => Promise<unknown>)(...given)),
+    (...given: unknown[]) => withName(() => (method as (...given: unknown[]) => Promise<unknown>)(...given)),
   ]);
-  return Object.fromEntries(saying) as S;
+  return Object.fromEntries(methods) as S;
 }
 
-async function proveWhole(source: Side): Promise<void> {
+async function assertCompleteSource(source: Side): Promise<void> {
   const { storeId } = await source.installation();
   if (!isUnfinished(storeId)) return;
   throw new Refusal(
@@ -85,7 +85,7 @@ async function proveWhole(source: Side): Promise<void> {
   );
 }
 
-async function proveOther(source: Side, target: Side): Promise<void> {
+async function assertDistinct(source: Side, target: Side): Promise<void> {
   if ((await source.identity()) !== (await target.identity())) return;
   throw new Refusal('the source and the target are one database: name two');
 }

@@ -11,7 +11,7 @@ import { openAlone, openPrimary } from '../postgres/primary.ts';
 import { knownMigrations, makeReady } from '../postgres/readiness.ts';
 import { OWN, Trouble } from '../postgres/trouble.ts';
 import { assertMarked } from './mark.ts';
-import { proveNewest } from './schema.ts';
+import { assertNewest } from './schema.ts';
 import type { Batch, Key, Range, Side, Target } from './side.ts';
 import { carried, TABLES, type Table } from './tables.ts';
 import {
@@ -26,7 +26,7 @@ import {
 
 /** How many pages are read or written at once: as many as are under way in a copy. */
 const CONNECTIONS = 4;
-/** A page takes a fraction of a second; an engine that says nothing for so long will not answer any more. */
+/** A page takes a fraction of a second; an engine that is silent for so long will not answer any more. */
 const STATEMENT_MS_MAX = 300_000;
 
 type Row = Readonly<Record<string, unknown>>;
@@ -37,20 +37,20 @@ type Ask = (text: Text) => Promise<readonly Row[]>;
 const ALONG_THE_KEY = ['seqscan', 'bitmapscan', 'sort', 'incremental_sort']
   .map((way) => `set local enable_${way} = off`)
   .join('; ');
-/** A role may be told to be quick, or not to wait inside a transaction: a copy can be neither. */
-const UNHURRIED = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
-const BEGIN = `begin isolation level repeatable read, read only; ${ALONG_THE_KEY}; ${UNHURRIED}`;
+/** A role may have timeouts for statements and idle transactions that a copy exceeds. */
+const NO_TIMEOUTS = 'set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0';
+const BEGIN = `begin isolation level repeatable read, read only; ${ALONG_THE_KEY}; ${NO_TIMEOUTS}`;
 
-/** A PostgreSQL database that is copied from: read transactions of one moment. */
+/** A PostgreSQL database that is copied from, by read transactions of one snapshot. */
 export async function openPostgresSource(address: PostgresAddress, program: Program): Promise<Side> {
-  await proveSchema(address, 'source', program);
+  await assertSchema(address, 'source', program);
   const sql = await openAtPrimary(address);
   try {
-    const connections = await readTogether(sql);
+    const connections = await beginSharedRead(sql);
     let turn = 0;
     return reading(sql, (text) => {
       turn = (turn + 1) % connections.length;
-      return asked(connections[turn] as ReservedSQL, text);
+      return query(connections[turn] as ReservedSQL, text);
     });
   } catch (error) {
     await closeSoon(sql);
@@ -60,12 +60,12 @@ export async function openPostgresSource(address: PostgresAddress, program: Prog
 
 /** A PostgreSQL database that is copied to. Its schema is made where there is none. */
 export async function openPostgresTarget(address: PostgresAddress, program: Program): Promise<Target> {
-  await proveSchema(address, 'target', program);
+  await assertSchema(address, 'target', program);
   await makeReady(address, 'check', program, undefined);
   return writing(await openAtPrimary(address));
 }
 
-async function proveSchema(
+async function assertSchema(
   address: PostgresAddress,
   which: 'source' | 'target',
   program: Program,
@@ -74,7 +74,7 @@ async function proveSchema(
   try {
     const migrations = knownMigrations();
     const found = await judgeSchema(sql, 'auto', migrations, program);
-    proveNewest(found, migrations.at(-1)?.version ?? 0, which);
+    assertNewest(found, migrations.at(-1)?.version ?? 0, which);
   } finally {
     await sql.close();
   }
@@ -86,8 +86,8 @@ async function openAtPrimary(address: PostgresAddress): Promise<SQL> {
   return openClient(address, CONNECTIONS, primary.current());
 }
 
-/** The first transaction lends its moment to the others. */
-async function readTogether(sql: SQL): Promise<readonly ReservedSQL[]> {
+/** Begins read transactions that share the snapshot of the first one. */
+async function beginSharedRead(sql: SQL): Promise<readonly ReservedSQL[]> {
   const connections = await Promise.all(Array.from({ length: CONNECTIONS }, () => sql.reserve()));
   const [first, ...others] = connections as [ReservedSQL, ...ReservedSQL[]];
   await inTime(first.unsafe(BEGIN).simple());
@@ -97,22 +97,22 @@ async function readTogether(sql: SQL): Promise<readonly ReservedSQL[]> {
   return connections;
 }
 
-async function asked(via: Pick<SQL, 'unsafe'>, { text, values }: Text): Promise<readonly Row[]> {
-  const { text: said, order } = numbered(text);
+async function query(via: Pick<SQL, 'unsafe'>, { text, values }: Text): Promise<readonly Row[]> {
+  const { text: sql, order } = numbered(text);
   try {
-    return await inTime(via.unsafe(said, sent(values, order)));
+    return await inTime(via.unsafe(sql, sent(values, order)));
   } catch (error) {
     throw asFault(error);
   }
 }
 
-function inTime<T>(asking: Promise<T>): Promise<T> {
-  return withTimeout(asking, STATEMENT_MS_MAX, () => {
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return withTimeout(answer, STATEMENT_MS_MAX, () => {
     throw new Trouble(OWN.late);
   });
 }
 
-/** What is under way is given up: a connection that stalls would never end. */
+/** Statements in progress are given up: a connection that stalls would never end. */
 async function closeSoon(sql: SQL): Promise<void> {
   await sql.close({ timeout: 0 }).catch(() => undefined);
 }
@@ -121,8 +121,8 @@ function reading(sql: SQL, ask: Ask): Side {
   const kinds = kindsFrom(ask);
   const linesOf = (table: Table, columns: readonly string[], range: Range) => {
     const { text, values } = within(table, range);
-    const said = columns.map((column) => told(column, kinds.of(table, column))).join(', ');
-    return { from: `from (select ${said} ${text}) as r`, values };
+    const selected = columns.map((column) => jsonValueOf(column, kinds.of(table, column))).join(', ');
+    return { from: `from (select ${selected} ${text}) as r`, values };
   };
   return {
     async identity() {
@@ -163,21 +163,21 @@ const LINES = `coalesce(string_agg(row_to_json(r)::text, E'\\n'), '')`;
 const DIGEST = `encode(sha256(convert_to(${LINES}, 'UTF8')), 'hex')`;
 const SELECT_IDENTITY = `select ${DATABASE} || ' ' || current_schema() as identity`;
 
-function told(column: string, kind: string): string {
+function jsonValueOf(column: string, kind: string): string {
   return kind === BYTES ? `encode(${column}, 'hex') as ${column}` : column;
 }
 
 const BYTES = 'bytea';
 
 function writing(sql: SQL): Target {
-  const ask: Ask = (text) => asked(sql, text);
+  const ask: Ask = (text) => query(sql, text);
   const kinds: TableKinds = kindsFrom(ask);
   const askAlongTheKey: Ask = async (text) => {
     const connection = await sql.reserve();
     try {
       const [, rows] = await Promise.all([
         inTime(connection.unsafe(BEGIN).simple()),
-        asked(connection, text),
+        query(connection, text),
       ]);
       return rows;
     } finally {
@@ -187,7 +187,7 @@ function writing(sql: SQL): Target {
   };
 
   /** Rows as a table, each column of the kind it is kept as. */
-  const given = (table: Table, columns: readonly string[]): string => {
+  const recordsetOf = (table: Table, columns: readonly string[]): string => {
     const named = columns.map((column) => {
       const kind = kinds.of(table, column);
       return `${column} ${kind === BYTES ? 'text' : kind}`;
@@ -195,7 +195,7 @@ function writing(sql: SQL): Target {
     return `json_to_recordset(?::text::json) as x (${named.join(', ')})`;
   };
 
-  /** Whoever would mark it anew waits for this statement, and one that comes behind the new mark writes nothing. */
+  /** A run that marks the target waits for this statement; after it, a statement of another run writes nothing. */
   async function write({ rows, mark }: Batch, text: string): Promise<void> {
     const marked = `with marked as (${SELECT_MARK} for share)`;
     const written = await ask({
@@ -211,7 +211,7 @@ function writing(sql: SQL): Target {
       const { table } = batch;
       await kinds.learn(table);
       const meets = table.key.map((column) => `t.${column} = x.${column}`).join(' and ');
-      const text = `delete from ${table.name} t using ${given(table, table.key)} where ${meets} and ${IS_MARKED}`;
+      const text = `delete from ${table.name} t using ${recordsetOf(table, table.key)} where ${meets} and ${IS_MARKED}`;
       await write(batch, text);
     },
     async put(batch) {
@@ -221,7 +221,7 @@ function writing(sql: SQL): Target {
       const kept = columns.map((column) =>
         kinds.of(table, column) === BYTES ? `decode(x.${column}, 'hex')` : `x.${column}`,
       );
-      const from = `from ${given(table, columns)} where ${IS_MARKED}`;
+      const from = `from ${recordsetOf(table, columns)} where ${IS_MARKED}`;
       const text = `insert into ${table.name} (${columns.join(', ')}) select ${kept.join(', ')} ${from}`;
       await write(batch, text + onConflict(table));
     },

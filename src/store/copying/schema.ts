@@ -1,7 +1,7 @@
 import { Refusal } from '../../domain/fault.ts';
 
 /** Throws Refusal unless a database has the newest schema; a target may have none yet. */
-export function proveNewest(found: number | undefined, newest: number, which: 'source' | 'target'): void {
+export function assertNewest(found: number | undefined, newest: number, which: 'source' | 'target'): void {
   if (found === newest) return;
   if (found !== undefined && found > newest) {
     throw new Refusal(

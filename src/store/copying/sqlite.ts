@@ -13,7 +13,7 @@ import { knownMigrations, openSqlite } from '../sqlite/open.ts';
 import { proveNoOrphan } from '../sqlite/place.ts';
 import { comparedColumn, type SqlValue, summedColumn } from '../statements.ts';
 import { assertMarked } from './mark.ts';
-import { proveNewest } from './schema.ts';
+import { assertNewest } from './schema.ts';
 import type { Key, Side, Target } from './side.ts';
 import { carried, type Table } from './tables.ts';
 import {
@@ -28,11 +28,11 @@ import {
 
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** A SQLite file that is copied from: one read transaction, beside whoever writes. */
+/** A SQLite file that is copied from, by one read transaction; writers do not wait for it. */
 export async function openSqliteSource(path: string, program: Program): Promise<Side> {
   const db = await openToRead(path);
   try {
-    proveSchema(db, 'source', program);
+    assertSchema(db, 'source', program);
     await retryWhileBusy(() => {
       db.run('begin');
       // A transaction sees the moment of its first read.
@@ -57,9 +57,9 @@ async function openToRead(path: string): Promise<Database> {
   }, LIMITS.startWaitMsMax);
 }
 
-function proveSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
+function assertSchema(db: Database, which: 'source' | 'target', { version }: Program): void {
   const newest = knownMigrations().at(-1)?.version ?? 0;
-  proveNewest(judgeSchema(db, 'auto', newest, version), newest, which);
+  assertNewest(judgeSchema(db, 'auto', newest, version), newest, which);
 }
 
 /** A SQLite file that is copied to, made where there is none. */
@@ -67,7 +67,7 @@ export async function openSqliteTarget(path: string, program: Program): Promise<
   if (existsSync(path) && statSync(path).size > 0) {
     const looking = await openToRead(path);
     try {
-      proveSchema(looking, 'target', program);
+      assertSchema(looking, 'target', program);
     } finally {
       looking.close(false);
     }
@@ -85,7 +85,9 @@ function reading(db: Database): Side {
   const prepared = preparing(db);
   const kinds = kindsOf(db);
   const lines = (table: Table, columns: readonly string[], range: Text): string[] => {
-    const members = columns.map((column) => `'${column}', ${told(kinds(table.name), column)}`).join(', ');
+    const members = columns
+      .map((column) => `'${column}', ${jsonValueOf(kinds(table.name), column)}`)
+      .join(', ');
     const found = prepared(`select json_object(${members}) ${range.text}`).values(...range.values);
     return (found as string[][]).map(([line]) => line as string);
   };
@@ -113,7 +115,7 @@ function reading(db: Database): Side {
   };
 }
 
-function told(kinds: ReadonlyMap<string, string>, column: string): string {
+function jsonValueOf(kinds: ReadonlyMap<string, string>, column: string): string {
   const kind = kinds.get(column);
   if (kind === undefined) throw new Error(`no table has a column ${column}`);
   // Without bytes there are no digits either: the function would answer an empty text.
@@ -173,7 +175,7 @@ interface Insertion {
   readonly valuesOf: (row: Row) => SqlValue[];
 }
 
-/** With all that this engine keeps beside the columns of a description, as for any other record. */
+/** Also fills the columns that this engine keeps in addition to those of the description, as for any other record. */
 function insertionInto(table: Table, kinds: ReadonlyMap<string, string>): Insertion {
   const { resource, loose } = table;
   const columns = carried(table);

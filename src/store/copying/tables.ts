@@ -4,7 +4,7 @@ import { RESOURCES } from '../../domain/resources.ts';
 import { dependentsOf } from '../cascade.ts';
 import { statementsOf } from '../postgres/dialect.ts';
 
-/** A table as every engine has it. What an engine keeps beside that is made anew by the one that is copied to. */
+/** A table as every engine has it. What an engine keeps in addition is made by the target. */
 export interface Table {
   readonly name: string;
   /** The columns of the primary key: pages are read in their order. */
@@ -31,8 +31,8 @@ const ENTRY_PAGE_ROWS = 1_000;
 export const INSTANCE: Table = table('instance', ['singleton'], ['store_id', 'access_version']);
 
 /**
- * Every other table, each behind those that it refers to. What a database says of its own schema stays its own, and so does
- * which of its processes does what for all of them.
+ * Every other table, each behind those that it refers to. Migrations and leases
+ * belong to a database, and are not copied.
  */
 export const TABLES: readonly Table[] = [
   table('keyring', ['key_id'], ['sealed', 'created_at']),
