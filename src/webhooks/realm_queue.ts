@@ -84,14 +84,17 @@ function openWaiting(webhook: () => Webhook) {
   const taken = new Map<Uuid, number>();
   /** Those of them whose clock has moved since. */
   const movedAgain = new Set<Uuid>();
+  const isListed = (realm: Uuid): boolean => {
+    const { realms } = webhook();
+    return realms === '*' || realms.has(realm);
+  };
   return {
     waiting,
     taken,
     add(cursors: readonly RealmCursor[]): void {
-      const { realms } = webhook();
       for (const cursor of cursors) {
         const { realm, head, seq } = cursor;
-        if (head <= seq || (realms !== '*' && !realms.has(realm))) continue;
+        if (head <= seq || !isListed(realm)) continue;
         const takenHead = taken.get(realm);
         if (takenHead === undefined) waiting.set(realm, cursor);
         else if (head > takenHead) movedAgain.add(realm);
@@ -100,7 +103,8 @@ function openWaiting(webhook: () => Webhook) {
     release(cursor: RealmCursor, hasMore: boolean): void {
       taken.delete(cursor.realm);
       const isPending = movedAgain.delete(cursor.realm) || hasMore;
-      if (isPending && cursor.nextAt === 0) waiting.set(cursor.realm, cursor);
+      // It may have been taken off the list meanwhile, and would be in the way of all others.
+      if (isPending && cursor.nextAt === 0 && isListed(cursor.realm)) waiting.set(cursor.realm, cursor);
     },
   };
 }

@@ -152,7 +152,7 @@ function openSlots(monotonic: () => number, onTrouble: (error: unknown) => void)
   };
 }
 
-/** Looks one after the other. Whoever wants one while one is under way gets the one after it, together with all others. */
+/** Runs one look at a time. All calls during a look share the one that follows it. */
 function openLooks(lookOnce: () => Promise<void>, onError: (error: unknown) => void): () => Promise<void> {
   let current = Promise.resolve();
   let next: Promise<void> | undefined;

@@ -274,6 +274,18 @@ test('what release 0.1.0 wrote, which leaves no sign of it, is queued within ten
   expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
 });
 
+test('a realm that is taken off the list while it is delivered is not queued again', async () => {
+  const changing: { -readonly [Name in keyof Webhook]: Webhook[Name] } = { ...webhook };
+  queue = queueOf(changing);
+  const [cursor] = (await takeAll()).filter(({ realm }) => realm === one);
+  if (!cursor) throw new Error('it was not queued');
+  const revision = systemAmbient.mintRevision();
+  Object.assign(changing, { realms: new Set([other]), revision });
+  await queue.fill();
+  queue.release(cursor, true);
+  expect(realmsOf(await takeAll())).toEqual([other]);
+});
+
 test('of all realms only those of the target are queued', async () => {
   await addStillRealms();
   const realms = new Set([one, other]);
