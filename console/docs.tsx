@@ -1,6 +1,6 @@
 import { render } from 'preact';
 import { DocsPage } from './docs/docs_page.tsx';
-import { applyTheme } from './layout/theme.ts';
+import { applyTheme } from './layout/theme.tsx';
 
 applyTheme();
 

@@ -1,13 +1,12 @@
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { Layout } from './layout/layout.tsx';
-import { applyTheme } from './layout/theme.ts';
+import { applyTheme } from './layout/theme.tsx';
 import { useObserved } from './observable.ts';
 import { PAGES } from './pages/pages.ts';
 import { Waiting } from './parts/notices.tsx';
 import { resumeSession, session } from './session/session.ts';
-import { readArrival } from './sign_in/arrival.ts';
-import { enter, isEntering } from './sign_in/sign_in.ts';
+import { enter, isEntering, readArrival } from './sign_in/sign_in.ts';
 import { SignInPage } from './sign_in/sign_in_page.tsx';
 
 /** Before anything else is asked or drawn: what the address brings leaves it. */

@@ -1,6 +1,8 @@
 import { DESCRIBED } from 'authrealm:described';
 import type { Description, Field } from '../description.ts';
-import { type Answer, ask, ifMatch } from './caller.ts';
+import { may, session } from '../session/session.ts';
+import { type Answer, ask, ifMatch } from './call_api.ts';
+import type { ReadPage } from './list_page.ts';
 
 /** A record as the page holds it: flat, under the names of its description. */
 export interface Shown {
@@ -118,4 +120,63 @@ export function shown({ fields }: Description, data: Wire): Shown {
     created_at: String(meta.created_at),
     updated_at: String(meta.updated_at),
   };
+}
+
+interface RecordList {
+  readonly data: readonly Readonly<Record<string, unknown>>[];
+  readonly links: { readonly next: string | null };
+}
+
+/** The newest first, or the oldest. */
+export type Order = '-created_at' | 'created_at';
+
+/** The records of a collection, behind one after the other: none comes twice, however long the list is. */
+export function pagesOf(description: Description, above: Key, order: Order = '-created_at'): ReadPage<Shown> {
+  return async (cursor, signal) => {
+    const query = new URLSearchParams({
+      'page[limit]': String(DESCRIBED.limits.pageRecordsMax),
+      'page[after]': cursor,
+      sort: order,
+    });
+    const path = `${pathOf(description, above)}?${query}`;
+    const { body } = await ask<RecordList>({ path, signal, scope: `${description.scope}:read` });
+    return { items: body.data.map((data) => shown(description, data)), next: cursorIn(body.links.next) };
+  };
+}
+
+/** Of the link to the next page its cursor alone: where the token goes is not for an answer to say. */
+export function cursorIn(link: string | null): string | undefined {
+  if (link === null) return undefined;
+  return new URL(link, location.href).searchParams.get('page[after]') ?? undefined;
+}
+
+/** How many records a collection has; undefined where that is not told. */
+export async function countOf(
+  description: Description,
+  above: Key,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const path = `${pathOf(description, above)}?${new URLSearchParams({ 'page[limit]': '1' })}`;
+  const { body } = await ask<{ meta?: { results?: { total?: number } } }>({ path, signal });
+  return body.meta?.results?.total;
+}
+
+const SCOPE = `${RESOURCES.realms.scope}:read`;
+
+export interface NamedRealm {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** The realms to choose from; undefined where there are too many for that, or this session may not list them. */
+export async function readRealmNames(signal: AbortSignal): Promise<readonly NamedRealm[] | undefined> {
+  if (!may(session.get(), SCOPE)) return undefined;
+  const { items, next } = await pagesOf(RESOURCES.realms, [], 'created_at')('', signal);
+  return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
+}
+
+/** Undefined where this session may not read realms. */
+export async function readRealmName(id: string, signal: AbortSignal): Promise<string | undefined> {
+  if (!may(session.get(), SCOPE)) return undefined;
+  return String((await readRecord(RESOURCES.realms, [id], signal)).record.name);
 }

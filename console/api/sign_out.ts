@@ -1,5 +1,5 @@
 import { leaveSession, session } from '../session/session.ts';
-import { ask } from './caller.ts';
+import { ask } from './call_api.ts';
 
 /** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
 export function signOut(): void {

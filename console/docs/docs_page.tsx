@@ -1,15 +1,26 @@
 import { useEffect, useState } from 'preact/hooks';
-import { useAsked } from '../api/answers.ts';
-import { PageHead } from '../layout/head.tsx';
+import { BASE } from '../api/call_api.ts';
+import { useAsked } from '../api/use_fetch.ts';
+import { PageHead } from '../layout/page.tsx';
 import { href, place } from '../layout/router.ts';
 import { Shell } from '../layout/shell.tsx';
 import { useObserved } from '../observable.ts';
+import { CodeBlock, Prose } from '../openapi/code.tsx';
 import type { Api, Operation } from '../openapi/document.ts';
 import { OperationList, OperationSearch } from '../openapi/operation_list.tsx';
-import { readApi } from '../openapi/reading.ts';
+import {
+  Description,
+  OperationLine,
+  Parameters,
+  RequestBody,
+  Responses,
+} from '../openapi/operation_parts.tsx';
+import { readApi } from '../openapi/read_api.ts';
+import { curlOf, draftOf, requestOf } from '../openapi/request.ts';
+import { Copy } from '../parts/copy.tsx';
+import { Fact } from '../parts/facts.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { Answered, Empty } from '../parts/notices.tsx';
-import { OperationPage } from './operation_page.tsx';
-import { Overview } from './overview.tsx';
 
 const seek = () => document.querySelector<HTMLInputElement>('.docs-contents input')?.focus();
 const SHORTCUTS = [{ keys: '/', words: 'Find an operation', act: seek }];
@@ -70,6 +81,80 @@ function Shown({ api, current }: { readonly api: Api; readonly current: string |
           <a href="#/">See all of them</a>
         </p>
       </Empty>
+    </>
+  );
+}
+
+interface OperationPageProps {
+  readonly api: Api;
+  readonly operation: Operation;
+}
+
+/** One operation: what it takes, and what it answers. */
+function OperationPage({ api: { document }, operation }: OperationPageProps) {
+  const curl = curlOf(requestOf(operation, draftOf(operation), location.origin + BASE));
+  return (
+    <>
+      <PageHead
+        title={operation.summary.replace(/\.$/, '')}
+        heading={<Prose text={operation.summary.replace(/\.$/, '')} />}
+        above={[{ label: 'API', href: '#/' }]}
+        actions={
+          <a class="button button-main" href={`console${href('try', operation.id)}`}>
+            <Icon name="try" /> Try it
+          </a>
+        }
+      />
+      <OperationLine operation={operation} />
+      <Description operation={operation} />
+      <CodeBlock text={curl} what="the command" />
+      <Parameters document={document} operation={operation} />
+      <RequestBody document={document} operation={operation} />
+      <Responses document={document} operation={operation} />
+    </>
+  );
+}
+
+interface OverviewProps {
+  readonly api: Api;
+  readonly hrefOf: (operation: Operation) => string;
+}
+
+/** What the API is, where it is, and everything it can do. */
+function Overview({ api, hrefOf }: OverviewProps) {
+  const { info } = api.document;
+  const base = location.origin + BASE.replace(/\/$/, '');
+  return (
+    <>
+      <PageHead
+        title={`${info.title} API`}
+        actions={
+          <a class="button" href="openapi.json">
+            openapi.json
+          </a>
+        }
+      />
+      {info.description !== undefined && (
+        <p class="prose">
+          <Prose text={info.description} />
+        </p>
+      )}
+      <section class="card overview-facts" aria-label="Where and how">
+        <dl class="facts">
+          <Fact label="Base URL">
+            <span class="identifier">
+              <code>{base}</code>
+              <Copy text={base} what="the base URL" />
+            </span>
+          </Fact>
+          <Fact label="Release">{info.version}</Fact>
+          <Fact label="Token">
+            <Prose text="`Authorization: Bearer …`, from " />
+            <a href="#/get-access-token">the token endpoint</a>, for client credentials.
+          </Fact>
+        </dl>
+      </section>
+      <OperationList groups={api.groups} sought="" hrefOf={hrefOf} />
     </>
   );
 }

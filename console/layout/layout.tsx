@@ -1,14 +1,15 @@
 import { DESCRIBED } from 'authrealm:described';
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { signOut } from '../api/sign_out.ts';
 import { useObserved } from '../observable.ts';
+import { announce } from '../parts/announcer.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Empty } from '../parts/notices.tsx';
+import { Said } from '../parts/untrusted_text.tsx';
 import { type SessionState, session, tellHindrance } from '../session/session.ts';
-import { PageHead } from './head.tsx';
 import type { Shortcut } from './keys.tsx';
-import type { Page } from './page.ts';
+import { type Page, PageHead } from './page.tsx';
 import { go, href, matched, type Place, place } from './router.ts';
-import { SessionBox } from './session_box.tsx';
 import { Shell } from './shell.tsx';
 
 interface Pages {
@@ -110,4 +111,59 @@ function shortcutsOf(pages: readonly Page[]): readonly Shortcut[] {
   return pages.flatMap(({ pattern, nav }) =>
     nav ? [{ keys: `g ${nav.key}`, words: `Go to ${nav.label}`, act: () => go(href(pattern)) }] : [],
   );
+}
+
+const TICK_MS = 1_000;
+/** When the end is told, in seconds before it. */
+const WARNING_SECONDS = 120;
+
+/** Who is signed in, how long still, and the way out. */
+function SessionBox() {
+  const { open } = useObserved(session);
+  const left = useLeft(open?.endsAt);
+  if (!open) return null;
+  return (
+    <section class="session" aria-label="Session">
+      <div class="session-who">
+        <Icon name="user" />
+        <span>
+          <Said text={open.label} />
+        </span>
+      </div>
+      <p class={left < WARNING_SECONDS ? 'session-left soon' : 'session-left'} data-left={left}>
+        Ends in {remainingText(left)}
+      </p>
+      <button type="button" class="text-button" onClick={signOut}>
+        <Icon name="signOut" /> Sign out
+      </button>
+    </section>
+  );
+}
+
+/** Seconds until the end, by the clock that begins with the page. */
+function useLeft(endsAt: number | undefined): number {
+  const leftNow = () => Math.max(Math.ceil(((endsAt ?? 0) - performance.now()) / 1_000), 0);
+  const [left, setLeft] = useState(leftNow);
+  useEffect(() => {
+    let isTold = false;
+    const tick = () => {
+      const now = leftNow();
+      // Where nobody looks, browsers let a minute pass between two ticks.
+      if (now <= WARNING_SECONDS && !isTold) {
+        isTold = true;
+        announce('Your session ends within two minutes. Save what you are at.');
+      }
+      setLeft(now);
+    };
+    tick();
+    const timer = setInterval(tick, TICK_MS);
+    return () => clearInterval(timer);
+  }, [endsAt]);
+  return left;
+}
+
+function remainingText(seconds: number): string {
+  if (seconds >= 5_400) return `${Math.round(seconds / 3_600)} h`;
+  if (seconds >= WARNING_SECONDS) return `${Math.floor(seconds / 60)} min`;
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 }

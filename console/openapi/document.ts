@@ -43,7 +43,7 @@ export interface Header {
   readonly example?: unknown;
 }
 
-export interface Response {
+interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Header | Reference>>;
   readonly content?: Readonly<Record<string, Content>>;
@@ -53,7 +53,7 @@ interface Reference {
   readonly $ref: string;
 }
 
-interface Described {
+interface OperationObject {
   readonly operationId: string;
   readonly summary?: string;
   readonly description?: string;
@@ -67,9 +67,9 @@ interface Described {
 
 export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
-  readonly security?: Described['security'];
+  readonly security?: OperationObject['security'];
   readonly tags: readonly { readonly name: string; readonly description?: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
@@ -119,7 +119,7 @@ export function apiOf(document: ApiDocument): Api {
 function operationOf(
   document: ApiDocument,
   [method, path]: readonly [string, string],
-  described: Described,
+  described: OperationObject,
 ): Operation {
   const { operationId, summary = '', description, tags = [], requestBody } = described;
   const security = described.security ?? document.security ?? [];

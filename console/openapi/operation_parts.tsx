@@ -1,4 +1,4 @@
-import { CodeBlock } from './code_block.tsx';
+import { CodeBlock, Prose } from './code.tsx';
 import {
   type ApiDocument,
   type Content,
@@ -7,7 +7,6 @@ import {
   type Header,
   type Operation,
 } from './document.ts';
-import { Prose } from './prose.tsx';
 import { SchemaTree, typeOf } from './schema_tree.tsx';
 
 interface OperationProps {

@@ -1,7 +1,7 @@
 import { exampleOf, type Operation, type Parameter, type Schema } from './document.ts';
 
 /** Where a value of a request goes. */
-export type Place = Parameter['in'] | 'form';
+type Place = Parameter['in'] | 'form';
 
 /** A value that may be sent, with what the document says of it. */
 export interface Slot {

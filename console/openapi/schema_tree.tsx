@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Icon } from '../parts/icon.tsx';
+import { Prose } from './code.tsx';
 import { type ApiDocument, followed, nameOf, type Schema } from './document.ts';
-import { Prose } from './prose.tsx';
 
 interface SchemaTreeProps {
   readonly document: ApiDocument;

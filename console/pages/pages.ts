@@ -1,14 +1,12 @@
 import { DESCRIBED } from 'authrealm:described';
-import type { Page } from '../layout/page.ts';
+import type { Page } from '../layout/page.tsx';
 import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
 import { ClientsPage } from './clients/clients_page.tsx';
 import { FindPage } from './find/find_page.tsx';
 import { HealthPage } from './health/health_page.tsx';
 import { OidcProfilePage, PasswordProfilePage } from './realms/profile_page.tsx';
-import { RealmPage } from './realms/realm_page.tsx';
-import { RealmsPage } from './realms/realms_page.tsx';
-import { UsersPage } from './realms/users_page.tsx';
+import { RealmPage, RealmsPage, UsersPage } from './realms/realm_pages.tsx';
 import { TransferPage } from './transfer/transfer_page.tsx';
 import { TryListPage, TryPage } from './try/try_page.tsx';
 import { UserPage } from './user/user_page.tsx';

@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Announcer } from './announcer.tsx';
-import { FormActions } from './form_actions.tsx';
 import { Icon } from './icon.tsx';
 
 interface DialogProps {
@@ -93,5 +92,26 @@ export function Confirmation(props: ConfirmationProps) {
         <FormActions submit={verb} isOff={!isSure || isBusy} isDanger={isDanger} onCancel={onClose} />
       </form>
     </Dialog>
+  );
+}
+
+interface FormActionsProps {
+  readonly submit: string;
+  readonly isOff: boolean;
+  readonly isDanger?: boolean;
+  readonly onCancel: () => void;
+}
+
+/** What ends a form: it is sent, or left. */
+export function FormActions({ submit, isOff, isDanger = false, onCancel }: FormActionsProps) {
+  return (
+    <div class="actions">
+      <button type="submit" class={isDanger ? 'button button-danger' : 'button button-main'} disabled={isOff}>
+        {submit}
+      </button>
+      <button type="button" class="button" onClick={onCancel}>
+        Cancel
+      </button>
+    </div>
   );
 }

@@ -2,9 +2,9 @@ import type { ComponentChildren } from 'preact';
 import type { Shown } from '../api/records.ts';
 import type { Description } from '../description.ts';
 import { Copy, Identifier } from './copy.tsx';
-import { Instant } from './instant.tsx';
-import { nounOf } from './nouns.ts';
-import { Said } from './said.tsx';
+import { nounOf } from './resource_labels.ts';
+import { Instant } from './timestamp.tsx';
+import { Said } from './untrusted_text.tsx';
 
 /** Every member of a record that an answer shows, and what is the same of all records. */
 export function RecordFacts({

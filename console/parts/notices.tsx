@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { Asked } from '../api/answers.ts';
 import type { Problem } from '../api/problem.ts';
+import type { Asked } from '../api/use_fetch.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 /** What went wrong, in words, with what the log of the service knows it by. */

@@ -1,8 +1,7 @@
-import { observable } from '../observable.ts';
-import { forget, keep, kept } from './keeping.ts';
+import { type Observable, observable } from '../observable.ts';
 
 /** What the console may do, and for how long. */
-export interface Session {
+interface Session {
   readonly token: string;
   readonly way: Way;
   readonly scopes: ReadonlySet<string>;
@@ -14,7 +13,7 @@ export interface Session {
   readonly endsAt: number;
 }
 
-export type Way = 'link' | 'provider' | 'client_credentials';
+type Way = 'link' | 'provider' | 'client_credentials';
 
 export interface SessionState {
   readonly open: Session | undefined;
@@ -104,4 +103,79 @@ function begin(way: Way, opening: Opening, leftMs: number): void {
 /** Whether the session that is open has this scope. */
 export function may({ open }: SessionState, scope: string): boolean {
   return open?.scopes.has(scope) ?? false;
+}
+
+/** What outlives a reload, and a visit to a provider: it lies in the storage of this tab, and nowhere else. */
+
+const SESSION_KEY = 'authrealm.session';
+const SIGN_IN_KEY = 'authrealm.visit';
+
+interface Kept {
+  readonly way: Way;
+  readonly opening: Opening;
+}
+
+interface KeptWithEnd extends Kept {
+  /** By the clock of this machine, which is only ever held against itself. */
+  readonly keptAt: number;
+}
+
+function keep(what: Kept): void {
+  const whole: KeptWithEnd = { ...what, keptAt: Date.now() };
+  sessionStorage.setItem(SESSION_KEY, JSON.stringify(whole));
+}
+
+/** With the milliseconds that are left of it. */
+function kept(): (Kept & { readonly leftMs: number }) | undefined {
+  const found = readItem<KeptWithEnd>(SESSION_KEY);
+  if (!found) return undefined;
+  const all = found.opening.expires_in * 1_000;
+  return { ...found, leftMs: Math.min(all, all - (Date.now() - found.keptAt)) };
+}
+
+function forget(): void {
+  sessionStorage.removeItem(SESSION_KEY);
+}
+
+/** What is needed to believe a provider's answer. */
+interface Visit {
+  readonly name: string;
+  readonly issuer: string;
+  readonly state: string;
+  readonly nonce: string;
+  readonly verifier: string;
+  /** Where the page was. */
+  readonly fragment: string;
+}
+
+export function keepVisit(visit: Visit): void {
+  sessionStorage.setItem(SIGN_IN_KEY, JSON.stringify(visit));
+}
+
+/** Once: an answer that comes twice is believed by nobody. */
+export function takeVisit(): Visit | undefined {
+  const visit = readItem<Visit>(SIGN_IN_KEY);
+  sessionStorage.removeItem(SIGN_IN_KEY);
+  return visit;
+}
+
+function readItem<T>(name: string): T | undefined {
+  const text = sessionStorage.getItem(name);
+  return text === null ? undefined : (JSON.parse(text) as T);
+}
+
+/**
+ * Work that outlives a page, and a session that expired. It belongs to whoever began it: it is cancelled, and nothing is
+ * left of it, where they sign out or somebody else signs in.
+ */
+export function belonging<T extends { cancel(): void }>(): Observable<T | undefined> {
+  const work = observable<T | undefined>(undefined);
+  let { person } = session.get();
+  session.follow((state) => {
+    if (state.person === person) return;
+    person = state.person;
+    work.get()?.cancel();
+    work.set(undefined);
+  });
+  return work;
 }

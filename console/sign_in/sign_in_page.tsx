@@ -1,13 +1,13 @@
 import { useId, useState } from 'preact/hooks';
-import { useAsked } from '../api/answers.ts';
 import { type Problem, problemOf } from '../api/problem.ts';
-import { Brand } from '../layout/brand.tsx';
-import { ThemeSwitch } from '../layout/theme_switch.tsx';
+import { useAsked } from '../api/use_fetch.ts';
+import { Brand } from '../layout/shell.tsx';
+import { ThemeSwitch } from '../layout/theme.tsx';
 import { Announcer } from '../parts/announcer.tsx';
 import { Copy } from '../parts/copy.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { Answered, ProblemNote } from '../parts/notices.tsx';
-import { Said } from '../parts/said.tsx';
+import { Said } from '../parts/untrusted_text.tsx';
 import type { SessionState } from '../session/session.ts';
 import { askWays, Elsewhere, signInAsClient, visitProvider, type Ways } from './sign_in.ts';
 

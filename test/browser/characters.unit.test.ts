@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { codePointOf, piecesOf } from '../../console/parts/characters.ts';
+import { codePointOf, piecesOf } from '../../console/parts/confusables.ts';
 
 const marked = (text: string) =>
   piecesOf(text).map(({ kind, text: piece }) =>

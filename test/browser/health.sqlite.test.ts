@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { figuresBetween, quantile } from '../../console/pages/health/figures.ts';
-import { type Family, snapshotOf } from '../../console/pages/health/snapshot.ts';
+import { type Family, figuresBetween, quantile, snapshotOf } from '../../console/pages/health/metrics.ts';
 import { openReceiver, target } from '../support/receivers.ts';
 import { freePort, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 import { expectSound, READING, signedIn } from './signed_in.ts';

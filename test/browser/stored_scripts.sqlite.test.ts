@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { plainText } from '../../console/parts/characters.ts';
+import { plainText } from '../../console/parts/confusables.ts';
 import {
   oidcProfile,
   oidcProfileInfo,

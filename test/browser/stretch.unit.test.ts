@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test';
-import { ROW_PX } from '../../console/parts/drawn_rows.ts';
-import { endOf, followed, START, STRETCH_ROWS, type View } from '../../console/parts/stretch.ts';
+import { endOf, followed, ROW_PX, START, STRETCH_ROWS, type View } from '../../console/parts/list_window.ts';
 
 /** A list of which a browser can hold a stretch. */
 

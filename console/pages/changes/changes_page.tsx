@@ -1,20 +1,22 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { useAsked } from '../../api/answers.ts';
-import { PageHead } from '../../layout/head.tsx';
+import { ask } from '../../api/call_api.ts';
+import { pagesOf, RESOURCES } from '../../api/records.ts';
+import { useAsked } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
+import { PageHead } from '../../layout/page.tsx';
 import { go, href, keepQuery, place } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
-import { GrowingRows } from '../../parts/growing_rows.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Answered, Empty, ProblemNote, Waiting } from '../../parts/notices.tsx';
-import { session } from '../../session/session.ts';
+import { memberLabel, nounOf } from '../../parts/resource_labels.ts';
+import { Instant } from '../../parts/timestamp.tsx';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { GrowingRows } from '../../parts/virtual_list.tsx';
+import { may, type SessionState, session } from '../../session/session.ts';
 import { type Entry, type Filters, filtersIn, isWanted } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
-import { EntryRow } from './entry_row.tsx';
 import { ENTRIES_MAX, type Feed, type FeedView, openFeed } from './feed.ts';
 import { FilterBar } from './filter_bar.tsx';
-import { FollowingNote } from './following_note.tsx';
-import { type Realms, readRealms } from './realms.ts';
 
 /** What happens in a realm, as it happens. */
 export function ChangesPage() {
@@ -41,7 +43,7 @@ export function ChangesPage() {
   );
 }
 
-function Changes({ realms }: { readonly realms: Realms }) {
+function Changes({ realms }: { readonly realms: FeedRealms }) {
   const { query } = useObserved(place);
   const [filters, setFilters] = useFilters(realms, query);
   const entry = Number(query.get('entry') ?? 0);
@@ -74,7 +76,7 @@ function Changes({ realms }: { readonly realms: Realms }) {
           database was put back. The list begins anew.
         </p>
       )}
-      <Entries feed={feed} view={view} shown={shown} hrefOf={here} isFiltered={isFiltered(filters)} />
+      <Entries feed={feed} view={view} shown={shown} hrefOf={here} hasFilters={hasFilters(filters)} />
       {entry > 0 && (
         <EntryDialog
           realm={filters.realm}
@@ -90,7 +92,7 @@ function Changes({ realms }: { readonly realms: Realms }) {
 }
 
 /** The filters, as the address says them or as they were chosen since. */
-function useFilters(realms: Realms, query: URLSearchParams) {
+function useFilters(realms: FeedRealms, query: URLSearchParams) {
   const read = () => {
     const said = filtersIn(query);
     return { ...said, realm: said.realm || (realms.all[0]?.id ?? '') };
@@ -108,7 +110,7 @@ function useFilters(realms: Realms, query: URLSearchParams) {
   return [filters, choose] as const;
 }
 
-function isFiltered({ kind, what, who }: Filters): boolean {
+function hasFilters({ kind, what, who }: Filters): boolean {
   return kind !== '' || what !== '' || who !== '';
 }
 
@@ -117,13 +119,13 @@ interface EntriesProps {
   readonly view: FeedView;
   readonly shown: readonly Entry[];
   readonly hrefOf: (seq: number) => string;
-  readonly isFiltered: boolean;
+  readonly hasFilters: boolean;
 }
 
 /** Pages that are read by themselves for a filter that finds little. */
 const SEARCHED_ENTRIES = 2_000;
 
-function Entries({ feed, view, shown, hrefOf, isFiltered }: EntriesProps) {
+function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
   const [searched, setSearched] = useState(SEARCHED_ENTRIES);
   const isEnough = view.entries.length >= searched;
   const onEnd = useCallback(() => {
@@ -148,9 +150,9 @@ function Entries({ feed, view, shown, hrefOf, isFiltered }: EntriesProps) {
       )}
       {isLooking && <Waiting />}
       {shown.length === 0 && !isLooking && (
-        <Empty icon="changes" title={isFiltered ? 'No change is like this' : 'Nothing has changed yet'}>
+        <Empty icon="changes" title={hasFilters ? 'No change is like this' : 'Nothing has changed yet'}>
           <p>
-            {isFiltered
+            {hasFilters
               ? `Looked through the newest ${view.entries.length} changes. What comes is shown as soon as it fits.`
               : 'What is written in this realm shows up here.'}
           </p>
@@ -172,4 +174,123 @@ function footOf({ entries, isWhole }: FeedView, shown: number): string {
   const found = shown === entries.length ? count : `${shown.toLocaleString()} of ${count}`;
   if (entries.length >= ENTRIES_MAX) return `${found} changes. This page holds no more of them.`;
   return isWhole ? `${found} changes: all that the feed keeps.` : `${found} changes, more as you scroll.`;
+}
+
+const BADGES: Readonly<Record<string, string>> = {
+  created: 'badge badge-good',
+  updated: 'badge',
+  deleted: 'badge badge-warn',
+  erased: 'badge badge-danger',
+};
+
+/** One change in a line; its address opens it. */
+function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: string }) {
+  const { kind, what, label, members, record, who, at } = entry;
+  const { one, icon } = nounOf(kind);
+  return (
+    <a class="row entry-row" href={href}>
+      <Icon name={icon} />
+      <span class="entry-what">
+        <span class="entry-noun">{one}</span> <span class={BADGES[what] ?? 'badge'}>{what}</span>
+      </span>
+      <span class="row-main">
+        <span>{label === undefined ? <code class="small">{record}</code> : <Said text={label} />}</span>
+        {members.length > 0 && <span class="faint">{members.map(memberLabel).join(', ')}</span>}
+      </span>
+      <span class="entry-who faint small">
+        <Said text={who} />
+      </span>
+      <span class="row-side faint small">
+        <Instant at={at} />
+      </span>
+    </a>
+  );
+}
+
+/** How it stands with the stream, in words. */
+function FollowingNote({ view }: { readonly view: FeedView }) {
+  const { following, isPaused } = view;
+  const left = useLeft(following.kind === 'retrying' ? following.seconds : 0, following);
+  if (following.kind === 'live') {
+    return (
+      <p class="live" role="status">
+        <span class={isPaused ? 'live-dot live-held' : 'live-dot'} />
+        {isPaused ? 'Paused: what comes waits.' : 'Live'}
+      </p>
+    );
+  }
+  if (following.kind === 'opening') {
+    return (
+      <p class="live faint" role="status">
+        <span class="live-dot live-off" />
+        Connecting…
+      </p>
+    );
+  }
+  return (
+    <p class="live" role="status">
+      <span class="live-dot live-off" />
+      <span>
+        <strong>Not live.</strong> {following.why}{' '}
+        {following.kind === 'retrying' ? (
+          <span aria-hidden="true">{left > 0 ? `Trying again in ${left} s.` : 'Trying again…'}</span>
+        ) : (
+          'What is shown stays as it was.'
+        )}
+      </span>
+    </p>
+  );
+}
+
+const SECOND_MS = 1_000;
+
+function useLeft(seconds: number, about: unknown): number {
+  const [left, setLeft] = useState(seconds);
+  useEffect(() => {
+    setLeft(seconds);
+    const timer = setInterval(() => setLeft((before) => Math.max(before - 1, 0)), SECOND_MS);
+    return () => clearInterval(timer);
+  }, [about]);
+  return left;
+}
+
+/** A realm whose changes can be followed. */
+interface FeedRealm {
+  readonly id: string;
+  /** Undefined where the session may not read it, or it is gone. */
+  readonly name: string | undefined;
+}
+
+export interface FeedRealms {
+  /** The one that changed last comes first. */
+  readonly all: readonly FeedRealm[];
+  /** Whether there are more than are listed. */
+  readonly hasMore: boolean;
+}
+
+interface FeedHeads {
+  readonly data: readonly { readonly realm_id: string; readonly time: string }[];
+  readonly meta: { readonly has_more: boolean };
+}
+
+/** The realms that this session may follow. */
+async function readRealms(state: SessionState, signal: AbortSignal): Promise<FeedRealms> {
+  const [heads, names] = await Promise.all([
+    ask<FeedHeads>({ path: 'v2/changes', signal, scope: 'changes:read' }),
+    namesOf(state, signal),
+  ]);
+  const { data, meta } = heads.body;
+  const newest = [...data].sort((left, right) => right.time.localeCompare(left.time));
+  return {
+    all: newest.map(({ realm_id: id }) => ({ id, name: names.get(id) })),
+    hasMore: meta.has_more,
+  };
+}
+
+/** As many names as one page holds: without them realms are called by their IDs. */
+async function namesOf(state: SessionState, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+  const { realms } = RESOURCES;
+  if (!may(state, `${realms.scope}:read`)) return new Map();
+  const { items } = await pagesOf(realms, [])('', signal);
+  return new Map(items.map(({ id, name }) => [id, String(name)]));
 }

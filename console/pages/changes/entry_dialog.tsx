@@ -1,16 +1,16 @@
 import { useEffect } from 'preact/hooks';
+import { ask } from '../../api/call_api.ts';
+import { useAsked } from '../../api/use_fetch.ts';
 import { useObserved } from '../../observable.ts';
 import { Identifier } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
-import { Instant } from '../../parts/instant.tsx';
-import { Waiting } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
-import { Said } from '../../parts/said.tsx';
+import { Answered, Waiting } from '../../parts/notices.tsx';
+import { memberLabel, nounOf } from '../../parts/resource_labels.ts';
+import { Instant } from '../../parts/timestamp.tsx';
+import { Said } from '../../parts/untrusted_text.tsx';
 import { may, session } from '../../session/session.ts';
-import { BeforeAndAfter } from './before_and_after.tsx';
 import { type Entry, placeOf } from './entry.ts';
-import { memberLabel } from './members.ts';
 
 interface EntryDialogProps {
   readonly realm: string;
@@ -88,4 +88,105 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
       )}
     </dl>
   );
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+interface Sides {
+  readonly before?: Members;
+  readonly after?: Members;
+}
+
+/** An entry of the log of a realm. */
+interface LogEntry {
+  readonly id: string;
+  readonly address: string | null;
+  readonly detail: Sides | null;
+  readonly personal: Sides | 'erased' | 'unreadable' | null;
+}
+
+interface BeforeAndAfterProps {
+  readonly realm: string;
+  /** The place of the change, which is that of its entry. */
+  readonly seq: number;
+}
+
+/** What stood in a record before a change and after it, as the audit log has it. */
+function BeforeAndAfter({ realm, seq }: BeforeAndAfterProps) {
+  const asked = useAsked((signal) => readEntry(realm, seq, signal), [realm, seq]);
+  return (
+    <section class="entry-log" aria-label="Before and after">
+      <h3>Before and after</h3>
+      <Answered asked={asked}>
+        {(entry) =>
+          entry ? <LogEntryView entry={entry} /> : <p>The log does not keep this entry any more.</p>
+        }
+      </Answered>
+    </section>
+  );
+}
+
+async function readEntry(realm: string, seq: number, signal: AbortSignal): Promise<LogEntry | undefined> {
+  const query = new URLSearchParams({ 'page[after]': seq === 1 ? '' : String(seq - 1), 'page[limit]': '1' });
+  const path = `admin/v1/realms/${encodeURIComponent(realm)}/log?${query}`;
+  const { body } = await ask<{ data: readonly LogEntry[] }>({ path, signal, scope: 'admin' });
+  return body.data.find(({ id }) => id === String(seq));
+}
+
+const WITHHELD = {
+  erased: 'What it told about the person was erased with them.',
+  unreadable:
+    'What it tells about the person cannot be read: somebody has edited the log. Run “authrealm audit verify”.',
+} as const;
+
+function LogEntryView({ entry }: { readonly entry: LogEntry }) {
+  const { detail, personal, address } = entry;
+  const sides = typeof personal === 'string' ? {} : (personal ?? {});
+  const before = { ...detail?.before, ...sides.before };
+  const after = { ...detail?.after, ...sides.after };
+  const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  return (
+    <>
+      {typeof personal === 'string' && <p class="note note-warn">{WITHHELD[personal]}</p>}
+      {members.length > 0 && (
+        <div class="table-frame">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Member</th>
+                <th scope="col">Before</th>
+                <th scope="col">After</th>
+              </tr>
+            </thead>
+            <tbody>
+              {members.map((member) => (
+                <tr key={member}>
+                  <th scope="row">{memberLabel(member)}</th>
+                  <td>
+                    <MemberValue value={before[member]} />
+                  </td>
+                  <td>
+                    <MemberValue value={after[member]} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {members.length === 0 && personal === null && (
+        <p class="faint">No member of the record itself changed.</p>
+      )}
+      {address !== null && (
+        <p class="faint small">
+          Asked from <Said text={address} />
+        </p>
+      )}
+    </>
+  );
+}
+
+function MemberValue({ value }: { readonly value: unknown }) {
+  if (value === undefined || value === null || value === '') return <span class="faint">none</span>;
+  return <Said text={typeof value === 'string' ? value : JSON.stringify(value)} />;
 }

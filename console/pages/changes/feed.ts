@@ -1,8 +1,8 @@
-import { ask } from '../../api/caller.ts';
+import { ask } from '../../api/call_api.ts';
 import { type Problem, problemOf } from '../../api/problem.ts';
 import { type Observable, observable } from '../../observable.ts';
 import { type Entry, entryOf, type FeedEvent } from './entry.ts';
-import { type Following, followChanges } from './following.ts';
+import { type Following, followChanges } from './follow_changes.ts';
 
 /** The changes of one realm, as far as the page has them. */
 export interface FeedView {

@@ -1,12 +1,12 @@
 import { useId, useMemo } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
-import { plainText } from '../../parts/characters.ts';
-import { nounOf } from '../../parts/nouns.ts';
+import { plainText } from '../../parts/confusables.ts';
+import { nounOf } from '../../parts/resource_labels.ts';
+import type { FeedRealms } from './changes_page.tsx';
 import { type Entry, type Filters, HAPPENINGS } from './entry.ts';
-import type { Realms } from './realms.ts';
 
 interface FilterBarProps {
-  readonly realms: Realms;
+  readonly realms: FeedRealms;
   readonly filters: Filters;
   /** Of whom those who write are known. */
   readonly entries: readonly Entry[];

@@ -1,14 +1,14 @@
 import { useMemo, useState } from 'preact/hooks';
-import { clientPages, type ListedClient } from '../../api/clients.ts';
-import { PageHead } from '../../layout/head.tsx';
+import { clientPages, type ListedClient } from '../../api/admin.ts';
+import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Instant } from '../../parts/instant.tsx';
-import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
-import { Said } from '../../parts/said.tsx';
-import { NewButton } from '../administered/controls.tsx';
-import { CLIENT } from './client_kind.ts';
+import { Instant } from '../../parts/timestamp.tsx';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { LongList } from '../../parts/virtual_list.tsx';
+import { NewButton } from '../managed/managed_page.tsx';
+import { CLIENT } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
 
 /** Who may ask for tokens, and the keys that sign them. */

@@ -1,15 +1,20 @@
 import { useState } from 'preact/hooks';
-import { ADMIN } from '../../api/administration.ts';
-import { useAsked } from '../../api/answers.ts';
-import { createSigningKey, readSigningKeys, type SigningKey, withdrawSigningKey } from '../../api/clients.ts';
-import { Told, useAct } from '../../form/acting.tsx';
+import {
+  ADMIN,
+  createSigningKey,
+  readSigningKeys,
+  type SigningKey,
+  withdrawSigningKey,
+} from '../../api/admin.ts';
+import { useAsked } from '../../api/use_fetch.ts';
+import { Told, useAct } from '../../form/use_action.tsx';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Identifier } from '../../parts/copy.tsx';
 import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Instant } from '../../parts/instant.tsx';
 import { Answered } from '../../parts/notices.tsx';
+import { Instant } from '../../parts/timestamp.tsx';
 import { may, session } from '../../session/session.ts';
 
 type State = SigningKey['state'];

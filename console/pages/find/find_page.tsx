@@ -1,15 +1,16 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useAgain, useAsked } from '../../api/answers.ts';
-import { PageHead } from '../../layout/head.tsx';
+import { RESOURCES } from '../../api/records.ts';
+import { useAgain, useAsked } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
-import { keepQuery, place } from '../../layout/router.ts';
+import { PageHead } from '../../layout/page.tsx';
+import { href, keepQuery, place } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Answered, Empty, ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
+import { nounOf } from '../../parts/resource_labels.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
 import { session } from '../../session/session.ts';
-import { FoundList } from './found_list.tsx';
-import { type Findings, type Known, seek } from './seeking.ts';
+import { type Findings, type Found, type SearchCache, seek } from './search.ts';
 
 /** How long typing pauses before something is asked. */
 const PAUSE_MS = 180;
@@ -21,8 +22,8 @@ export function FindPage() {
   const [clue, setClue] = useState(place.get().query.get('clue') ?? '');
   const sought = useSettled(clue.trim());
   const state = useObserved(session);
-  const known = useMemo((): Known => new Map(), [sought]);
-  const asked = useAsked<Findings>((signal, tell) => seek(sought, state, { known, signal, tell }), [sought]);
+  const cache = useMemo((): SearchCache => new Map(), [sought]);
+  const asked = useAsked<Findings>((signal, tell) => seek(sought, state, { cache, signal, tell }), [sought]);
   useAgain(
     asked.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
     asked.again,
@@ -127,4 +128,59 @@ function Hints() {
       </ul>
     </section>
   );
+}
+
+/** Users, each with what they were found by. */
+function FoundList({
+  found,
+  hasMore,
+  isWhole,
+}: {
+  readonly found: readonly Found[];
+  readonly hasMore: boolean;
+  readonly isWhole: boolean;
+}) {
+  const soFar = isWhole ? '' : ' so far';
+  return (
+    <>
+      <p class="faint small">
+        {hasMore
+          ? `The first ${found.length}. Type more to narrow it down.`
+          : `${found.length} found${soFar}`}
+      </p>
+      <ul class="rows found">
+        {found.map((each) => (
+          <li key={each.record.id}>
+            <FoundRow {...each} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function FoundRow({ realm, user, record, name }: Found) {
+  const isUser = name === RESOURCES.users.name;
+  const { main, more } = resultText(record);
+  return (
+    <a class="row" href={href('realms', realm, 'users', user)}>
+      <Icon name={isUser ? 'user' : 'link'} />
+      <span class="row-main">
+        <Said text={main} />
+        {more !== '' && (
+          <span class="faint">
+            <Said text={more} />
+          </span>
+        )}
+      </span>
+      <span class="row-side faint small">{nounOf(name).one}</span>
+    </a>
+  );
+}
+
+/** A user by name and address; a link by what the user signs in with, and where. */
+function resultText({ name, email, username, subject, issuer }: Found['record']) {
+  const said = [name, username, subject].find((each) => typeof each === 'string');
+  const beside = [email, issuer].find((each) => typeof each === 'string');
+  return { main: String(said ?? ''), more: String(beside ?? '') };
 }

@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { isDark, theme } from '../../layout/theme.ts';
+import { isDark, theme } from '../../layout/theme.tsx';
 import { useObserved } from '../../observable.ts';
 import type { Line, Plot } from './plot.ts';
-import type { Sample } from './sampling.ts';
+import type { Sample } from './polling.ts';
 
 export interface ChartLine extends Line {
   readonly read: (sample: Sample) => number | undefined;

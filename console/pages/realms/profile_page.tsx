@@ -1,16 +1,15 @@
-import { useAsked } from '../../api/answers.ts';
-import { RESOURCES, readRecord } from '../../api/records.ts';
+import { ask } from '../../api/call_api.ts';
+import { type Key, pathOf, RESOURCES, readRecord } from '../../api/records.ts';
+import { type Asked, useAsked } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
-import { PageHead } from '../../layout/head.tsx';
-import type { PageProps } from '../../layout/page.ts';
+import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
-import { RecordFacts } from '../../parts/facts.tsx';
+import { Fact, RecordFacts } from '../../parts/facts.tsx';
+import { Icon } from '../../parts/icon.tsx';
 import { Answered } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
-import { Said } from '../../parts/said.tsx';
-import { aboveIn } from './above.tsx';
-import { ProviderCard } from './provider_card.tsx';
-import { RecordActions } from './record_actions.tsx';
+import { nounOf } from '../../parts/resource_labels.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { aboveIn, RecordActions } from './record_views.tsx';
 
 export function OidcProfilePage({ parameters }: PageProps) {
   return <ProfileView description={RESOURCES.oidcProfiles} parameters={parameters} />;
@@ -64,5 +63,154 @@ function ProfileView({
         )}
       </Answered>
     </>
+  );
+}
+
+const OIDC_PROFILE = RESOURCES.oidcProfiles;
+
+/** What the service has heard of the provider just now. */
+interface Discovery {
+  readonly asked: boolean;
+  readonly answers: boolean;
+  readonly took_ms: number | null;
+  readonly issuer_agrees: boolean | null;
+  readonly document: Readonly<Record<string, string | readonly string[] | null>> | null;
+}
+
+const DISCOVERY_FACTS = [
+  ['issuer', 'Issuer'],
+  ['authorization_endpoint', 'Authorization endpoint'],
+  ['token_endpoint', 'Token endpoint'],
+  ['jwks_uri', 'Key set'],
+  ['scopes_supported', 'Scopes'],
+  ['response_types_supported', 'Response types'],
+] as const;
+
+interface CardProps {
+  readonly recordKey: Key;
+  /** Of the profile: what the answer of its provider is compared with. */
+  readonly issuer: string;
+  readonly discoveryUrl: string;
+}
+
+/** What the provider of a profile says of itself, asked when the page comes up, and whether it answers. */
+function ProviderCard({ recordKey, issuer, discoveryUrl }: CardProps) {
+  const asked = useAsked(
+    async (signal) => {
+      const path = `${pathOf(OIDC_PROFILE, recordKey)}/discovery`;
+      return (await ask<{ data: Discovery }>({ path, signal, scope: `${OIDC_PROFILE.scope}:read` })).body
+        .data;
+    },
+    [...recordKey, issuer, discoveryUrl],
+  );
+  return (
+    <section class="card" aria-labelledby="provider">
+      <div class="card-head">
+        <h2 id="provider">The provider now</h2>
+        <CheckAgain asked={asked} />
+      </div>
+      {asked.isWaiting && (
+        <p class="waiting" role="status">
+          The provider is being asked…
+        </p>
+      )}
+      {(!asked.isWaiting || asked.problem) && (
+        <Answered asked={asked}>
+          {(discovery) => (
+            <DiscoveryResult discovery={discovery} issuer={issuer} discoveryUrl={discoveryUrl} />
+          )}
+        </Answered>
+      )}
+    </section>
+  );
+}
+
+function CheckAgain({ asked: { answer, isWaiting, again } }: { readonly asked: Asked<Discovery> }) {
+  if (answer?.asked === false) return null;
+  return (
+    <button type="button" class="button" disabled={isWaiting} onClick={again}>
+      Ask again
+    </button>
+  );
+}
+
+type DiscoveryResultProps = Omit<CardProps, 'recordKey'> & { readonly discovery: Discovery };
+
+function DiscoveryResult({ discovery, issuer, discoveryUrl }: DiscoveryResultProps) {
+  const { asked, answers, document } = discovery;
+  if (!asked) return <NotRequested discoveryUrl={discoveryUrl} />;
+  if (!answers || !document) {
+    return (
+      <div class="note note-warn" role="status">
+        <Icon name="warning" />
+        <div>
+          <p>The provider does not answer.</p>
+          <p class="small">
+            No discovery document came. Why is not told, so that nobody learns about the network by it. Open
+            the discovery URL yourself, and see that the service may reach it on port 443.
+          </p>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <>
+      <IssuerCheck discovery={discovery} issuer={issuer} />
+      <dl class="facts">
+        {DISCOVERY_FACTS.map(([name, label]) => (
+          <Fact key={name} label={label}>
+            <DiscoveryValue value={document[name] ?? null} />
+          </Fact>
+        ))}
+      </dl>
+    </>
+  );
+}
+
+function NotRequested({ discoveryUrl }: Pick<CardProps, 'discoveryUrl'>) {
+  const isOffline = discoveryUrl.endsWith('/.well-known/openid-configuration');
+  return (
+    <p class="note" role="status">
+      {isOffline
+        ? 'This service runs with --offline: it asks no provider.'
+        : 'The discovery URL does not end in /.well-known/openid-configuration: no provider is asked there.'}
+    </p>
+  );
+}
+
+function IssuerCheck({ discovery, issuer }: Pick<DiscoveryResultProps, 'discovery' | 'issuer'>) {
+  return (
+    <div class="stack" role="status">
+      <p>
+        <span class="badge badge-good">Answers</span> in {discovery.took_ms} ms
+      </p>
+      {discovery.issuer_agrees ? (
+        <p>Its issuer is that of this profile.</p>
+      ) : (
+        <div class="note note-danger">
+          <Icon name="warning" />
+          <p>
+            {discovery.document?.issuer
+              ? 'It names another issuer than this profile has, which is '
+              : 'It names no issuer. That of this profile is '}
+            <Said text={issuer} />. Its tokens match no link that was made with the issuer of this profile.
+          </p>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function DiscoveryValue({ value }: { readonly value: string | readonly string[] | null }) {
+  if (value === null || value.length === 0) return <span class="faint">not said</span>;
+  if (typeof value === 'string') return <Said text={value} />;
+  return (
+    <ul>
+      {[...new Set(value)].map((each) => (
+        <li key={each}>
+          <Said text={each} />
+        </li>
+      ))}
+    </ul>
   );
 }

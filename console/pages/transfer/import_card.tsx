@@ -3,9 +3,10 @@ import { RESOURCES } from '../../api/records.ts';
 import { useObserved } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
-import { Said } from '../../parts/said.tsx';
+import { nounOf } from '../../parts/resource_labels.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
 import { may, type SessionState, session } from '../../session/session.ts';
+import { numbered, Progress, RealmChoice, Refusals, WorkNotes } from './controls.tsx';
 import {
   beginImport,
   type Contents,
@@ -15,9 +16,6 @@ import {
   lookInto,
 } from './import_run.ts';
 import { ORDER } from './line_format.ts';
-import { RealmChoice } from './realm_choice.tsx';
-import { numbered, Refusals } from './refusals.tsx';
-import { Progress, WorkNotes } from './work_notes.tsx';
 
 /** Reads a file into this service, line by line, over the API. */
 export function ImportCard() {
@@ -27,12 +25,12 @@ export function ImportCard() {
       <div class="card-head">
         <h2>Import</h2>
       </div>
-      {run ? <Running run={run} /> : <Beginning />}
+      {run ? <ImportProgress run={run} /> : <ImportForm />}
     </section>
   );
 }
 
-function Promises() {
+function ImportNotes() {
   return (
     <details class="promises">
       <summary>What an import here does, and does not</summary>
@@ -60,7 +58,7 @@ function Promises() {
   );
 }
 
-function Beginning() {
+function ImportForm() {
   const id = useId();
   const [file, setFile] = useState<File>();
   const [contents, setContents] = useState<Contents>();
@@ -75,7 +73,7 @@ function Beginning() {
   };
   return (
     <div class="form">
-      <Promises />
+      <ImportNotes />
       <div class="field">
         <label for={id}>File, as authrealm export writes it</label>
         <input
@@ -213,13 +211,13 @@ function hindranceOf(
   return `This session does not have the right to make what is in it: ${[...new Set(lacking)].join(', ')}.`;
 }
 
-const ENDS = {
+const IMPORT_RESULTS = {
   done: 'The import is done.',
   cancelled: 'The import was cancelled: what it had made is there, the rest is not.',
   failed: 'The import ended before its time: what it had made is there, the rest is not.',
 } as const;
 
-function Running({ run }: { readonly run: ImportRun }) {
+function ImportProgress({ run }: { readonly run: ImportRun }) {
   const state = useObserved(run.state);
   const { contents, made, found, refused, end, waiting, problem } = state;
   const done = made + found + refused.length;
@@ -237,7 +235,7 @@ function Running({ run }: { readonly run: ImportRun }) {
         <span class="faint">{paceOf(state, done)}</span>
       </p>
       <p role="status">
-        {end !== undefined && `${ENDS[end]} `}
+        {end !== undefined && `${IMPORT_RESULTS[end]} `}
         {numbered(made)} made{found > 0 && `, ${numbered(found)} there already`}, {numbered(refused.length)}{' '}
         refused.
       </p>

@@ -1,12 +1,11 @@
 import { linesOf } from '../../../src/directory/lines.ts';
-import { pagesOf } from '../../api/pages.ts';
 import { type Problem, problemOf } from '../../api/problem.ts';
-import { createRecord, type Key, RESOURCES, type Shown } from '../../api/records.ts';
+import { createRecord, type Key, pagesOf, RESOURCES, type Shown } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { type Observable, observable } from '../../observable.ts';
-import { belonging } from '../../session/belonging.ts';
+import { belonging } from '../../session/session.ts';
 import { LineProblem, ORDER, type ReadLine, readLine } from './line_format.ts';
-import { eachOf, type Patience, patience } from './patience.ts';
+import { eachOf, type Patience, patience } from './retry.ts';
 
 /** A line that was not taken, and why. */
 export interface Refused {

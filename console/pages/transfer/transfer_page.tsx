@@ -1,4 +1,4 @@
-import { PageHead } from '../../layout/head.tsx';
+import { PageHead } from '../../layout/page.tsx';
 import { useObserved } from '../../observable.ts';
 import { may, session } from '../../session/session.ts';
 import { ExportCard } from './export_card.tsx';

@@ -1,5 +1,5 @@
 import { useId } from 'preact/hooks';
-import { Prose } from '../../openapi/prose.tsx';
+import { Prose } from '../../openapi/code.tsx';
 import type { Draft, Slot } from '../../openapi/request.ts';
 
 interface RequestFormProps {

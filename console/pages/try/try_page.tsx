@@ -1,24 +1,22 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useAsked } from '../../api/answers.ts';
-import { BASE } from '../../api/caller.ts';
-import { PageHead } from '../../layout/head.tsx';
+import { BASE } from '../../api/call_api.ts';
+import { useAsked } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
-import type { PageProps } from '../../layout/page.ts';
+import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href, keepQuery, place } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
-import { CodeBlock } from '../../openapi/code_block.tsx';
+import { CodeBlock, formatted, Prose } from '../../openapi/code.tsx';
 import type { Operation } from '../../openapi/document.ts';
 import { OperationList, OperationSearch } from '../../openapi/operation_list.tsx';
-import { Description, OperationLine } from '../../openapi/operation_parts.tsx';
-import { Prose } from '../../openapi/prose.tsx';
-import { readApi } from '../../openapi/reading.ts';
+import { badgeOf, Description, OperationLine } from '../../openapi/operation_parts.tsx';
+import { readApi } from '../../openapi/read_api.ts';
 import { curlOf, type Draft, draftOf, requestOf, slotsOf } from '../../openapi/request.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Answered, Empty } from '../../parts/notices.tsx';
-import { type SessionState, session } from '../../session/session.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { endSession, type SessionState, session } from '../../session/session.ts';
 import { RequestForm } from './request_form.tsx';
-import { ResponseView } from './response_view.tsx';
-import { type Outcome, send } from './sending.ts';
+import { type Outcome, send } from './send_request.ts';
 
 const hrefOf = ({ id }: Operation) => href('try', id);
 
@@ -216,4 +214,55 @@ function wordsOf(error: unknown): string {
   return /header|ISO-8859-1|ByteString/i.test(message)
     ? 'A header cannot hold this: letters, digits and signs of ASCII alone.'
     : 'No answer came. The service cannot be reached, or ended the connection.';
+}
+
+/** An answer as it came: status, time, headers and body. */
+function ResponseView({ outcome }: { readonly outcome: Outcome }) {
+  const { status, statusText, headers, text, headMs, wholeMs, isCut } = outcome;
+  const body = formatted(text);
+  return (
+    <div class="stack">
+      <p class="response-line">
+        <span class={`badge ${badgeOf(status)}`}>
+          {status === 0 ? 'a redirect, which is not followed' : `${status} ${statusText}`}
+        </span>
+        <span class="faint small">
+          {Math.round(wholeMs ?? headMs)} ms{wholeMs === undefined ? ', more may come' : ''}
+        </span>
+      </p>
+      {status === 401 && (
+        <p class="note">
+          <span>
+            This session may have ended.{' '}
+            <button type="button" class="text-button" onClick={() => endSession(undefined)}>
+              Sign in again
+            </button>
+          </span>
+        </p>
+      )}
+      {text === '' ? (
+        <p class="faint">No body.</p>
+      ) : (
+        <CodeBlock text={body.text} what="the body" isJson={body.isJson} />
+      )}
+      {isCut && <p class="faint small">The rest is not shown: ask with the command for all of it.</p>}
+      <details class="headers" open>
+        <summary>Headers</summary>
+        <dl class="facts">
+          {headers.map(([name, value]) => (
+            <div key={name}>
+              <dt>
+                <code>{name}</code>
+              </dt>
+              <dd>
+                <code>
+                  <Said text={value} />
+                </code>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </div>
+  );
 }

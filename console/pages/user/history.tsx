@@ -1,14 +1,14 @@
-import { useAsked } from '../../api/answers.ts';
-import { ask } from '../../api/caller.ts';
+import { ask } from '../../api/call_api.ts';
 import { problemOf } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
-import { useAct } from '../../form/acting.tsx';
+import { useAsked } from '../../api/use_fetch.ts';
+import { useAct } from '../../form/use_action.tsx';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Instant } from '../../parts/instant.tsx';
 import { Answered, ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
-import { Said } from '../../parts/said.tsx';
+import { nounOf } from '../../parts/resource_labels.ts';
+import { Instant } from '../../parts/timestamp.tsx';
+import { Said } from '../../parts/untrusted_text.tsx';
 import { may, session } from '../../session/session.ts';
 
 /** A change as the feed tells it. */
@@ -101,18 +101,19 @@ interface ChangeListProps {
 export function ChangeList({ realm, user, record }: ChangeListProps) {
   const asked = useAsked((signal) => readBack(realm, user, NOTHING_YET, signal), [realm, user]);
   const { run, isBusy, problem } = useAct(() => announce('Older changes are read.'));
-  const isTold = (event: Event) => (record === undefined ? !isTouch(event) : event.data.record_id === record);
+  const isListed = (event: Event) =>
+    record === undefined ? !isUserTouch(event) : event.data.record_id === record;
   return (
     <Answered asked={asked}>
       {(past) => (
         <>
-          <Told events={past.events.filter(isTold)} isWhole={past.older === undefined} />
+          <EventList events={past.events.filter(isListed)} isWhole={past.older === undefined} />
           {problem && <ProblemNote problem={problem} />}
           {past.older !== undefined && (
-            <Further
+            <LoadOlder
               read={past.events.length}
               isBusy={isBusy}
-              onFurther={() => run(async () => asked.put(await readBack(realm, user, past)))}
+              onOlder={() => run(async () => asked.put(await readBack(realm, user, past)))}
             />
           )}
         </>
@@ -125,16 +126,16 @@ interface FurtherProps {
   /** How many changes were looked at. */
   readonly read: number;
   readonly isBusy: boolean;
-  readonly onFurther: () => void;
+  readonly onOlder: () => void;
 }
 
 /** Where reading has stopped, and the way on. */
-function Further({ read, isBusy, onFurther }: FurtherProps) {
+function LoadOlder({ read, isBusy, onOlder }: FurtherProps) {
   return (
     <div class="stack-tight">
       <p class="faint">Only the newest {read} changes of this user and their links were looked at.</p>
       <div class="actions">
-        <button type="button" class="button" disabled={isBusy} onClick={onFurther}>
+        <button type="button" class="button" disabled={isBusy} onClick={onOlder}>
           Look further back
         </button>
       </div>
@@ -142,7 +143,7 @@ function Further({ read, isBusy, onFurther }: FurtherProps) {
   );
 }
 
-function Told({ events, isWhole }: { readonly events: readonly Event[]; readonly isWhole: boolean }) {
+function EventList({ events, isWhole }: { readonly events: readonly Event[]; readonly isWhole: boolean }) {
   if (events.length === 0 && isWhole) return <p class="faint">The feed has no change of this any more.</p>;
   if (events.length === 0) return <p class="faint">There is no change of this among what was looked at.</p>;
   return (
@@ -151,9 +152,9 @@ function Told({ events, isWhole }: { readonly events: readonly Event[]; readonly
         <li key={event.id}>
           <Instant at={event.time} />
           <span>
-            {wordsOf(event)}
+            {eventText(event)}
             {event.data.members.length > 0 && (
-              <span class="faint"> ({event.data.members.map(labelOf).join(', ')})</span>
+              <span class="faint"> ({event.data.members.map(memberLabel).join(', ')})</span>
             )}
           </span>
           <span class="faint small">
@@ -166,12 +167,12 @@ function Told({ events, isWhole }: { readonly events: readonly Event[]; readonly
 }
 
 /** A change of a link touches its user, of whom nothing else is new: the change of the link tells it. */
-function isTouch({ data: { members } }: Event): boolean {
+function isUserTouch({ data: { members } }: Event): boolean {
   return members.length === 1 && members[0] === 'updated_at';
 }
 
 /** `user-authentication-info.updated` is `user updated`. */
-function wordsOf({ type }: Event): string {
+function eventText({ type }: Event): string {
   const dot = type.lastIndexOf('.');
   const { one } = nounOf(type.slice(0, dot));
   return `${one.charAt(0).toUpperCase()}${one.slice(1)} ${type.slice(dot + 1)}`;
@@ -181,6 +182,6 @@ const LABELS = new Map(
   Object.values(RESOURCES).flatMap(({ fields }) => fields.map(({ name, label }) => [name, label] as const)),
 );
 
-function labelOf(member: string): string {
+function memberLabel(member: string): string {
   return LABELS.get(member) ?? member;
 }

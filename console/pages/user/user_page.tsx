@@ -1,22 +1,20 @@
 import { useState } from 'preact/hooks';
-import { useAsked } from '../../api/answers.ts';
 import { RESOURCES } from '../../api/records.ts';
-import { PageHead } from '../../layout/head.tsx';
-import type { PageProps } from '../../layout/page.ts';
+import { useAsked } from '../../api/use_fetch.ts';
+import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Answered, Empty } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/nouns.ts';
-import { Said } from '../../parts/said.tsx';
+import { nounOf } from '../../parts/resource_labels.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
 import { may, session } from '../../session/session.ts';
-import { aboveIn } from '../realms/above.tsx';
-import { type Act, Acts } from './acts.tsx';
+import { aboveIn } from '../realms/record_views.tsx';
+import { type Act, Acts } from './dialogs.tsx';
 import { History } from './history.tsx';
-import { LinkControls } from './link_controls.tsx';
-import { Picture } from './picture.tsx';
-import { LINK_KINDS, readWhole, type Whole } from './reading.ts';
+import { LinkControls, Picture } from './identity_graph.tsx';
+import { LINK_KINDS, readWhole, type Whole } from './load_user.ts';
 
 /** Who a user is, and every way in which they sign in. */
 export function UserPage({ parameters }: PageProps) {

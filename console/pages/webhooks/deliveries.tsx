@@ -1,22 +1,22 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { ADMIN } from '../../api/administration.ts';
-import type { ReadPage } from '../../api/pages.ts';
 import {
+  ADMIN,
   type DeadLetter,
   type Delivery,
   deadLetterPages,
   deliveryPages,
   redeliver,
   type Webhook,
-} from '../../api/webhooks.ts';
-import { Told, useAct } from '../../form/acting.tsx';
+} from '../../api/admin.ts';
+import type { ReadPage } from '../../api/list_page.ts';
+import { Told, useAct } from '../../form/use_action.tsx';
 import { href } from '../../layout/router.ts';
 import { useObserved } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Instant } from '../../parts/instant.tsx';
-import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
+import { Instant } from '../../parts/timestamp.tsx';
+import { LongList } from '../../parts/virtual_list.tsx';
 import { may, session } from '../../session/session.ts';
 
 const SENT = ['There is nothing to send again.', 'It is sent again.', '# are sent again.'];

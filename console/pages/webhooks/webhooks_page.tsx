@@ -1,13 +1,13 @@
 import { useMemo, useState } from 'preact/hooks';
-import { type Webhook, webhookPages } from '../../api/webhooks.ts';
-import { PageHead } from '../../layout/head.tsx';
+import { type Webhook, webhookPages } from '../../api/admin.ts';
+import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { LongList } from '../../parts/long_list.tsx';
 import { Empty } from '../../parts/notices.tsx';
-import { Said } from '../../parts/said.tsx';
-import { NewButton } from '../administered/controls.tsx';
-import { WEBHOOK } from './webhook_kind.ts';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { LongList } from '../../parts/virtual_list.tsx';
+import { NewButton } from '../managed/managed_page.tsx';
+import { WEBHOOK } from './webhook_page.tsx';
 
 /** Who is told what changes. */
 export function WebhooksPage() {

@@ -1,0 +1,224 @@
+import { DESCRIBED } from 'authrealm:described';
+import { ask, ifMatch } from './call_api.ts';
+import type { ReadPage } from './list_page.ts';
+import { cursorIn, type Tagged } from './records.ts';
+
+/** What the paths of administration have in common. */
+
+export const ADMIN = 'admin';
+
+interface AdminList<T> {
+  readonly data: readonly T[];
+  readonly links: { readonly next: string | null };
+}
+
+/** A list of administration, behind one identifier after the other. */
+function adminPages<T>(collection: string): ReadPage<T> {
+  return async (cursor, signal) => {
+    const query = new URLSearchParams({
+      'page[limit]': String(DESCRIBED.limits.pageRecordsMax),
+      'page[after]': cursor,
+    });
+    const path = `admin/v1/${collection}?${query}`;
+    const { body } = await ask<AdminList<T>>({ path, signal, scope: ADMIN });
+    return { items: body.data, next: cursorIn(body.links.next) };
+  };
+}
+
+/** What has a secret, and can be disabled: clients and webhook targets are kept alike. */
+export interface Administered {
+  readonly id: string;
+  readonly name: string;
+  readonly is_disabled: boolean;
+  readonly previous_secret_expires_at: string | null;
+  readonly meta: { readonly created_at: string; readonly updated_at: string };
+}
+
+/** With its secret: known to the answer that made it, and to nobody afterwards. */
+export interface Issued extends Administered {
+  readonly secret: string;
+}
+
+/** The paths of one kind of it. `Said` is what is said about one. */
+export interface Collection<Said, Created = Said> {
+  readonly read: (id: string, signal?: AbortSignal) => Promise<Tagged<Administered & Said>>;
+  readonly create: (said: Created) => Promise<Issued>;
+  /** Changes what is said, on the one that the ETag names. Throws Problem `stale` where it is another one by now. */
+  readonly update: (id: string, said: Partial<Said>, etag: string | undefined) => Promise<void>;
+  readonly remove: (id: string, etag: string | undefined) => Promise<void>;
+  readonly turn: (id: string, act: 'disable' | 'enable') => Promise<void>;
+  /** Gives it a new secret; the one it has holds for so many seconds more. */
+  readonly rotate: (id: string, overlapSeconds: number) => Promise<Issued>;
+}
+
+/** The path of one, or of something that is done with it. */
+function administeredPath(collection: string, id: string, act?: string): string {
+  return ['admin/v1', collection, encodeURIComponent(id), ...(act === undefined ? [] : [act])].join('/');
+}
+
+/** `secret` is the member of an answer that holds it. */
+function collectionOf<Said, Created = Said>(collection: string, secret: string): Collection<Said, Created> {
+  const pathOf = (id: string, act?: string) => administeredPath(collection, id, act);
+  // `Idempotency-Key` is not read here: a remembered answer would hold the secret.
+  const issue = async (path: string, data: unknown): Promise<Issued> => {
+    const { body } = await ask<{ data: Administered & Readonly<Record<string, unknown>> }>({
+      ...{ method: 'POST', path, body: { data }, scope: ADMIN },
+    });
+    return { ...body.data, secret: String(body.data[secret]) };
+  };
+  return {
+    async read(id, signal) {
+      const { body, etag } = await ask<{ data: Administered & Said }>({
+        ...{ path: pathOf(id), scope: ADMIN, ...(signal ? { signal } : {}) },
+      });
+      return { record: body.data, etag };
+    },
+    create: (said) => issue(`admin/v1/${collection}`, said),
+    async update(id, data, etag) {
+      const headers = ifMatch(etag);
+      await ask({ method: 'PUT', path: pathOf(id), headers, body: { data }, scope: ADMIN });
+    },
+    async remove(id, etag) {
+      await ask({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
+    },
+    async turn(id, act) {
+      await ask({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
+    },
+    rotate: (id, overlapSeconds) => issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
+  };
+}
+
+/** Clients and signing keys, over the paths of administration. */
+
+/** What is said about a client. */
+export interface Grant {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly realms: '*' | readonly string[];
+}
+
+type Client = Administered & Grant;
+
+export interface ListedClient extends Client {
+  readonly last_used_at: string | null;
+}
+
+export interface SigningKey {
+  readonly id: string;
+  readonly state: 'signs' | 'next' | 'accepted' | 'retired' | 'withdrawn';
+  readonly signs_from: string;
+  readonly withdrawn_at: string | null;
+  readonly meta: { readonly created_at: string };
+}
+
+const CLIENTS = 'clients';
+
+export const clients = collectionOf<Grant>(CLIENTS, 'client_secret');
+
+export function clientPages(): ReadPage<ListedClient> {
+  return adminPages(CLIENTS);
+}
+
+/** All of them: an installation has a few. */
+export async function readSigningKeys(signal: AbortSignal): Promise<readonly SigningKey[]> {
+  const read = adminPages<SigningKey>('signing-keys');
+  const keys: SigningKey[] = [];
+  for (let cursor: string | undefined = ''; cursor !== undefined; ) {
+    const { items, next } = await read(cursor, signal);
+    keys.push(...items);
+    cursor = next;
+  }
+  return keys;
+}
+
+/** A client, and when it was last used. */
+export async function readUsedClient(id: string, signal: AbortSignal): Promise<Tagged<Client> & LastUse> {
+  const [one, use] = await Promise.all([
+    clients.read(id, signal),
+    ask<{ data: LastUse }>({ path: administeredPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
+  ]);
+  return { ...one, last_used_at: use.body.data.last_used_at };
+}
+
+type LastUse = Pick<ListedClient, 'last_used_at'>;
+
+export async function createSigningKey(): Promise<void> {
+  await ask({ method: 'POST', path: 'admin/v1/signing-keys', scope: ADMIN });
+}
+
+export async function withdrawSigningKey(id: string): Promise<void> {
+  await ask({ method: 'POST', path: administeredPath('signing-keys', id, 'withdraw'), scope: ADMIN });
+}
+
+/** Webhook targets, what was sent to them, and what was given up. */
+
+/** What is said about a target. */
+export interface Wish {
+  readonly name: string;
+  readonly url: string;
+  readonly events: '*' | readonly string[];
+  readonly realms: '*' | readonly string[];
+  readonly with_data: boolean;
+  readonly events_max: number;
+  readonly skipped_client: string | null;
+}
+
+export type Webhook = Administered & Wish;
+
+/** What a new target is told first: what changes from now on, or everything that the feed keeps. */
+export interface FirstWish extends Wish {
+  readonly from: 'present' | 'oldest';
+}
+
+/** Changes of a realm that travel together. */
+interface ChangeRange {
+  readonly id: string;
+  readonly realm_id: string;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly at: string;
+}
+
+/** One attempt. */
+export interface Delivery extends ChangeRange {
+  readonly message_id: string | null;
+  readonly attempt: number;
+  readonly outcome: string;
+  readonly status: number | null;
+  readonly duration_ms: number;
+}
+
+/** What a target was not told, and is not tried any more. */
+export interface DeadLetter extends ChangeRange {
+  readonly state: 'dead' | 'waiting' | 'redelivered';
+  readonly attempts: number;
+  readonly redelivered_at: string | null;
+}
+
+const WEBHOOKS = 'webhooks';
+
+export const webhooks = collectionOf<Wish, FirstWish>(WEBHOOKS, 'secret');
+
+export function webhookPages(): ReadPage<Webhook> {
+  return adminPages(WEBHOOKS);
+}
+
+/** The newest first. */
+export function deliveryPages(id: string): ReadPage<Delivery> {
+  return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/deliveries`);
+}
+
+export function deadLetterPages(id: string): ReadPage<DeadLetter> {
+  return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/dead-letters`);
+}
+
+/** Sends a dead letter again, or with `*` all that were not received yet; answers how many. */
+export async function redeliver(id: string, letter: string): Promise<number> {
+  const { body } = await ask<{ data: { dead_letters: number } }>({
+    method: 'POST',
+    path: administeredPath(WEBHOOKS, id, 'redeliver'),
+    body: { data: { dead_letter: letter } },
+    scope: ADMIN,
+  });
+  return body.data.dead_letters;
+}

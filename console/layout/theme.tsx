@@ -1,0 +1,42 @@
+import { observable, useObserved } from '../observable.ts';
+import { Icon } from '../parts/icon.tsx';
+
+/** `system` follows what the machine says. */
+type Theme = 'system' | 'light' | 'dark';
+
+const NAME = 'authrealm.theme';
+const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
+
+export const theme = observable<Theme>(readTheme());
+
+function readTheme(): Theme {
+  const kept = localStorage.getItem(NAME);
+  return THEMES.find((each) => each === kept) ?? 'system';
+}
+
+function chooseTheme(chosen: Theme): void {
+  localStorage.setItem(NAME, chosen);
+  theme.set(chosen);
+}
+
+export function applyTheme(): void {
+  const apply = (chosen: Theme) => {
+    document.documentElement.dataset.theme = chosen;
+  };
+  apply(theme.get());
+  theme.follow(apply);
+}
+
+export function isDark(chosen: Theme): boolean {
+  return chosen === 'dark' || (chosen === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
+}
+
+/** The other of light and dark, kept for this browser. */
+export function ThemeSwitch() {
+  const other = isDark(useObserved(theme)) ? 'light' : 'dark';
+  return (
+    <button type="button" class="text-button" onClick={() => chooseTheme(other)}>
+      <Icon name={other} /> {other === 'light' ? 'Light' : 'Dark'}
+    </button>
+  );
+}

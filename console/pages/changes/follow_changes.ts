@@ -1,0 +1,200 @@
+import { DESCRIBED } from 'authrealm:described';
+import { overheard, reach, silence } from '../../api/call_api.ts';
+import { lost, type Problem, problemOf } from '../../api/problem.ts';
+import type { FeedEvent } from './entry.ts';
+
+/** How it stands with a stream of changes. */
+export type Following =
+  | { readonly kind: 'opening' }
+  | { readonly kind: 'live' }
+  /** It goes on by itself. */
+  | { readonly kind: 'retrying'; readonly why: string; readonly seconds: number }
+  /** It does not. */
+  | { readonly kind: 'over'; readonly why: string };
+
+interface FollowerRooms {
+  readonly onEvents: (events: readonly FeedEvent[]) => void;
+  readonly onState: (state: Following) => void;
+  readonly signal: AbortSignal;
+}
+
+/** Why a stream ended, as its last event says (docs/feed.md). */
+const ENDS: Readonly<Record<string, string>> = {
+  token: 'The session has ended.',
+  rights: 'This session may not read these changes any more.',
+  slow: 'This page did not keep up.',
+  fault: 'The service has had trouble with this stream.',
+  shutdown: 'The service is being stopped or started anew.',
+};
+const CUT = 'The stream was cut off.';
+const SILENT = 'Nothing comes from the service any more.';
+const CROWDED =
+  'The service has no place for another stream: it serves 4 for each session, 100 in all. Close another tab with this page, or wait.';
+
+/** The service says that it is there at least that often: it was not heard twice. */
+const SILENT_MS_MAX = 2.5 * DESCRIBED.limits.streamKeepAliveMs;
+const SECONDS_MIN = 1;
+const SECONDS_MAX = 15;
+/** Messages that come together are told together. */
+const TOGETHER_MS = 100;
+
+/**
+ * Follows the changes of a realm behind a cursor, until `signal`. A stream that ends is gone on with from the last event
+ * that it told. Answers where the place to go on from is gone; otherwise what happens is told by `onState`.
+ */
+export async function followChanges(realm: string, from: string, rooms: FollowerRooms): Promise<'gone'> {
+  let cursor = from;
+  for (let failures = 0; ; failures += 1) {
+    const round = await followOnce(realm, cursor, rooms);
+    cursor = round.cursor;
+    if (round.isAlive) failures = 0;
+    const { end } = round;
+    if (end === 'gone') return end;
+    if (end.kind === 'over') {
+      rooms.onState({ kind: 'over', why: end.why });
+      await ended(rooms.signal);
+    }
+    const seconds = Math.min(Math.max(end.seconds, SECONDS_MIN * 2 ** failures), SECONDS_MAX);
+    rooms.onState({ kind: 'retrying', why: end.why, seconds });
+    await pause(seconds, rooms.signal);
+  }
+}
+
+interface Round {
+  readonly cursor: string;
+  /** Whether the service began to answer. */
+  readonly isAlive: boolean;
+  readonly end: 'gone' | { readonly kind: 'again' | 'over'; readonly why: string; readonly seconds: number };
+}
+
+async function followOnce(realm: string, from: string, rooms: FollowerRooms): Promise<Round> {
+  const { onState } = rooms;
+  const { signal, heard, end } = silence(SILENT_MS_MAX, lost(true), rooms.signal);
+  let cursor = from;
+  let isAlive = false;
+  const told = gathering(rooms);
+  try {
+    const response = await reach({
+      path: `v2/authentication-realms/${encodeURIComponent(realm)}/changes`,
+      headers: { Accept: 'text/event-stream', 'Last-Event-ID': from },
+      scope: 'changes:read',
+      signal,
+    });
+    isAlive = true;
+    onState({ kind: 'live' });
+    const body = overheard(response.body as ReadableStream<Uint8Array>, heard);
+    for await (const { id, event, data } of messagesIn(body)) {
+      if (event === 'end') return { cursor, isAlive, end: endOf(data) };
+      cursor = id;
+      told.add(JSON.parse(data) as FeedEvent);
+    }
+  } catch (error) {
+    rooms.signal.throwIfAborted();
+    // A connection that breaks while it is read throws no Problem.
+    if (!isAlive) return { cursor, isAlive, end: endOfProblem(problemOf(error)) };
+  } finally {
+    end();
+    told.flush();
+  }
+  const why = signal.aborted ? SILENT : CUT;
+  return { cursor, isAlive, end: { kind: 'again', why, seconds: SECONDS_MIN } };
+}
+
+function endOf(data: string): Round['end'] {
+  const { reason } = JSON.parse(data) as { reason: string };
+  if (reason === 'cursor') return 'gone';
+  // Asking again tells what has become of session and rights.
+  return { kind: 'again', why: ENDS[reason] ?? CUT, seconds: SECONDS_MIN };
+}
+
+function endOfProblem({ kind, message, waitSeconds, complaints }: Problem): Round['end'] {
+  if (kind === 'gone') return 'gone';
+  if (waitSeconds !== undefined) {
+    const isCrowded = complaints.some(({ detail }) => detail.startsWith('Too much work'));
+    return { kind: 'again', why: isCrowded ? CROWDED : message, seconds: waitSeconds };
+  }
+  if (kind === 'broken') return { kind: 'again', why: message, seconds: SECONDS_MIN };
+  return { kind: 'over', why: kind === 'forbidden' ? (ENDS.rights ?? message) : message, seconds: 0 };
+}
+
+function gathering({ onEvents }: FollowerRooms) {
+  let waiting: FeedEvent[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (waiting.length > 0) onEvents(waiting);
+    waiting = [];
+  };
+  return {
+    add(event: FeedEvent) {
+      waiting.push(event);
+      timer ??= setTimeout(flush, TOGETHER_MS);
+    },
+    flush,
+  };
+}
+
+function pause(seconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, seconds * 1_000);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}
+
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+}
+
+/** One message of a stream of events. */
+interface Message {
+  /** Empty where none was ever told. */
+  readonly id: string;
+  readonly event: string;
+  readonly data: string;
+}
+
+/**
+ * The messages of a body, as they come (Server-Sent Events, https://html.spec.whatwg.org/multipage/server-sent-events.html).
+ * What is cut off at the end is no message. Throws what reading the body throws.
+ */
+async function* messagesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
+  const reader = body
+    .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
+    .getReader();
+  let rest = '';
+  let id = '';
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      // A return at the end of what came may be the first half of a line's end.
+      const blocks = (rest + value).replace(/\r\n|\r(?!$)/g, '\n').split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const message = messageIn(block, id);
+        id = message.id;
+        if (message.data !== undefined) yield { ...message, data: message.data };
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function messageIn(block: string, idBefore: string) {
+  const lines = block.split('\n').map((line) => {
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+    return { name, value };
+  });
+  const last = (wanted: string) => lines.findLast(({ name }) => name === wanted)?.value;
+  const data = lines.filter(({ name }) => name === 'data').map(({ value }) => value);
+  return {
+    id: last('id') ?? idBefore,
+    event: last('event') ?? 'message',
+    data: data.length === 0 ? undefined : data.join('\n'),
+  };
+}

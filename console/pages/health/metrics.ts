@@ -1,0 +1,198 @@
+type Labels = Readonly<Record<string, string>>;
+
+/** Everything that is measured under one name (docs/operating.md, Metrics). */
+export interface Family {
+  readonly name: string;
+  readonly kind: 'counter' | 'gauge' | 'histogram';
+  readonly samples?: readonly { readonly labels: Labels; readonly value: number }[];
+  /** Of a histogram, in seconds. */
+  readonly bounds?: readonly number[];
+  /** Counts at or under each bound and over the one before it, and last over all of them. */
+  readonly distributions?: readonly {
+    readonly labels: Labels;
+    readonly counts: readonly number[];
+    readonly sum: number;
+  }[];
+}
+
+/** What the service had measured at a moment. */
+export interface Snapshot {
+  /** Milliseconds, by the clock that begins with the page. */
+  readonly at: number;
+  readonly families: ReadonlyMap<string, Family>;
+}
+
+export function snapshotOf(families: readonly Family[], at: number): Snapshot {
+  return { at, families: new Map(families.map((family) => [family.name, family])) };
+}
+
+/** What a service did between two moments. Undefined is what cannot be told: nothing of it happened, or is counted. */
+export interface Figures {
+  readonly lookups: number | undefined;
+  readonly requests: number | undefined;
+  /** Of lookups, in milliseconds. */
+  readonly median: number | undefined;
+  readonly p95: number | undefined;
+  readonly p99: number | undefined;
+  /** Of all requests. */
+  readonly allP99: number | undefined;
+  /** Answers of 4xx a second. */
+  readonly refused: number | undefined;
+  /** Answers of 5xx a second. */
+  readonly failed: number | undefined;
+  readonly commits: number | undefined;
+  /** Processors that were busy. */
+  readonly processors: number | undefined;
+  /** Of the event loop, in milliseconds. */
+  readonly loopDelay: number | undefined;
+}
+
+const REQUESTS = 'authrealm_requests_total';
+const SECONDS = 'authrealm_request_seconds';
+/** A lookup, as the dashboard in deploy/ has it. */
+const LOOKUP = /\/user-authentication-(?:oidc|password)-profile-info\/:id$/;
+
+type IsMeant = (labels: Labels) => boolean;
+
+const isAny: IsMeant = () => true;
+const isLookup: IsMeant = ({ method, route = '' }) => method === 'GET' && LOOKUP.test(route);
+
+/** Whether the service counts requests: it does where it has a listener for metrics. */
+export function countsRequests({ families }: Snapshot): boolean {
+  return families.has(REQUESTS);
+}
+
+/**
+ * What happened between two snapshots. Undefined where a counter went back: the service began anew, and what it did
+ * before is not in what it counts.
+ */
+export function figuresBetween(before: Snapshot, now: Snapshot): Figures | undefined {
+  if (wentBack(before, now)) return undefined;
+  const seconds = (now.at - before.at) / 1_000;
+  const rate = (name: string, isMeant: IsMeant = isAny) => {
+    const grown = growth(before, now, name, isMeant);
+    return grown === undefined ? undefined : grown / seconds;
+  };
+  const lookups = grownCounts(before, now, SECONDS, isLookup);
+  const all = grownCounts(before, now, SECONDS, isAny);
+  const loop = grownCounts(before, now, 'authrealm_event_loop_delay_seconds', isAny);
+  return {
+    lookups: rate(REQUESTS, isLookup),
+    requests: rate(REQUESTS),
+    median: quantile(lookups, 0.5),
+    p95: quantile(lookups, 0.95),
+    p99: quantile(lookups, 0.99),
+    allP99: quantile(all, 0.99),
+    refused: rate(REQUESTS, ({ status }) => status === '4xx'),
+    failed: rate(REQUESTS, ({ status }) => status === '5xx'),
+    commits: rate('authrealm_commits_total'),
+    processors: rate('process_cpu_seconds_total'),
+    loopDelay: quantile(loop, 0.99),
+  };
+}
+
+function wentBack(before: Snapshot, now: Snapshot): boolean {
+  const start = 'process_start_time_seconds';
+  if (gaugeOf(before, start) !== gaugeOf(now, start)) return true;
+  return [...before.families.values()].some((family) => {
+    const later = now.families.get(family.name);
+    if (family.kind === 'gauge' || later === undefined) return false;
+    return totalOf(later) < totalOf(family);
+  });
+}
+
+function totalOf({ samples = [], distributions = [] }: Family): number {
+  return sum(samples.map(({ value }) => value)) + sum(distributions.flatMap(({ counts }) => counts));
+}
+
+function growth(before: Snapshot, now: Snapshot, name: string, isMeant: IsMeant): number | undefined {
+  const family = now.families.get(name);
+  if (!family) return undefined;
+  return meant(family, isMeant) - meant(before.families.get(name), isMeant);
+}
+
+function meant(family: Family | undefined, isMeant: IsMeant): number {
+  return sum((family?.samples ?? []).filter(({ labels }) => isMeant(labels)).map(({ value }) => value));
+}
+
+interface Counts {
+  readonly bounds: readonly number[];
+  readonly counts: readonly number[];
+}
+
+function grownCounts(before: Snapshot, now: Snapshot, name: string, isMeant: IsMeant): Counts {
+  const family = now.families.get(name);
+  const bounds = family?.bounds ?? [];
+  const later = countsOf(family, isMeant);
+  const earlier = countsOf(before.families.get(name), isMeant);
+  return { bounds, counts: later.map((count, place) => count - (earlier[place] ?? 0)) };
+}
+
+function countsOf(family: Family | undefined, isMeant: IsMeant): readonly number[] {
+  const distributions = (family?.distributions ?? []).filter(({ labels }) => isMeant(labels));
+  const places = (family?.bounds?.length ?? -1) + 1;
+  return Array.from({ length: places }, (_, place) =>
+    sum(distributions.map(({ counts }) => counts[place] ?? 0)),
+  );
+}
+
+const MS = 1_000;
+
+/** In milliseconds, straight between the bounds of its bucket, as histogram_quantile of Prometheus has it. */
+export function quantile({ bounds, counts }: Counts, part: number): number | undefined {
+  const total = sum(counts);
+  if (total <= 0) return undefined;
+  const rank = part * total;
+  let under = 0;
+  for (const [place, count] of counts.entries()) {
+    const upper = bounds[place];
+    if (upper === undefined) break;
+    if (under + count >= rank && count > 0) {
+      const lower = bounds[place - 1] ?? 0;
+      return (lower + ((upper - lower) * (rank - under)) / count) * MS;
+    }
+    under += count;
+  }
+  return (bounds.at(-1) ?? 0) * MS;
+}
+
+/** Of several the largest; undefined where nobody tells it. */
+export function gaugeOf({ families }: Snapshot, name: string): number | undefined {
+  const samples = families.get(name)?.samples ?? [];
+  return samples.length === 0 ? undefined : Math.max(...samples.map(({ value }) => value));
+}
+
+/** A word that stands as a label of something that is always 1. */
+export function labelOf({ families }: Snapshot, name: string, label: string): string | undefined {
+  return families.get(name)?.samples?.[0]?.labels[label];
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+const FEW = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 2 });
+const MANY = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const FEW_MAX = 10;
+const MINUTE_SECONDS = 60;
+
+function shown(value: number): string {
+  return value < FEW_MAX ? FEW.format(value) : MANY.format(value);
+}
+
+export function rate(value: number): string {
+  return `${shown(value)}/s`;
+}
+
+export function milliseconds(value: number): string {
+  return `${shown(value)} ms`;
+}
+
+/** `value` in seconds. */
+export function duration(value: number): string {
+  return value < 2 * MINUTE_SECONDS ? `${shown(value)} s` : `${MANY.format(value / MINUTE_SECONDS)} min`;
+}
+
+export function number(value: number): string {
+  return shown(value);
+}

@@ -1,0 +1,111 @@
+import { useEffect, useState } from 'preact/hooks';
+import { ask } from '../../api/call_api.ts';
+import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Family, type Figures, figuresBetween, gaugeOf, type Snapshot, snapshotOf } from './metrics.ts';
+
+/** What is told of a moment; without figures there is a gap. */
+export interface Sample {
+  /** Seconds since the epoch. */
+  readonly at: number;
+  readonly figures: Figures | undefined;
+  /** Age of the oldest change that a webhook target has not received, in seconds. */
+  readonly lag: number | undefined;
+}
+
+interface Sampling {
+  /** The oldest first. */
+  readonly samples: readonly Sample[];
+  readonly newest: Snapshot | undefined;
+  readonly problem: Problem | undefined;
+  /** How often the service began anew since the page is open. */
+  readonly restarts: number;
+}
+
+const EACH_MS = 2_000;
+/** Five minutes of them. */
+const SAMPLES_MAX = 150;
+
+const EMPTY: Sampling = { samples: [], newest: undefined, problem: undefined, restarts: 0 };
+
+/** Asks for what the service measures every two seconds, while somebody sees the page. */
+export function useSampling(): Sampling {
+  const [sampling, setSampling] = useState(EMPTY);
+  useEffect(() => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isAsking = false;
+
+    async function look(): Promise<void> {
+      if (isAsking || document.hidden) return;
+      isAsking = true;
+      const waitMs = await readSnapshot(signal).then(
+        (snapshot) => {
+          setSampling((before) => after(before, snapshot));
+          return EACH_MS;
+        },
+        (error: unknown) => {
+          const problem = problemOf(error);
+          if (!signal.aborted) setSampling((before) => failed(before, problem));
+          return waitAfter(problem);
+        },
+      );
+      isAsking = false;
+      if (waitMs !== undefined && !signal.aborted) timer = setTimeout(() => void look(), waitMs);
+    }
+
+    const turn = () => {
+      clearTimeout(timer);
+      if (document.hidden) setSampling(paused);
+      else void look();
+    };
+    void look();
+    document.addEventListener('visibilitychange', turn);
+    return () => {
+      controller.abort();
+      clearTimeout(timer);
+      document.removeEventListener('visibilitychange', turn);
+    };
+  }, []);
+  return sampling;
+}
+
+async function readSnapshot(signal: AbortSignal): Promise<Snapshot> {
+  const path = 'admin/v1/metrics';
+  const { body } = await ask<{ data: { families: readonly Family[] } }>({ path, signal, scope: 'admin' });
+  return snapshotOf(body.data.families, performance.now());
+}
+
+/** Undefined where asking again is no remedy. */
+function waitAfter({ kind, waitSeconds = 0 }: Problem): number | undefined {
+  if (kind === 'forbidden' || kind === 'ended') return undefined;
+  return Math.max(waitSeconds * 1_000, EACH_MS);
+}
+
+/** What happens until it is told again is in no figure. */
+function failed(before: Sampling, problem: Problem): Sampling {
+  return { ...before, problem, samples: withGap(before.samples) };
+}
+
+/** Nobody looked: the time until somebody does again is a gap, and not one long figure. */
+function paused(before: Sampling): Sampling {
+  return { ...before, newest: undefined, samples: withGap(before.samples) };
+}
+
+function after({ samples, newest, restarts }: Sampling, snapshot: Snapshot): Sampling {
+  const figures = newest && figuresBetween(newest, snapshot);
+  const hasRestarted = newest !== undefined && figures === undefined;
+  const lag = gaugeOf(snapshot, 'authrealm_webhook_behind_seconds');
+  const sample = { at: Date.now() / 1_000, figures, lag };
+  return {
+    samples: newest === undefined && samples.length === 0 ? [] : [...samples, sample].slice(-SAMPLES_MAX),
+    newest: snapshot,
+    problem: undefined,
+    restarts: restarts + (hasRestarted ? 1 : 0),
+  };
+}
+
+function withGap(samples: readonly Sample[]): readonly Sample[] {
+  if (samples.length === 0 || samples.at(-1)?.figures === undefined) return samples;
+  return [...samples, { at: Date.now() / 1_000, figures: undefined, lag: undefined }].slice(-SAMPLES_MAX);
+}

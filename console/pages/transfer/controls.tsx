@@ -1,0 +1,158 @@
+import { useId, useMemo } from 'preact/hooks';
+import type { ReadPage } from '../../api/list_page.ts';
+import type { Problem } from '../../api/problem.ts';
+import { readRealmNames } from '../../api/records.ts';
+import { useAsked } from '../../api/use_fetch.ts';
+import { plainText } from '../../parts/confusables.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Said } from '../../parts/untrusted_text.tsx';
+import { LongList } from '../../parts/virtual_list.tsx';
+import type { Refused } from './import_run.ts';
+
+interface RealmChoiceProps {
+  readonly label: string;
+  readonly realm: string;
+  /** Offered first, where no realm need be chosen. */
+  readonly otherwise?: string;
+  readonly onRealm: (realm: string) => void;
+}
+
+/** A realm, by its name; by its ID where there are too many. */
+export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoiceProps) {
+  const id = useId();
+  const { answer: known } = useAsked(readRealmNames, []);
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {known ? (
+        <select id={id} value={realm} onChange={({ currentTarget }) => onRealm(currentTarget.value)}>
+          <option value="">{otherwise ?? 'Choose…'}</option>
+          {known.map((each) => (
+            <option key={each.id} value={each.id}>
+              {plainText(each.name)} · {each.id}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          id={id}
+          value={realm}
+          placeholder={`ID of the realm${otherwise === undefined ? '' : `; empty: ${otherwise}`}`}
+          autocomplete="off"
+          spellcheck={false}
+          onInput={({ currentTarget }) => onRealm(currentTarget.value.trim())}
+        />
+      )}
+    </div>
+  );
+}
+
+interface WorkNotesProps {
+  readonly waiting: Problem | undefined;
+  readonly goOn: () => void;
+}
+
+/** Why nothing moves, and what helps. */
+export function WorkNotes({ waiting, goOn }: WorkNotesProps) {
+  if (!waiting) return null;
+  const isStanding = waiting.waitSeconds === undefined;
+  return (
+    <div class="note note-warn" role="status">
+      <Icon name="warning" />
+      <div>
+        <p>{waiting.message}</p>
+        {isStanding ? (
+          <p>
+            Nothing is lost unless you sign out: sign in again in this tab under the same name, with a session
+            that has the right, then go on.{' '}
+            <button type="button" class="text-button" onClick={goOn}>
+              Go on
+            </button>
+          </p>
+        ) : (
+          <p>It goes on by itself in {waiting.waitSeconds} s.</p>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface ProgressProps {
+  readonly label: string;
+  readonly done: number;
+  readonly total: number | undefined;
+}
+
+export function Progress({ label, done, total }: ProgressProps) {
+  const known = total === undefined ? {} : { max: Math.max(total, 1), value: Math.min(done, total) };
+  return <progress class="progress" aria-label={label} {...known} />;
+}
+
+/** Hands a file to the browser, which asks its reader where to keep it. */
+export function saveFile(name: string, content: Blob): void {
+  const address = URL.createObjectURL(content);
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+}
+
+/** Browsers begin to read a file some time after the click. */
+const KEPT_MS = 60_000;
+
+interface RefusalsProps {
+  readonly refused: readonly Refused[];
+  /** Of the file they stand in. */
+  readonly name: string;
+}
+
+const PAGE = 500;
+
+/** The lines that were not taken, and why: to read, and to keep. */
+export function Refusals({ refused, name }: RefusalsProps) {
+  const read = useMemo((): ReadPage<Refused> => {
+    return async (cursor) => {
+      const from = Number(cursor);
+      const next = from + PAGE < refused.length ? String(from + PAGE) : undefined;
+      return { items: refused.slice(from, from + PAGE), next };
+    };
+  }, [refused]);
+  if (refused.length === 0) return null;
+  const save = () => {
+    const text = refused.map(({ line, reason }) => `line ${line}: ${reason}\n`).join('');
+    saveFile(`${name}.refused.txt`, new Blob([text], { type: 'text/plain' }));
+  };
+  return (
+    <section class="stack-tight" aria-label="Refused lines">
+      <div class="card-head refused-head">
+        <h3>{refused.length === 1 ? '1 line was' : `${numbered(refused.length)} lines were`} refused</h3>
+        <button type="button" class="button" onClick={save}>
+          <Icon name="transfer" /> Save this list
+        </button>
+      </div>
+      <LongList
+        label="Refused lines"
+        read={read}
+        empty={null}
+        isStop={true}
+        row={({ line, reason }) => (
+          <div class="row">
+            <span class="row-main">
+              <span>Line {line}</span>
+              <span class="faint">
+                <Said text={reason} />
+              </span>
+            </span>
+          </div>
+        )}
+      />
+    </section>
+  );
+}
+
+const NUMBERS = new Intl.NumberFormat();
+
+export function numbered(count: number): string {
+  return NUMBERS.format(count);
+}

@@ -1,0 +1,116 @@
+import type { ListPage, ReadPage } from '../../api/list_page.ts';
+import { problemOf } from '../../api/problem.ts';
+import { pagesOf, RESOURCES, readRecord, type Shown, type Tagged } from '../../api/records.ts';
+import type { Description } from '../../description.ts';
+import { may, type SessionState } from '../../session/session.ts';
+
+/** One way in which a user signs in. */
+export interface Link {
+  readonly description: Description;
+  readonly record: Shown;
+  /** The profile it was made for. */
+  readonly profile: Profile;
+}
+
+export interface Profile {
+  readonly id: string;
+  readonly description: Description;
+  /** Undefined where this session may not see it, or it is gone. */
+  readonly record: Shown | undefined;
+}
+
+/** A user, and everything that leads to them. */
+export interface Whole {
+  readonly user: Tagged;
+  readonly links: readonly Link[];
+  /** Links that this session has no right to see. */
+  readonly unseen: readonly Description[];
+  /** There are more links than are told. */
+  readonly hasMore: boolean;
+}
+
+/** Each kind of link, with the profiles it is made for and the member that names them. */
+export const LINK_KINDS = [
+  {
+    description: RESOURCES.oidcProfileInfos,
+    profiles: RESOURCES.oidcProfiles,
+    by: 'oidc_profile_id',
+    /** What the user signs in with. */
+    name: 'subject',
+  },
+  {
+    description: RESOURCES.passwordProfileInfos,
+    profiles: RESOURCES.passwordProfiles,
+    by: 'password_profile_id',
+    name: 'username',
+  },
+] as const;
+
+export type LinkKind = (typeof LINK_KINDS)[number];
+
+/** User and links at once, then the profiles that the links name: of each kind of links so many pages. Throws Problem where the user cannot be read. */
+export async function readWhole(
+  [realm, id]: readonly [realm: string, user: string],
+  pagesMax: number,
+  state: SessionState,
+  signal: AbortSignal,
+): Promise<Whole> {
+  const seen = LINK_KINDS.filter(({ description }) => may(state, `${description.scope}:read`));
+  const [user, ...lists] = await Promise.all([
+    readRecord(RESOURCES.users, [realm, id], signal),
+    ...seen.map(({ description }) =>
+      readPages(pagesOf(description, [realm, id], 'created_at'), pagesMax, signal),
+    ),
+  ]);
+  const links = await Promise.all(
+    seen.flatMap((kind, index) => {
+      const profiles = new Map<string, Promise<Profile>>();
+      return (lists[index]?.items ?? []).map(async (record): Promise<Link> => {
+        const wanted = String(record[kind.by]);
+        const profile = profiles.get(wanted) ?? readProfile(kind, [realm, wanted], signal);
+        profiles.set(wanted, profile);
+        return { description: kind.description, record, profile: await profile };
+      });
+    }),
+  );
+  return {
+    user,
+    links,
+    unseen: LINK_KINDS.filter((kind) => !seen.includes(kind)).map(({ description }) => description),
+    hasMore: lists.some(({ next }) => next !== undefined),
+  };
+}
+
+/** The first pages of a list, as one. */
+async function readPages<T>(read: ReadPage<T>, pagesMax: number, signal: AbortSignal): Promise<ListPage<T>> {
+  const items: T[] = [];
+  let next: string | undefined = '';
+  for (let page = 0; page < pagesMax && next !== undefined; page += 1) {
+    const found: ListPage<T> = await read(next, signal);
+    items.push(...found.items);
+    next = found.next;
+  }
+  return { items, next };
+}
+
+async function readProfile(
+  { profiles: description }: LinkKind,
+  key: readonly [string, string],
+  signal: AbortSignal,
+): Promise<Profile> {
+  const [, id] = key;
+  try {
+    return { id, description, record: (await readRecord(description, key, signal)).record };
+  } catch (error) {
+    signal.throwIfAborted();
+    const { kind } = problemOf(error);
+    if (kind !== 'forbidden' && kind !== 'absent') throw error;
+    return { id, description, record: undefined };
+  }
+}
+
+/** Of a link: what the user signs in with. */
+export function nameOf({ description, record }: Link): string {
+  const kind = LINK_KINDS.find((each) => each.description === description);
+  return String(record[kind?.name ?? 'id']);
+}

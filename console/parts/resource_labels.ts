@@ -1,0 +1,36 @@
+import { RESOURCES } from '../api/records.ts';
+import type { IconName } from './icon.tsx';
+
+/** What a resource is called before readers. */
+interface Noun {
+  readonly one: string;
+  readonly many: string;
+  readonly icon: IconName;
+}
+
+const NOUNS = new Map<string, Noun>([
+  [RESOURCES.realms.name, { one: 'realm', many: 'realms', icon: 'realms' }],
+  [RESOURCES.oidcProfiles.name, { one: 'OIDC profile', many: 'OIDC profiles', icon: 'profile' }],
+  [RESOURCES.passwordProfiles.name, { one: 'password profile', many: 'password profiles', icon: 'profile' }],
+  [RESOURCES.users.name, { one: 'user', many: 'users', icon: 'user' }],
+  [RESOURCES.oidcProfileInfos.name, { one: 'OIDC link', many: 'OIDC links', icon: 'link' }],
+  [RESOURCES.passwordProfileInfos.name, { one: 'password link', many: 'password links', icon: 'link' }],
+]);
+
+/** By the name of its description. */
+export function nounOf(name: string): Noun {
+  return NOUNS.get(name) ?? { one: name, many: name, icon: 'profile' };
+}
+
+/** A write below a user moves the time of the user on. */
+const LABELS = new Map([
+  ['updated_at', 'Changed'] as const,
+  ...Object.values(RESOURCES).flatMap(({ fields }) =>
+    fields.map(({ name, label }) => [name, label] as const),
+  ),
+]);
+
+/** What a member of a record is called before readers. */
+export function memberLabel(member: string): string {
+  return LABELS.get(member) ?? member;
+}
