@@ -70,31 +70,28 @@ export interface ManagedKind<
   /** The changes that a request asks for. Rejects with Fault `conflict`. */
   patch(data: z.output<U>, deps: ManagedDeps, request: Request): Promise<Partial<T>>;
   change(id: string, edit: Edit<T>, deps: ManagedDeps, occasion: Occasion): Promise<T>;
-  rotate(id: string, rotation: Rotation, deps: ManagedDeps, occasion: Occasion): Promise<Issued<T>>;
+  rotate(
+    id: string,
+    rotation: { readonly overlapMs: number; readonly seen: Revision | undefined },
+    deps: ManagedDeps,
+    occasion: Occasion,
+  ): Promise<Issued<T>>;
   remove(id: string, seen: Revision | undefined, deps: ManagedDeps, occasion: Occasion): Promise<boolean>;
   /** Throws Fault `conflict` where the caller must not disable or delete what it names. */
   assertNotCaller?(request: Request): void;
 }
 
-interface Rotation {
-  readonly overlapMs: number;
-  readonly seen: Revision | undefined;
-}
-
-/** Texts of the OpenAPI document. */
-interface Texts {
-  readonly noun: string;
-  /** At first mention. */
-  readonly fullNoun: string;
-  readonly create: string;
-  readonly update: string;
-  readonly updateMore: string;
-  readonly delete: string;
-  readonly disable: string;
-  readonly enable: string;
-  readonly previousSecret: string;
-  readonly overlap: string;
-}
+/** In the OpenAPI document; `fullNoun` is the noun at first mention. */
+type Text =
+  | 'create'
+  | 'update'
+  | 'updateMore'
+  | 'delete'
+  | 'disable'
+  | 'enable'
+  | 'previousSecret'
+  | 'overlap';
+type Texts = Readonly<Record<'noun' | 'fullNoun' | Text, string>>;
 
 const AT = '2026-01-31T09:00:00.000Z';
 
@@ -141,8 +138,8 @@ function timestamp(at: number): string {
   return new Date(at).toISOString();
 }
 
-/** Reads requests on one kind and presents its things. */
-function doorOf(kind: ManagedKind) {
+/** Reads the identifier and the condition of a request, and presents its result. */
+function handlersOf(kind: ManagedKind) {
   /** Throws Fault `not_found` for what cannot be an identifier. */
   function idIn({ params }: Request): string {
     const id = params[`${kind.type}_id`] ?? '';
@@ -198,7 +195,7 @@ export function managedOperations<T extends Thing, C extends z.ZodObject, U exte
   described: ManagedKind<T, C, U>,
 ) {
   const kind = described as unknown as ManagedKind;
-  const parts = { kind, ...documentationOf(kind), ...doorOf(kind) };
+  const parts = { kind, ...documentationOf(kind), ...handlersOf(kind) };
   return [
     ...readingAndCreating(parts),
     ...changing(parts),
@@ -208,9 +205,10 @@ export function managedOperations<T extends Thing, C extends z.ZodObject, U exte
   ];
 }
 
-type Parts = { readonly kind: ManagedKind } & ReturnType<typeof documentationOf> & ReturnType<typeof doorOf>;
+type Parts = { readonly kind: ManagedKind } & ReturnType<typeof documentationOf> &
+  ReturnType<typeof handlersOf>;
 
-function readingAndCreating({ kind, path, named, params, shown, issued, page, ...door }: Parts) {
+function readingAndCreating({ kind, path, named, params, shown, issued, page, ...handle }: Parts) {
   const { type, example, texts } = kind;
   return [
     managedOperation({
@@ -223,8 +221,8 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       async act(request: AdminRequest<PageQuery, unknown>, deps) {
         const wanted = wantedOf(request.query, deps.pageLength);
         const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
-          const links = { self: door.locationOf(thing, request) };
-          return { ...door.describe(thing, deps), ...listed, links };
+          const links = { self: handle.locationOf(thing, request) };
+          return { ...handle.describe(thing, deps), ...listed, links };
         });
         return { body: pageBody(items, wanted, request.url(path)) };
       },
@@ -245,8 +243,8 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       faults: ['conflict', 'outcome_unknown'],
       async act(request, deps) {
         const created = await kind.create(request.data, deps, request.occasion);
-        const location = door.locationOf(created.thing, request);
-        return { ...door.presentIssued(created, request, deps), location };
+        const location = handle.locationOf(created.thing, request);
+        return { ...handle.presentIssued(created, request, deps), location };
       },
     }),
     managedOperation({
@@ -257,12 +255,12 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       params,
       success: { ...shown, status: 200, description: `The ${texts.noun}, without secrets.` },
       faults: ['not_found'],
-      act: async (request, deps) => door.present(await door.find(request, deps), request, deps),
+      act: async (request, deps) => handle.present(await handle.find(request, deps), request, deps),
     }),
   ];
 }
 
-function changing({ kind, named, params, shown, ...door }: Parts) {
+function changing({ kind, named, params, shown, ...handle }: Parts) {
   const { type, texts } = kind;
   return [
     managedOperation({
@@ -278,7 +276,7 @@ function changing({ kind, named, params, shown, ...door }: Parts) {
       faults: ['not_found', 'conflict', 'outcome_unknown'],
       async act(request, deps) {
         const patch = await kind.patch(request.data, deps, request);
-        return door.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
+        return handle.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
       },
     }),
     managedOperation({
@@ -292,8 +290,8 @@ function changing({ kind, named, params, shown, ...door }: Parts) {
       faults: ['not_found', ...endingFaults(kind), 'outcome_unknown'],
       async act(request, deps) {
         kind.assertNotCaller?.(request);
-        const seen = await door.seenBy(request, deps);
-        const isGone = await kind.remove(door.idIn(request), seen, deps, request.occasion);
+        const seen = await handle.seenBy(request, deps);
+        const isGone = await kind.remove(handle.idIn(request), seen, deps, request.occasion);
         assertFound(isGone || undefined);
         return undefined;
       },
@@ -301,7 +299,7 @@ function changing({ kind, named, params, shown, ...door }: Parts) {
   ];
 }
 
-function rotating({ kind, named, params, issued, ...door }: Parts) {
+function rotating({ kind, named, params, issued, ...handle }: Parts) {
   const { type, texts, rotatesConditionally } = kind;
   const overlap = z
     .int()
@@ -320,16 +318,16 @@ function rotating({ kind, named, params, issued, ...door }: Parts) {
     faults: ['not_found', 'outcome_unknown'],
     async act(request, deps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
-      const seen = rotatesConditionally ? await door.seenBy(request, deps) : undefined;
+      const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
       const rotation = { overlapMs: seconds * 1_000, seen };
-      const rotated = await kind.rotate(door.idIn(request), rotation, deps, request.occasion);
-      return door.presentIssued(rotated, request, deps);
+      const rotated = await kind.rotate(handle.idIn(request), rotation, deps, request.occasion);
+      return handle.presentIssued(rotated, request, deps);
     },
   });
 }
 
 /** Disables or enables; what is so already stays as it is. */
-function turning({ kind, named, params, shown, ...door }: Parts, verb: 'disable' | 'enable') {
+function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disable' | 'enable') {
   const disables = verb === 'disable';
   return managedOperation({
     name: `${verb}-${kind.type}`,
@@ -343,7 +341,7 @@ function turning({ kind, named, params, shown, ...door }: Parts, verb: 'disable'
     act(request, deps) {
       if (disables) kind.assertNotCaller?.(request);
       const disabledAt = disables ? deps.ambient.now() : undefined;
-      return door.edit(request, deps, (found) =>
+      return handle.edit(request, deps, (found) =>
         (found.disabledAt !== undefined) === disables ? undefined : { disabledAt },
       );
     },
