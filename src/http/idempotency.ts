@@ -66,7 +66,7 @@ export function openIdempotency({ store, keyring, ambient }: IdempotencyDeps): W
       return { ...place, ...about, body, status: reply.status, sealed, at, expiresAt };
     };
     try {
-      return (await act(storable)) ?? (await replay(place, body)) ?? inFlightStill();
+      return (await act(storable)) ?? (await replay(place, body)) ?? stillInFlight();
     } catch (error) {
       if (!(error instanceof Fault) || error.code === 'key_reused') throw error;
       const refusal = replyOf(error);
@@ -99,7 +99,8 @@ export function openIdempotency({ store, keyring, ambient }: IdempotencyDeps): W
   };
 }
 
-function inFlightStill(): never {
+/** The other request was answered, and its answer is gone already. */
+function stillInFlight(): never {
   throw new Fault('key_in_flight');
 }
 

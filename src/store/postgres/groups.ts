@@ -11,19 +11,19 @@ import { BEGIN_WRITING } from './openings.ts';
 import type { Ended, Pool } from './pool.ts';
 import type { Perform } from './session.ts';
 
-/** A piece of work that waits to be written. */
+/** Work that waits to be written. */
 export interface Job extends Waiting {
   readonly work: () => Work<Outcome<unknown>>;
   readonly resolve: (value: never) => void;
 }
 
-/** Tells somebody what became of a piece. */
-type Tell = () => void;
+/** Settles the promise of a job. */
+type Settle = () => void;
 
 /** What became of a job: no outcome where it failed. */
 interface Ran {
   readonly outcome?: Outcome<unknown>;
-  readonly tell: Tell;
+  readonly settle: Settle;
 }
 
 /** What the jobs of one transaction amount to. */
@@ -35,7 +35,7 @@ interface Load {
 
 /** The jobs of one transaction. */
 interface Group {
-  readonly told: readonly Tell[];
+  readonly settles: readonly Settle[];
   readonly isKept: boolean;
 }
 
@@ -43,10 +43,10 @@ interface Group {
 const ATTEMPTS_MAX = 10;
 const PAUSE_MS = 20;
 
-const SAVEPOINT = 'savepoint piece';
-/** Both leave a savepoint for the next piece. */
-const KEEP = `release savepoint piece; ${SAVEPOINT}`;
-const UNDO = 'rollback to savepoint piece';
+const SAVEPOINT = 'savepoint job';
+/** Both leave a savepoint for the next job. */
+const KEEP = `release savepoint job; ${SAVEPOINT}`;
+const UNDO = 'rollback to savepoint job';
 
 /** Transactions that were committed, and those that another one was in the way of. */
 interface Counts {
@@ -64,20 +64,20 @@ export function openGroups(
   log: Pick<Log, 'write'>,
   counts: Counts,
 ): (scene: Scene, jobs: readonly Job[]) => Promise<void> {
-  /** Answers how many pieces have heard what became of them; none where another transaction was in the way. */
+  /** Answers how many jobs are settled; none where another transaction was in the way. */
   async function attempt(scene: Scene, jobs: readonly Job[], isLast: boolean): Promise<number> {
     const taken: Job[] = [];
     try {
-      const { told, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
+      const { settles, isKept } = await pool.transaction(BEGIN_WRITING, (connection) =>
         run(scene, jobs, connection, taken),
       );
       counts.commits += Number(isKept);
-      for (const tell of told) tell();
-      return told.length;
+      for (const settle of settles) settle();
+      return settles.length;
     } catch (error) {
       counts.busy += Number(isRetryable(error));
       if (isRetryable(error) && !isLast) return 0;
-      // It says nothing about pieces that were not begun, unless none was.
+      // The error is not about jobs that were not begun, unless none was.
       const concerned = taken.length > 0 ? taken : jobs;
       for (const { reject } of concerned) reject(asFault(error));
       return concerned.length;
@@ -85,7 +85,7 @@ export function openGroups(
   }
 
   /**
-   * Runs pieces until they come to LIMITS.cascadeRecordsMax rows, or to half of the time that is left to the first one:
+   * Runs jobs until they amount to LIMITS.cascadeRecordsMax rows, or take half of the time that is left to the first one:
    * all of them wait for the commit. The others stay for the next transaction. `taken`: those that were begun.
    */
   async function run(
@@ -98,23 +98,23 @@ export function openGroups(
     const isAlone = jobs.length === 1;
     if (!isAlone) await connection.ask(SAVEPOINT, []);
     const end = halfwayTo(jobs[0]?.deadline ?? 0);
-    const told: Tell[] = [];
+    const settles: Settle[] = [];
     const load: Load = { entries: [], acts: [], rows: 0 };
     let isKept = false;
     for (const job of jobs) {
       if (taken.length > 0 && isEnough(load.entries.length + load.acts.length + load.rows, end)) break;
       taken.push(job);
-      const { outcome, tell } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
-      told.push(tell);
+      const { outcome, settle } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
+      settles.push(settle);
       isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
     await perform(connection, log.write(load.entries, load.acts));
-    return { value: { told, isKept }, isKept };
+    return { value: { settles, isKept }, isKept };
   }
 
   async function runAlone({ work, resolve }: Job, connection: Connection): Promise<Ran> {
     const outcome = await perform(connection, work());
-    return { outcome, tell: () => resolve(outcome.value as never) };
+    return { outcome, settle: () => resolve(outcome.value as never) };
   }
 
   async function runApart(job: Job, connection: Connection): Promise<Ran> {
@@ -125,7 +125,7 @@ export function openGroups(
     } catch (error) {
       if (isRetryable(error)) throw error;
       await connection.ask(UNDO, []);
-      return { tell: () => job.reject(asFault(error)) };
+      return { settle: () => job.reject(asFault(error)) };
     }
   }
 
@@ -134,11 +134,11 @@ export function openGroups(
     let attempts = 0;
     while (left.length > 0) {
       attempts += 1;
-      const heard = await attempt(scene, left, attempts === ATTEMPTS_MAX);
-      if (heard > 0) attempts = 0;
-      // Those who met must not meet again.
+      const settled = await attempt(scene, left, attempts === ATTEMPTS_MAX);
+      if (settled > 0) attempts = 0;
+      // Transactions that met must not meet again.
       else await Bun.sleep(Math.random() * attempts * PAUSE_MS);
-      left = inTime(left.slice(heard));
+      left = inTime(left.slice(settled));
     }
   };
 }
