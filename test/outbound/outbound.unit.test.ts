@@ -26,7 +26,7 @@ import { start } from '../support/processes.ts';
 const PUBLIC_V6 = '2606:4700:4700::1111';
 const OK = '200 OK';
 const fixture = (name: string) =>
-  readFileSync(fileURLToPath(new URL(`fixtures/${name}`, import.meta.url)), 'utf8');
+  readFileSync(fileURLToPath(new URL(`../fixtures/${name}`, import.meta.url)), 'utf8');
 const LOCALHOST = { cert: fixture('localhost.cert.pem'), key: fixture('localhost.key.pem') };
 
 afterAll(stopAll);
