@@ -291,7 +291,7 @@ const sessionSchema = () =>
         access_token: z.string(),
         expires_in: z.int().meta({ description: 'Seconds.' }),
         scope: z.string(),
-        realms: z.union([z.literal('*'), z.array(identifier)]),
+        realms: z.literal('*').or(z.array(identifier)),
         actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
         label: z.string().meta({ description: 'What they are called in the console.' }),
       }),

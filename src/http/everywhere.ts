@@ -57,7 +57,6 @@ export function searchEverywhere(resource: Resource, everywhere: Finding): Opera
     method: 'POST',
     path: everywherePattern(resource),
     right: 'read',
-    isExtension: true,
     stages: (deps) => [
       ...entrance(resource, deps),
       readBody,
@@ -65,6 +64,7 @@ export function searchEverywhere(resource: Resource, everywhere: Finding): Opera
     ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
+      isExtension: true,
       description: `${resource.summary} The filter is one of: ${everywhereWords(everywhere)}.`,
       body: {
         schema: everywhereSchema,

@@ -32,7 +32,6 @@ export function find(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: findingPattern(resource),
     right: 'read',
-    isExtension: true,
     stages: (deps) => [
       ...unlessCrowded(deps.store.crowds.find),
       ...entrance(resource, deps),
@@ -41,6 +40,7 @@ export function find(resource: Resource): Operation<ListDeps> {
     ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by what they say.`,
+      isExtension: true,
       query: findParameters(resource),
       success: pageAnswer(foundSchema(resource, schemaOf(foundItems, resource)), {
         counted: examples.found(resource, 'offset'),
@@ -72,7 +72,7 @@ function findingByQuery(resource: Resource, deps: ListDeps): Stage {
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
-    filters: `The filter is ${findingWords(resource)}`,
+    filters: `The filter is ${findingWords(findingOf(resource))}`,
     stages: (deps) => [
       ...unlessCrowded(deps.store.crowds.find),
       ...entrance(resource, deps),
@@ -125,10 +125,10 @@ function searchOperation(
     method: 'POST',
     path,
     right: 'read',
-    isExtension: true,
     stages,
     document: ({ items, foundItems, examples }) => ({
       summary: `Find ${resource.name} records with the filter in the body: it stands in no log of URLs.`,
+      isExtension: true,
       description: `${resource.summary} ${filters}`,
       body: {
         schema: searchSchema,
@@ -224,8 +224,8 @@ function findingFilters({ filterables, by }: Finding): readonly string[] {
 }
 
 /** The same as a sentence of the document. */
-function findingWords({ finding }: Resource): string {
-  const ways = finding ? findingFilters(finding).map((filter) => `\`${filter}\``) : [];
+function findingWords(finding: Finding): string {
+  const ways = findingFilters(finding).map((filter) => `\`${filter}\``);
   return `One of: ${ways.join('; ')}.`;
 }
 
@@ -233,7 +233,7 @@ function findingWords({ finding }: Resource): string {
 function findParameters(resource: Resource): z.ZodObject {
   const filter = FILTER_PARAMETER.meta({
     param: {
-      description: findingWords(resource),
+      description: findingWords(findingOf(resource)),
       example: filterExample(resource, resource.finding?.by[0] ?? []),
     },
   });

@@ -16,7 +16,7 @@ import type { Operation } from './operation.ts';
 import { locate, locateScope, permit, RECORD_CACHING, type RecordDeps, unlessCrowded } from './pipeline.ts';
 import { namedRevisions, revisionReader, soleRevision } from './precondition.ts';
 import { etags, isNamedBy, presenterOf } from './present.ts';
-import { recordAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
 import { isKept, isRefusable } from './refusable.ts';
 import { JSON_TYPE, type Reply } from './reply.ts';
 
@@ -40,7 +40,6 @@ export function create(resource: Resource): Operation<WriteDeps> {
     method: 'POST',
     path: collectionPattern(resource),
     right: 'write',
-    isExtension: !resource.parent,
     stages: (deps) => [
       ...entrance(resource, deps),
       locateScope(resource),
@@ -52,7 +51,7 @@ export function create(resource: Resource): Operation<WriteDeps> {
       const { location } = context.examples;
       return {
         summary: `Create one ${resource.name} record.`,
-        description: descriptionOf(resource),
+        ...writeDescription(resource),
         headers: ['Idempotency-Key'],
         body: {
           schema: requestSchema(resource, 'create'),
@@ -74,11 +73,6 @@ export function create(resource: Resource): Operation<WriteDeps> {
       };
     },
   });
-}
-
-/** Of what hangs under nothing, POST and DELETE need a client of all realms. */
-function descriptionOf({ summary, parent }: Resource): string {
-  return parent ? summary : `${summary} Only clients of all realms may do this.`;
 }
 
 function creating(resource: Resource, deps: WriteDeps): Stage {
@@ -152,11 +146,10 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
     method: 'DELETE',
     path,
     right: 'write',
-    isExtension: !resource.parent,
     stages: (deps) => [...entrance(resource, deps), locate(resource), removing(resource, deps)],
     document: () => ({
       summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
-      description: descriptionOf(resource),
+      ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'It is gone.' },
       faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'outcome_unknown'],

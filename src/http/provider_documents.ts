@@ -63,7 +63,6 @@ export function inspectProvider(
     method: 'GET',
     path,
     right: 'read',
-    isExtension: true,
     stages: (deps) => [
       ...unlessCrowded(deps.store.crowds.get),
       authenticate(deps.tokens, deps.limits),
@@ -74,6 +73,7 @@ export function inspectProvider(
     ],
     document: ({ examples }) => ({
       summary: 'Ask the provider for its discovery document, now, and tell what it says.',
+      isExtension: true,
       description:
         'Nothing of it is kept. Also where the provider says nothing the status is 200. 503 where too many providers are asked at once.',
       success: {

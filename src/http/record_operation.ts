@@ -7,14 +7,13 @@ import type { Documentation, DocumentContext, Operation } from './operation.ts';
 /** An operation on the records of one resource; everything that such operations share is left out. */
 interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages'> {
   readonly right: 'read' | 'write';
-  readonly isExtension?: boolean;
   /** The description is that of the resource by default. */
-  readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path' | 'isExtension'>;
+  readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path'>;
 }
 
 export function recordOperation<Deps>(
   resource: Resource,
-  { name, method, path, stages, right, isExtension, document }: RecordDescription<Deps>,
+  { name, method, path, stages, right, document }: RecordDescription<Deps>,
 ): Operation<Deps> {
   // The path of a self link is an addition where it is not below /v2.
   const isSelfLink = !path.startsWith('/v2/');
@@ -31,12 +30,21 @@ export function recordOperation<Deps>(
         description: resource.summary,
         ...documentation,
         tag: resource.name,
-        ...(isExtension || isSelfLink ? { isExtension: true } : {}),
+        ...(isSelfLink ? { isExtension: true } : {}),
         ...(names.length > 0 ? { path: pathParameters(resource, names) } : {}),
         headers: [...(documentation.headers ?? []), 'X-Request-Id'],
       };
     },
   };
+}
+
+/** The description of POST and DELETE: for records below nothing they need a client of all realms. */
+export function writeDescription({
+  summary,
+  parent,
+}: Resource): Pick<Documentation, 'description' | 'isExtension'> {
+  if (parent) return {};
+  return { description: `${summary} Only clients of all realms may do this.`, isExtension: true };
 }
 
 /** The answer that shows one record. */

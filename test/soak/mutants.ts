@@ -87,11 +87,17 @@ function mutantsOfFile(path: string, text: string, file: Node): readonly Mutant[
       mutants.push({ path, name, lines, text: text.slice(0, from) + by + text.slice(to) });
     }
     const inner = declaredName(node) ?? within;
-    node.forEachChild((child) => visit(child, inner));
+    if (!isDocumentation(node)) node.forEachChild((child) => visit(child, inner));
     return undefined;
   };
   visit(file, 'file');
   return mutants;
+}
+
+/** The part of an operation that only the OpenAPI document reads, and that its own suites hold. */
+function isDocumentation(node: Node): boolean {
+  if (isFunctionDeclaration(node)) return node.name?.getText() === 'documentationOf';
+  return (isPropertyAssignment(node) || isMethodDeclaration(node)) && node.name.getText() === 'document';
 }
 
 function lineAt(text: string, place: number): number {

@@ -79,6 +79,7 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   'src/http/bearer.ts': ['token', 'matrix', 'bad_tokens', 'rate_limits', 'issuer_keys'],
   'src/http/caller_address.ts': ['caller_address', 'rate_limits'],
   'src/http/changes.ts': OF_FEED,
+  'src/http/feed_operations.ts': OF_FEED,
   'src/http/change_streams.ts': ['stream_polling', ...OF_FEED],
   'src/http/console_sessions.ts': [...OF_CONSOLE, 'external_tokens', 'matrix'],
   'src/http/every_realm.ts': ['search_realm_by_realm', 'search_all_realms', 'search_many_realms'],
