@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'bun:sqlite';
-import { foldedKey, UNICODE_VERSION } from '../src/domain/folding.ts';
 import type { Uuid } from '../src/domain/id.ts';
-import { checksum } from '../src/store/checksum.ts';
+import { foldedKey, UNICODE_VERSION } from '../src/domain/text/folding.ts';
+import { checksum } from '../src/store/records/hash_column.ts';
 import { slotOf } from '../src/store/sqlite/slot.ts';
 
 type Value = string | number | null;

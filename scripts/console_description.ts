@@ -12,8 +12,8 @@ import {
   type Resource,
 } from '../src/domain/resource.ts';
 import { DESCRIPTIONS } from '../src/domain/resources.ts';
-import { sayableOf } from '../src/domain/sayable.ts';
-import { EVENT_NAMES } from '../src/webhooks/targets.ts';
+import { sayableOf } from '../src/domain/text/visible_text.ts';
+import { EVENT_NAMES } from '../src/events/webhooks/targets.ts';
 
 /** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
 export function describeForConsole(version: string): Described {

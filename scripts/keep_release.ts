@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { VERSION } from '../src/version.ts';
+import { VERSION } from '../src/platform/version.ts';
 
 /**
  * Keeps a database as this release leaves it, and its code, for the tests of later ones: `bun scripts/keep_release.ts`, run

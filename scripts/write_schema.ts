@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { systemAmbient } from '../src/ambient.ts';
+import { systemAmbient } from '../src/platform/clock.ts';
+import { VERSION } from '../src/platform/version.ts';
 import { openEngine, parseDatabase } from '../src/store/open.ts';
-import { VERSION } from '../src/version.ts';
 import { RUN_FOLDER } from '../test/support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../test/support/postgres_schema_table.ts';
 import { endServers, startServer } from '../test/support/postgres_server.ts';

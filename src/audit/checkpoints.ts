@@ -1,7 +1,7 @@
 import { Fault } from '../domain/fault.ts';
 import { type Ambient, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Leases } from '../leases.ts';
+import type { Leases } from '../jobs/leases.ts';
 import { checkpointLine, erasureLine, type Place, placeOf } from './checkpoint.ts';
 import { type CheckpointSink, failureOf, type TrackedSink, trackSink } from './checkpoint_sink.ts';
 import type { LogKeys } from './keys.ts';

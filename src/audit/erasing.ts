@@ -1,11 +1,11 @@
 import type { Store } from '../directory/store.ts';
 import { actOf, COMMAND_LINE, type Occasion } from '../domain/act.ts';
 import { Fault } from '../domain/fault.ts';
-import { foldedKey } from '../domain/folding.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, user } from '../domain/resources.ts';
+import { foldedKey } from '../domain/text/folding.ts';
 import type { Person } from './keys.ts';
 import type { Eraser, Erasure, Scrubbed, Scrubbing } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';

@@ -1,5 +1,5 @@
-import type { Keyring, Place } from '../access/keyring.ts';
-import type { AccessStore } from '../access/port.ts';
+import type { Keyring, Place } from '../auth/keys/keyring.ts';
+import type { AccessStore } from '../auth/port.ts';
 import { type Ambient, NIL_UUID } from '../domain/id.ts';
 import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './keys.ts';
 import type { LogStore } from './port.ts';

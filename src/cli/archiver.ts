@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
+import { signalled } from '../platform/signals.ts';
 import type { Archiver, Errand } from '../store/backups/archiver.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess } from '../workers/worker_process.ts';
-import { signalled } from './signals.ts';
 
 const PROGRESS_MS = 100;
 

@@ -1,11 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import type { Settings } from '../config.ts';
+import type { Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { VERSION } from '../platform/version.ts';
 import type { BackedUp, Target } from '../store/backups/backup.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
-import { VERSION } from '../version.ts';
 import { openArchiver } from './archiver.ts';
 import { addDatabaseSettings, type CliContext as Desk } from './context.ts';
 import { openProgress } from './progress.ts';

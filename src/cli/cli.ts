@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
-import { EXIT, tellRefusal } from '../exit.ts';
+import { EXIT, tellRefusal } from '../platform/exit.ts';
+import { VERSION } from '../platform/version.ts';
 import { refusalOf } from '../store/open.ts';
-import { VERSION } from '../version.ts';
 import { addAuditCommands } from './audit.ts';
 import { addBackup } from './backup.ts';
 import { addClientCommands } from './clients.ts';

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { CLIENT_NAME } from '../access/clients.ts';
+import { CLIENT_NAME } from '../auth/clients/clients.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes, SCOPE_WORDS, type Scopes } from '../domain/principal.ts';
 import type { CliContext } from './context.ts';

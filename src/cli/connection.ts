@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { AuthrealmError, connect, type Directory } from '../client/client.ts';
-import { readSettingFile } from '../config.ts';
+import { readSettingFile } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { printable } from './table.ts';
 

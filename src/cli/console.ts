@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { LINK_LABEL, makeLink } from '../access/console_links.ts';
-import { systemAmbient } from '../ambient.ts';
-import type { Settings } from '../config.ts';
+import { LINK_LABEL, makeLink } from '../auth/sessions/console_links.ts';
+import type { Settings } from '../config/parse.ts';
 import { COMMAND_LINE } from '../domain/act.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
-import { urlOf } from '../http/url.ts';
-import { openVault } from '../vault.ts';
+import { urlOf } from '../http/server/url.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault } from '../service/open_database.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';

@@ -8,7 +8,7 @@ import {
   type SettingName,
   type SettingOrigin,
   type Settings,
-} from '../config.ts';
+} from '../config/parse.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

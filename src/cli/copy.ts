@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import { databaseContradictions, disclosure, SETTINGS } from '../config.ts';
+import { databaseContradictions, disclosure, SETTINGS } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { signalled } from '../platform/signals.ts';
+import { VERSION } from '../platform/version.ts';
 import type { Compared, CopyRun } from '../store/copying/open.ts';
 import { type DatabaseAddress, isInMemory } from '../store/open.ts';
-import { VERSION } from '../version.ts';
 import { openProgress, type Progress } from './progress.ts';
-import { signalled } from './signals.ts';
 
 interface CopyOptions {
   readonly from: string;

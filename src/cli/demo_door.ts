@@ -1,9 +1,9 @@
-import { makeLink } from '../access/console_links.ts';
-import type { AccessStore } from '../access/port.ts';
-import { systemAmbient } from '../ambient.ts';
+import type { AccessStore } from '../auth/port.ts';
+import { makeLink } from '../auth/sessions/console_links.ts';
 import { SCOPES } from '../domain/principal.ts';
-import { faultReply } from '../http/reply.ts';
-import type { Route } from '../http/router.ts';
+import { faultReply } from '../http/server/reply.ts';
+import type { Route } from '../http/server/router.ts';
+import { systemAmbient } from '../platform/clock.ts';
 
 /** Where the demo lets people in. */
 export const DEMO_DOOR = '/demo';

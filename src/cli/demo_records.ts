@@ -1,4 +1,3 @@
-import { systemAmbient } from '../ambient.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
 import type { Write } from '../directory/store.ts';
@@ -12,7 +11,8 @@ import {
   realm,
   user,
 } from '../domain/resources.ts';
-import type { Vault } from '../vault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import type { Vault } from '../service/open_database.ts';
 
 /** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
 

@@ -1,20 +1,20 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient, type Issued } from '../access/clients.ts';
-import { systemAmbient } from '../ambient.ts';
-import { serve } from '../app.ts';
-import { readSettings, type Settings } from '../config.ts';
+import { createClient, type Issued } from '../auth/clients/clients.ts';
+import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
-import { selfLinks } from '../http/links.ts';
-import { openLog } from '../observe/log.ts';
-import { openVault, type Vault } from '../vault.ts';
+import { selfLinks } from '../http/pipeline/links.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openLog } from '../platform/log.ts';
+import { signalled } from '../platform/signals.ts';
+import { openVault, type Vault } from '../service/open_database.ts';
+import { serve } from '../service/service.ts';
 import { DEMO_DOOR, demoDoor } from './demo_door.ts';
 import { type Planted, plantDemo } from './demo_records.ts';
-import { signalled } from './signals.ts';
 
 /** Serves a new database of two small realms, shows two lookups, and goes on until a signal unless once is enough. */
 export async function demonstrate(port: string, isOnce: boolean): Promise<void> {

@@ -1,9 +1,14 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { accessChecks } from '../access/inspection.ts';
-import { systemAmbient } from '../ambient.ts';
-import { masterKeySource, SETTINGS, type SettingName, type SettingOrigin, type Settings } from '../config.ts';
+import { accessChecks } from '../auth/inspection.ts';
+import {
+  masterKeySource,
+  SETTINGS,
+  type SettingName,
+  type SettingOrigin,
+  type Settings,
+} from '../config/parse.ts';
 import {
   type Check,
   examine,
@@ -12,13 +17,14 @@ import {
   type Report,
   recordChecks,
   type Sheet,
-} from '../directory/inspection.ts';
+} from '../doctor/inspection.ts';
 import { Refusal } from '../domain/fault.ts';
-import { UNICODE_VERSION } from '../domain/folding.ts';
-import { EXIT } from '../exit.ts';
+import { UNICODE_VERSION } from '../domain/text/folding.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { EXIT } from '../platform/exit.ts';
+import { VERSION } from '../platform/version.ts';
+import { givenKeyring, inspect } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
-import { givenKeyring, inspect } from '../vault.ts';
-import { VERSION } from '../version.ts';
 import { addSettings, type CliContext as Desk } from './context.ts';
 
 /** `doctor`: one page of truths about an installation. It reports, and repairs nothing. */

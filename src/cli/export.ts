@@ -1,19 +1,19 @@
 import { lstatSync } from 'node:fs';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import type { Settings } from '../config.ts';
-import { countRecords, exportRecords } from '../directory/exporting.ts';
+import type { Settings } from '../config/parse.ts';
 import type { OpenSecret } from '../directory/format.ts';
 import type { MaybePromise, Picture } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
-import { openDatabase, openVault } from '../vault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { signalled } from '../platform/signals.ts';
+import { openDatabase, openVault } from '../service/open_database.ts';
+import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { proveKept } from './kept.ts';
 import { newFile, type Output, standardOutput } from './output.ts';
 import { openProgress } from './progress.ts';
-import { signalled } from './signals.ts';
 
 interface ExportOptions {
   readonly withSecrets?: true;

@@ -1,22 +1,22 @@
 import { createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import { masterKeySource, type Settings } from '../config.ts';
-import { importLines, type Report, type Tally } from '../directory/importing.ts';
-import { linesOf } from '../directory/lines.ts';
-import { isUnavailable, patiently } from '../directory/patience.ts';
-import { lineReader } from '../directory/transfer.ts';
+import { masterKeySource, type Settings } from '../config/parse.ts';
 import { actOf } from '../domain/act.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { EXIT } from '../exit.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { EXIT } from '../platform/exit.ts';
+import { signalled } from '../platform/signals.ts';
+import { openVault, reopenVault, type Vault } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
-import { openVault, reopenVault, type Vault } from '../vault.ts';
+import { importLines, type Report, type Tally } from '../transfer/import.ts';
+import { linesOf } from '../transfer/line_reader.ts';
+import { lineReader } from '../transfer/lines.ts';
+import { isUnavailable, patiently } from '../transfer/retry.ts';
 import { addDatabaseSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 import { openProgress } from './progress.ts';
-import { signalled } from './signals.ts';
 
 interface ImportOptions {
   readonly onError: 'abort' | 'skip';

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import { createClient, type Issued, listClients } from '../access/clients.ts';
-import { systemAmbient } from '../ambient.ts';
-import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config.ts';
+import { createClient, type Issued, listClients } from '../auth/clients/clients.ts';
+import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
 import { makePresetRealms } from '../directory/presets.ts';
@@ -9,9 +8,10 @@ import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/resources.ts';
-import { selfLinks } from '../http/links.ts';
-import { urlOf } from '../http/url.ts';
-import { openVault, type Vault } from '../vault.ts';
+import { selfLinks } from '../http/pipeline/links.ts';
+import { urlOf } from '../http/server/url.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault, type Vault } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { checkpointFileOf, type Settings } from '../config.ts';
+import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 

@@ -1,4 +1,4 @@
-import type { Vault } from '../vault.ts';
+import type { Vault } from '../service/open_database.ts';
 
 /** What a new key file means, said once. */
 export function tellKeyFile({ keyFileMade }: Vault): void {

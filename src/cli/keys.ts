@@ -1,10 +1,10 @@
 import type { Command } from 'commander';
-import { makeKeyFile, oldKeyFile } from '../access/master_key.ts';
-import type { SigningKey } from '../access/port.ts';
-import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../access/signing.ts';
-import { systemAmbient } from '../ambient.ts';
+import { makeKeyFile, oldKeyFile } from '../auth/keys/master_key.ts';
+import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
+import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
-import { openVault, rewrap } from '../vault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault, rewrap } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that seals them. */

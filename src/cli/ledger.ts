@@ -1,8 +1,8 @@
 import { readLine } from '../audit/checkpoint.ts';
 import type { LogKeys } from '../audit/keys.ts';
-import { type Line as FileLine, linesOf } from '../directory/lines.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
+import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
 
 /** What a ledger comes to. */
 export interface Ledger {

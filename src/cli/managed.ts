@@ -1,11 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import { webhookRule } from '../config.ts';
+import { webhookRule } from '../config/parse.ts';
 import { Fault, Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { LocalRequest } from '../http/admin/operation.ts';
-import { openVault } from '../vault.ts';
+import type { LocalRequest } from '../http/operations/admin/operation.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 
@@ -52,7 +52,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
     const params = { [`${type}_id`]: id ?? '' };
     const { engine, keyring } = await openVault(settings, systemAmbient);
     try {
-      const { LOCAL_OPERATIONS } = await import('../http/admin/operations.ts');
+      const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
       const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
       const deps = {
         // The command line may name a realm before it exists.

@@ -1,7 +1,7 @@
 import { LIMITS } from '../domain/limits.ts';
-import { counter, gauge, lasting, type Snapshot, together } from '../observe/family.ts';
-import { startTimeGauge } from '../observe/metrics.ts';
-import { withTimeout } from '../timeout.ts';
+import { counter, gauge, lasting, type Snapshot, together } from '../metrics/family.ts';
+import { startTimeGauge } from '../metrics/metrics.ts';
+import { withTimeout } from '../platform/timeout.ts';
 
 /** The metrics of all serving processes, as one. */
 export interface MetricsAggregation {

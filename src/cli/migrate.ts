@@ -1,12 +1,12 @@
 import { type Command, Option } from 'commander';
-import { systemAmbient } from '../ambient.ts';
-import { DATABASE_SETTINGS, type Settings } from '../config.ts';
+import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { VERSION } from '../platform/version.ts';
+import { openDatabase } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
-import { pendingMigrations } from '../store/pending.ts';
 import { citusSql } from '../store/postgres/citus.ts';
-import { openDatabase } from '../vault.ts';
-import { VERSION } from '../version.ts';
+import { pendingMigrations } from '../store/webhooks/pending.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** SQL that is printed instead of being run. */

@@ -2,7 +2,7 @@ import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
-import { syncPath } from '../durable.ts';
+import { syncPath } from '../platform/fsync.ts';
 
 /** Where a command writes its data. Every trouble of it is a Refusal that says what to do. */
 export interface Output {

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { systemAmbient } from '../ambient.ts';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
-import { openVault } from '../vault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';

@@ -5,13 +5,13 @@ import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isVisible, keyColumns, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS, RESOURCES } from '../domain/resources.ts';
-import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
+import { inputReader, readCriteria, readSaid } from './arguments.ts';
 import { addConnection, type ConnectionOptions, connectBy, refusalBy } from './connection.ts';
 import type { CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { standardOutput } from './output.ts';
 import { resourceNamed, resourceWords, wordOf } from './resource_word.ts';
-import { inputReader, readCriteria, readSaid } from './said.ts';
 import { namesAndValues, openTable, printable, printableJson } from './table.ts';
 
 interface RecordOptions extends ConnectionOptions {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { SETTINGS, type SettingName } from '../config.ts';
+import { SETTINGS, type SettingName } from '../config/parse.ts';
 import { addSettings, type CliContext } from './context.ts';
 
 /** `serve`: runs until a signal, in one process or in several that share the port. No other command loads what serves. */

@@ -1,16 +1,17 @@
-import { parseBootstrapClient } from '../access/bootstrap.ts';
-import { type DescribedClient, ensureClient } from '../access/clients.ts';
-import { systemAmbient } from '../ambient.ts';
-import { readIssuers, type Service, serve, serveMetrics } from '../app.ts';
-import { type Flags, readSettingFile, type Settings } from '../config.ts';
+import { parseBootstrapClient } from '../auth/clients/bootstrap.ts';
+import { type DescribedClient, ensureClient } from '../auth/clients/clients.ts';
+import { type Flags, readSettingFile, type Settings } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { Snapshot } from '../observe/family.ts';
-import { type Log, openLog } from '../observe/log.ts';
+import type { Snapshot } from '../metrics/family.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { type Log, openLog } from '../platform/log.ts';
+import { signalled } from '../platform/signals.ts';
+import { withTimeout } from '../platform/timeout.ts';
+import { VERSION } from '../platform/version.ts';
+import { openVault, reopenVault, type Vault } from '../service/open_database.ts';
+import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
 import { abandon } from '../store/open.ts';
-import { withTimeout } from '../timeout.ts';
-import { openVault, reopenVault, type Vault } from '../vault.ts';
-import { VERSION } from '../version.ts';
 import { connectToParent } from '../workers/parent.ts';
 import { tellKeyFile } from './key_file.ts';
 import {
@@ -19,7 +20,6 @@ import {
   type ServingRequest,
   startServingProcesses,
 } from './serving_processes.ts';
-import { signalled } from './signals.ts';
 
 /** Serves until a signal, in one process or in several that share the port; these are given the flags again. */
 export async function serveUntilSignal(settings: Settings, flags: Flags): Promise<void> {

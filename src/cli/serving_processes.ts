@@ -1,11 +1,11 @@
-import { systemAmbient } from '../ambient.ts';
-import { serverSettings } from '../app.ts';
-import type { Flags, Settings } from '../config.ts';
+import type { Flags, Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { assertFree, type Server } from '../http/server.ts';
-import type { Snapshot } from '../observe/family.ts';
-import type { Log } from '../observe/log.ts';
+import { assertFree, type Server } from '../http/server/server.ts';
+import type { Snapshot } from '../metrics/family.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import type { Log } from '../platform/log.ts';
+import { serverSettings } from '../service/service.ts';
 import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
 import { workerCommand } from '../workers/command.ts';
 import { startWorkerProcess, type WorkerProcess } from '../workers/worker_process.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { systemAmbient } from '../ambient.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
-import { openVault } from '../vault.ts';
+import { systemAmbient } from '../platform/clock.ts';
+import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { personIn } from './erase.ts';
 import { proveKept } from './kept.ts';

@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { SETTINGS } from '../config.ts';
+import { SETTINGS } from '../config/parse.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { EVENT_NAMES } from '../webhooks/targets.ts';
+import { EVENT_NAMES } from '../events/webhooks/targets.ts';
 import { addSettings, type CliContext } from './context.ts';
 import { type Description, showAll } from './descriptions.ts';
 import { realmIds } from './identifiers.ts';

@@ -1,5 +1,5 @@
 import type { Resource } from '../domain/resource.ts';
-import { isVisibleWord, VISIBLE_WORD } from '../domain/visible_word.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../domain/text/visible_word.ts';
 import { pathOf } from './address.ts';
 import { BOUNDS } from './bounds.ts';
 import type { CallOptions, Collection, Revise, WriteOptions } from './collection.ts';

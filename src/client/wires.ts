@@ -1,6 +1,6 @@
 import { isVisible, keyColumns, lineage, membersOf, type Resource } from '../domain/resource.ts';
 import { type CollectionName, DESCRIPTIONS } from '../domain/resources.ts';
-import { sayableOf } from '../domain/sayable.ts';
+import { sayableOf } from '../domain/text/visible_text.ts';
 
 /** A member that a record shows or a caller says, and the object inside `data` that holds it. */
 export interface WireMember {

@@ -1,7 +1,7 @@
 import { Fault } from '../domain/fault.ts';
-import { email } from '../domain/folding.ts';
 import type { Uuid } from '../domain/id.ts';
 import { type Key, membersOf, type Resource } from '../domain/resource.ts';
+import { email } from '../domain/text/folding.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
 import { placeOf, type SealedPlace } from './format.ts';
 import type { Input, InputVerb } from './input.ts';

@@ -3,9 +3,9 @@ import { type Complaint, Fault } from '../domain/fault.ts';
 import { parseUuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import { ruleOf } from '../domain/rule.ts';
-import { type InputVerb, type Sayable, sayableOf } from '../domain/sayable.ts';
+import { type InputVerb, type Sayable, sayableOf } from '../domain/text/visible_text.ts';
 
-export type { InputVerb } from '../domain/sayable.ts';
+export type { InputVerb } from '../domain/text/visible_text.ts';
 
 /** A JSON object that somebody sent. */
 export type JsonObject = Readonly<Record<string, unknown>>;

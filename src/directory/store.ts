@@ -1,5 +1,5 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
-import type { Filter } from '../domain/filter.ts';
+import type { Filter } from '../domain/filter/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
 import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope, Sought } from '../domain/resource.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { LIMITS } from './limits.ts';
-import { text } from './text.ts';
+import { text } from './text/text.ts';
 
 const said = text(LIMITS.providerTextCharactersMax).nullable();
 const word = text(LIMITS.providerWordCharactersMax);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Filterables, Finished } from './filter.ts';
+import type { Filterables, Finished } from './filter/filter.ts';
 import type { Revision, Uuid } from './id.ts';
 
 /** What a member of a record is beyond its shape: where it stands, and how it is kept. All of it optional. */

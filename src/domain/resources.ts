@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { email, username } from './folding.ts';
 import { password } from './password.ts';
 import { passwordHash } from './password_hash.ts';
 import { place, type Resource, reference, resource } from './resource.ts';
-import { httpUrl, issuerUrl, redirectUri, text } from './text.ts';
+import { email, username } from './text/folding.ts';
+import { httpUrl, issuerUrl, redirectUri, text } from './text/text.ts';
 
 /** The six resources. A member's name is written here and nowhere else. */
 

@@ -2,7 +2,7 @@ import { overloaded } from '../domain/fault.ts';
 import type { Ambient } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type ProviderAnswer, providerDocumentIn } from '../domain/provider_document.ts';
-import { issuerUrl } from '../domain/text.ts';
+import { issuerUrl } from '../domain/text/text.ts';
 import type { Fetched, GuardedFetch } from './guarded_fetch.ts';
 
 /** Where a provider keeps its document, after its issuer (OpenID Connect Discovery 1.0, 4). */

@@ -1,11 +1,11 @@
-import type { AccessStore, SealedStore } from '../access/port.ts';
 import type { Eraser, LogStore, Scrubbed, Scrubbing } from '../audit/port.ts';
-import type { Inspection } from '../directory/inspection.ts';
+import type { AccessStore, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
-import type { FeedStore } from '../feed/port.ts';
-import type { WebhookStore } from '../webhooks/port.ts';
-import type { AskReader } from './lists.ts';
+import type { Inspection } from '../doctor/inspection.ts';
+import type { FeedStore } from '../events/feed/port.ts';
+import type { WebhookStore } from '../events/webhooks/port.ts';
+import type { AskReader } from './lists/lists.ts';
 
 /** An open database: a port for each of those who use it. */
 export interface Engine {

@@ -10,9 +10,9 @@ import { inspectSqlite } from './sqlite/inspection.ts';
 import { knownMigrations, openSqlite, reopenSqlite } from './sqlite/open.ts';
 
 export { refusalOf } from './advice.ts';
-export type { CountQuestion } from './counting.ts';
 export type { EmbeddedEngine, Engine } from './engine.ts';
-export type { AskReader, ListQuestion } from './lists.ts';
+export type { CountQuestion } from './lists/count_below.ts';
+export type { AskReader, ListQuestion } from './lists/lists.ts';
 export type { MigrateMode, Program } from './migrations.ts';
 export { complaintAboutPostgres, type PostgresAddress, parsePostgres } from './postgres/address.ts';
 

@@ -6,10 +6,10 @@ import type {
   RecordCount,
   Rows,
   UnfinishedPurge,
-} from '../directory/inspection.ts';
+} from '../doctor/inspection.ts';
 import { membersOf } from '../domain/resource.ts';
 import { oidcProfile, oidcProfileInfo, RESOURCES, realm } from '../domain/resources.ts';
-import { comparedColumn, type SqlValue } from './statements.ts';
+import { comparedColumn, type SqlValue } from './records/statements.ts';
 import type { Long } from './work.ts';
 
 /** How an engine runs the queries of `doctor`. */

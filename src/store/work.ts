@@ -1,6 +1,6 @@
 import type { Act } from '../domain/act.ts';
-import type { Entry } from './entry.ts';
-import type { SqlValue } from './statements.ts';
+import type { Entry } from './audit/entry.ts';
+import type { SqlValue } from './records/statements.ts';
 
 type Row = Record<string, unknown>;
 

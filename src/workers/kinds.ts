@@ -1,8 +1,8 @@
 import { Refusal } from '../domain/fault.ts';
-import { EXIT, tellRefusal } from '../exit.ts';
+import { EXIT, tellRefusal } from '../platform/exit.ts';
 import type { Errand } from '../store/backups/archiver.ts';
-import type { CountQuestion } from '../store/counting.ts';
-import type { ListQuestion } from '../store/lists.ts';
+import type { CountQuestion } from '../store/lists/count_below.ts';
+import type { ListQuestion } from '../store/lists/lists.ts';
 import { lowerPriority, serveParent } from './parent.ts';
 import type { SearchRequest } from './searcher.ts';
 

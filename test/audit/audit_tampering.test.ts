@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
 import { type Verified, verifyLogs } from '../../src/audit/verify.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { type Planted, plant, put, userMembers } from '../support/service.ts';
 

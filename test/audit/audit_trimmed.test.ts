@@ -1,5 +1,4 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { anchorAt, beginChain, linkTo } from '../../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import type { Anchor } from '../../src/audit/port.ts';
@@ -7,7 +6,8 @@ import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { realmMembers, stamped, userMembers } from '../support/service.ts';
 

@@ -12,10 +12,10 @@ const TEXT = 'x'.repeat(100);
 
 /** Logs more than a pipe holds, and says how long that took to leave. */
 const PROGRAM = `
-  import { openLog } from '${join(import.meta.dir, '../../src/observe/log.ts')}';
-  import { readSettings } from '${join(import.meta.dir, '../../src/config.ts')}';
-  import { checkpointSinksOf } from '${join(import.meta.dir, '../../src/checkpoint_sinks.ts')}';
-  import { systemAmbient } from '${join(import.meta.dir, '../../src/ambient.ts')}';
+  import { openLog } from '${join(import.meta.dir, '../../src/platform/log.ts')}';
+  import { readSettings } from '${join(import.meta.dir, '../../src/config/parse.ts')}';
+  import { checkpointSinksOf } from '${join(import.meta.dir, '../../src/service/checkpoint_sinks.ts')}';
+  import { systemAmbient } from '${join(import.meta.dir, '../../src/platform/clock.ts')}';
   const log = openLog();
   const settings = readSettings({ database: 'postgres://who@127.0.0.1:1/none', masterKeyFile: 'none' }, {});
   const [sink] = checkpointSinksOf(settings, { sign: () => '' }, systemAmbient, log);

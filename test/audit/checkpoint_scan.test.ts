@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { type Checkpoints, startCheckpoints } from '../../src/audit/checkpoints.ts';
 import type { LogStore } from '../../src/audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
-import { openLeases } from '../../src/leases.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
+import { openLeases } from '../../src/jobs/leases.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant } from '../support/service.ts';
 

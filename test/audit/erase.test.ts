@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { erasable, erase, withVault } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';

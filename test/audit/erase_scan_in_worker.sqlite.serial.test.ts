@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Scrubbed } from '../../src/audit/port.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
 
 /** What lookups wait for while a user is erased from a big file. */

@@ -1,13 +1,13 @@
 import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { readLine } from '../../src/audit/checkpoint.ts';
 import { type CheckpointSink, trackSink } from '../../src/audit/checkpoint_sink.ts';
 import { writeErasures } from '../../src/audit/checkpoints.ts';
 import type { Erasure } from '../../src/audit/port.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
-import { EXIT } from '../../src/exit.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import { openOffice } from '../http/admin/office.ts';
 import { archiver, program, recordsIn, runOn, storedDatabase } from '../support/archive.ts';

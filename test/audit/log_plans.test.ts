@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { ERASING_TEXTS } from '../../src/store/erasing.ts';
-import { feedTexts } from '../../src/store/feed.ts';
-import { logTexts } from '../../src/store/log.ts';
-import { logReadingTexts } from '../../src/store/log_reading.ts';
-import { SALT_TEXTS } from '../../src/store/salts.ts';
+import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
+import { feedTexts } from '../../src/store/audit/feed.ts';
+import { logTexts } from '../../src/store/audit/log.ts';
+import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
+import { SALT_TEXTS } from '../../src/store/audit/user_keys.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
 

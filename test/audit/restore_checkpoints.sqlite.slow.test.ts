@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { checkpointLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
 import type { LogHead } from '../../src/audit/port.ts';
 import { headsOf } from '../../src/audit/verify.ts';
-import { readSettings } from '../../src/config.ts';
-import { EXIT } from '../../src/exit.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
+import { readSettings } from '../../src/config/parse.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { EXIT } from '../../src/platform/exit.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from '../support/archive.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';

@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openLeases } from '../../src/leases.ts';
-import { removeOld, startRetention } from '../../src/retention.ts';
+import { openLeases } from '../../src/jobs/leases.ts';
+import { removeOld, startRetention } from '../../src/jobs/retention.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { target } from '../support/receivers.ts';
 import { plant, type Service, stamped, startService, userMembers } from '../support/service.ts';
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { Keyring } from '../../src/access/keyring.ts';
-import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
-import { openAccessCache } from '../../src/access/table.ts';
-import { openTokens } from '../../src/access/token.ts';
+import type { Keyring } from '../../src/auth/keys/keyring.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import { openAccessCache } from '../../src/auth/tokens/access_table.ts';
+import { openTokens } from '../../src/auth/tokens/token.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
 

@@ -5,7 +5,7 @@ import {
   deleteClient,
   isSecretOf,
   rotateSecret,
-} from '../../src/access/clients.ts';
+} from '../../src/auth/clients/clients.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';

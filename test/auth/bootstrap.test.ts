@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { parseBootstrapClient } from '../../src/access/bootstrap.ts';
-import { changeClient, ensureClient, isSecretOf } from '../../src/access/clients.ts';
+import { parseBootstrapClient } from '../../src/auth/clients/bootstrap.ts';
+import { changeClient, ensureClient, isSecretOf } from '../../src/auth/clients/clients.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { type Service, startService } from '../support/service.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
-import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { changeClient, rotateSecret } from '../../src/access/clients.ts';
+import { changeClient, rotateSecret } from '../../src/auth/clients/clients.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   judged,

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { openGrantNotes, type Waiting } from '../../src/audit/grants.ts';
 import type { LogStore } from '../../src/audit/port.ts';
 import type { Act } from '../../src/domain/act.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { oidcPath, plant, type Service, startService } from '../support/service.ts';
 

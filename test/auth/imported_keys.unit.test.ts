@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import type { CryptoKey } from 'jose';
-import { openImported } from '../../src/access/imported_keys.ts';
-import type { SigningKey } from '../../src/access/port.ts';
+import { openImported } from '../../src/auth/keys/imported_keys.ts';
+import type { SigningKey } from '../../src/auth/port.ts';
 
 /** What stays of a key that was read, and for how long. */
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
-import { type KeysRead, openIssuerKeys } from '../../src/access/issuer_keys.ts';
-import { type Fetched, readKeySet } from '../../src/access/jwk_set.ts';
+import { type KeysRead, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
+import { type Fetched, readKeySet } from '../../src/auth/issuers/jwk_set.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { makePair } from '../support/issuers.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test';
-import { openIssuerKeys } from '../../src/access/issuer_keys.ts';
+import { openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import {
   AUDIENCE,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
-import { parseIssuers } from '../../src/access/issuers_file.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 
 /** What a file of issuers may say where people sign in to the console by one. */
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { openKeyring } from '../../src/access/keyring.ts';
+import { openKeyring } from '../../src/auth/keys/keyring.ts';
 import {
   makeKeyFile,
   obtainMasterKeys,
@@ -11,10 +11,10 @@ import {
   proveKeyGiven,
   replaceKeyFile,
   rereadMasterKeys,
-} from '../../src/access/master_key.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+} from '../../src/auth/keys/master_key.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { freshFolder } from '../support/folder.ts';
 
 const key = () => Buffer.from(systemAmbient.randomBytes(32));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { changeClient } from '../../src/access/clients.ts';
+import { changeClient } from '../../src/auth/clients/clients.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { compact, type Forge, openForge } from '../support/forge.ts';

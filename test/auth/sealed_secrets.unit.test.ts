@@ -6,11 +6,11 @@ import {
   type Place,
   proofOf,
   proveAll,
-} from '../../src/access/keyring.ts';
-import { openLiveKeyring } from '../../src/access/live_keyring.ts';
-import { systemAmbient } from '../../src/ambient.ts';
-import { keyIdOf } from '../../src/domain/ciphertext.ts';
+} from '../../src/auth/keys/keyring.ts';
+import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
 import { Refusal } from '../../src/domain/fault.ts';
+import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 
 const master = systemAmbient.randomBytes(32);
 const keyring = openKeyring(master, systemAmbient);

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test';
-import type { SigningKey } from '../../src/access/port.ts';
 import {
   ensureSigningKey,
   KeyRefusal,
   keySetAt,
   rotateSigningKey,
   withdrawSigningKey,
-} from '../../src/access/signing.ts';
+} from '../../src/auth/keys/signing.ts';
+import type { SigningKey } from '../../src/auth/port.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { startService } from '../support/service.ts';
 

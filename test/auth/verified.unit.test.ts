@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test';
-import { openVerified, type Verified } from '../../src/access/verified.ts';
+import { openVerified, type Verified } from '../../src/auth/tokens/verified_tokens.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 
 /** How long a checked token is remembered. What it is worth meanwhile is judged in rights.test.ts. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { changeClient } from '../../src/access/clients.ts';
+import { changeClient } from '../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { freePort, type Planted, plant, type Service, startService } from '../support/service.ts';
 import { startTcpProxy } from '../support/tcp_proxy.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseIssuers } from '../../src/access/issuers_file.ts';
-import { readIssuers } from '../../src/authority.ts';
-import { readSettings } from '../../src/config.ts';
+import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { readIssuers } from '../../src/service/authentication.ts';
 import { freshFolder } from '../support/folder.ts';
 import { issuersFile } from '../support/issuers.ts';
 

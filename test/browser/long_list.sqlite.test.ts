@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { realmMembers, type Service, stamped, startService, userMembers } from '../support/service.ts';
 import { expectSound, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visits.ts';

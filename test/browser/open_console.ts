@@ -1,5 +1,5 @@
 import { afterAll, setDefaultTimeout } from 'bun:test';
-import type { Flags } from '../../src/config.ts';
+import type { Flags } from '../../src/config/parse.ts';
 import { type Service, startService } from '../support/service.ts';
 import { plantShop, type Shop } from './console_service.ts';
 import { BROWSER_TEST_MS } from './visits.ts';

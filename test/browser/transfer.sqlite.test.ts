@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { exportRecords } from '../../src/directory/exporting.ts';
 import { parseUuid, type Uuid } from '../../src/domain/id.ts';
 import { DESCRIPTIONS } from '../../src/domain/resources.ts';
+import { exportRecords } from '../../src/transfer/export.ts';
 import { freshFolder, type Service, startService } from '../support/service.ts';
 import { openShop } from './open_console.ts';
 import { expectSound, READING, STRANGE, signedIn, WRITING } from './signed_in.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test';
-import { type Flags, originsOf, readSettings, SETTINGS } from '../../src/config.ts';
+import { type Flags, originsOf, readSettings, SETTINGS } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { urlWithoutPassword } from '../../src/store/open.ts';
 

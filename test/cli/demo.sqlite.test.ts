@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { readdirSync } from 'node:fs';
 import { demoDoor } from '../../src/cli/demo_door.ts';
-import { type ServerSettings, startServer } from '../../src/http/server.ts';
+import { type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
 import { freshFolder, startService } from '../support/service.ts';
 import { exchange, type Told } from '../support/signed_in.ts';

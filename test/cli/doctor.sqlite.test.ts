@@ -11,11 +11,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
-import { readSettings } from '../../src/config.ts';
-import { plainIssuer, type Report } from '../../src/directory/inspection.ts';
-import { foldedKey } from '../../src/domain/folding.ts';
-import { openVault } from '../../src/vault.ts';
+import { readSettings } from '../../src/config/parse.ts';
+import { plainIssuer, type Report } from '../../src/doctor/inspection.ts';
+import { foldedKey } from '../../src/domain/text/folding.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import {
   closedFile,
   doctor,

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
-import { changeClient } from '../../src/access/clients.ts';
-import { accessChecks } from '../../src/access/inspection.ts';
-import { openKeyring, proofOf } from '../../src/access/keyring.ts';
-import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
-import { examine, type Finding, isHealthy, type Report } from '../../src/directory/inspection.ts';
+import { changeClient } from '../../src/auth/clients/clients.ts';
+import { accessChecks } from '../../src/auth/inspection.ts';
+import { openKeyring, proofOf } from '../../src/auth/keys/keyring.ts';
+import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
+import { examine, type Finding, isHealthy, type Report } from '../../src/doctor/inspection.ts';
 import { actOf } from '../../src/domain/act.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { inspect } from '../../src/vault.ts';
+import { inspect } from '../../src/service/open_database.ts';
 import { type Service, startService } from '../support/service.ts';
 
 /** What `doctor` says of keys and clients, state by state. */

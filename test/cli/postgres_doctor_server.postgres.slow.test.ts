@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { makeKeyFile } from '../../src/access/master_key.ts';
-import { systemAmbient } from '../../src/ambient.ts';
-import { readSettings } from '../../src/config.ts';
+import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { BEGIN_QUESTION } from '../../src/store/postgres/inspection.ts';
 import { openStream } from '../../src/store/postgres/streaming.ts';
-import { openVault } from '../../src/vault.ts';
 import { type Examined, examined } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { startPgBouncer } from '../support/pgbouncer.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
 import { freshMasterKey } from '../support/fault_injection.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';

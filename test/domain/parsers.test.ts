@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { parseUuid } from '../../src/domain/id.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES } from '../../src/domain/principal.ts';
-import { bearerToken } from '../../src/http/bearer.ts';
-import { isNamedBy } from '../../src/http/present.ts';
-import { normalise, openRouter, pathOf, type Route } from '../../src/http/router.ts';
-import { type Server, startServer } from '../../src/http/server.ts';
+import { bearerToken } from '../../src/http/pipeline/bearer.ts';
+import { isNamedBy } from '../../src/http/pipeline/present.ts';
+import { normalise, openRouter, pathOf, type Route } from '../../src/http/server/router.ts';
+import { type Server, startServer } from '../../src/http/server/server.ts';
 import { LOOKUPS, plant, type Service, startService } from '../support/service.ts';
 
 const HEX = [...'0123456789abcdefABCDEF'];

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { connect, type Socket } from 'node:net';
-import { changeClient } from '../../src/access/clients.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+import { changeClient } from '../../src/auth/clients/clients.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { cursorAt } from '../../src/feed/cursor.ts';
+import { cursorAt } from '../../src/events/feed/cursor.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import {
   errorsOf,
   plant,

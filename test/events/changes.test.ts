@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
-import { cursorAt, readCursor } from '../../src/feed/cursor.ts';
+import { cursorAt, readCursor } from '../../src/events/feed/cursor.ts';
 import { errorsOf, oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 
 /** The change feed as pages: its order, its events, its cursors. */

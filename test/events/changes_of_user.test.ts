@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Revision } from '../../src/domain/id.ts';
-import { cursorAt } from '../../src/feed/cursor.ts';
+import { cursorAt } from '../../src/events/feed/cursor.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 
 /** The feed of one user, read back. */

@@ -3,10 +3,10 @@ import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Principal } from '../../src/domain/principal.ts';
-import { cursorAt, readCursor } from '../../src/feed/cursor.ts';
-import type { Place } from '../../src/feed/reading.ts';
-import type { Call } from '../../src/http/call.ts';
-import { openChangeStreams } from '../../src/http/change_streams.ts';
+import { cursorAt, readCursor } from '../../src/events/feed/cursor.ts';
+import type { Place } from '../../src/events/feed/reading.ts';
+import { openChangeStreams } from '../../src/http/operations/change_streams.ts';
+import type { Call } from '../../src/http/pipeline/call.ts';
 import { plant, type Service, startService } from '../support/service.ts';
 
 /** What a look after the streams does, look by look: over the store of a service, with a clock and tokens of its own. */

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
-import { type DeliveryLog, openDeliveryLog } from '../../src/webhooks/delivery_log.ts';
+import { type DeliveryLog, openDeliveryLog } from '../../src/events/webhooks/delivery_log.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { target } from '../support/receivers.ts';
 import { plant } from '../support/service.ts';

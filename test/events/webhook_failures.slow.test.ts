@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { waitMsAfter } from '../../src/webhooks/backoff.ts';
-import { changeWebhook, redeliver } from '../../src/webhooks/targets.ts';
+import { waitMsAfter } from '../../src/events/webhooks/backoff.ts';
+import { changeWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { http, servePlain, stopAll } from '../support/outbound_servers.ts';
 import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openLeases } from '../../src/leases.ts';
-import { openVault } from '../../src/vault.ts';
-import { changeWebhook } from '../../src/webhooks/targets.ts';
+import { changeWebhook } from '../../src/events/webhooks/targets.ts';
+import { openLeases } from '../../src/jobs/leases.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, endAll, start } from '../support/processes.ts';
 import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
-import type { Labels } from '../../src/observe/family.ts';
-import { changeWebhook, deleteWebhook, redeliver } from '../../src/webhooks/targets.ts';
+import { changeWebhook, deleteWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
+import type { Labels } from '../../src/metrics/family.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } from '../support/receivers.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 

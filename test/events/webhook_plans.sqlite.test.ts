@@ -1,9 +1,9 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
-import { deliveryTexts } from '../../src/store/deliveries.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
-import { webhookProgressTexts } from '../../src/store/webhook_progress.ts';
+import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
+import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
 
 const TABLE = /\b(k|p|realm_clock|webhook_progress|delivery|dead_letter)\b/;
 

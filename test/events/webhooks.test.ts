@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/webhooks/targets.ts';
+import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/events/webhooks/targets.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import {
   deleteTargets,
   openReceiver,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { parseNetwork } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openCallerAddress } from '../../src/http/caller_address.ts';
+import { openCallerAddress } from '../../src/http/server/caller_address.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { type Server, startServer } from '../../src/http/server.ts';
-import type { LogRecord } from '../../src/observe/log.ts';
+import { type Server, startServer } from '../../src/http/server/server.ts';
+import type { LogRecord } from '../../src/platform/log.ts';
 
 test('requestsAtOnceMax: one more is refused at once, and those that wait are answered', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();

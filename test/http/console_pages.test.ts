@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { consoleRoutes, takesGzip } from '../../src/http/console.ts';
-import { type Server, type ServerSettings, startServer } from '../../src/http/server.ts';
+import { consoleRoutes, takesGzip } from '../../src/http/operations/console.ts';
+import { type Server, type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
 /** How the console and the rendered document are served: what they are made of is made here. */

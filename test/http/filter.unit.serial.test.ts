@@ -2,11 +2,11 @@ import { describe, expect, test } from 'bun:test';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
-import { type Filterables, parseFilter, valuesOf } from '../../src/domain/filter.ts';
-import { OPERATORS } from '../../src/domain/filter_grammar.ts';
-import { foldedKey } from '../../src/domain/folding.ts';
+import { type Filterables, parseFilter, valuesOf } from '../../src/domain/filter/filter.ts';
+import { OPERATORS } from '../../src/domain/filter/grammar.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../src/domain/resources.ts';
+import { foldedKey } from '../../src/domain/text/folding.ts';
 import {
   AT,
   ATTRIBUTES,

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
-import { UNICODE_VERSION } from '../../src/domain/folding.ts';
 import { membersOf } from '../../src/domain/resource.ts';
 import { user } from '../../src/domain/resources.ts';
+import { UNICODE_VERSION } from '../../src/domain/text/folding.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { ground, land } from '../store/contract/store_fixtures.ts';
 import { freshDatabase } from '../support/database.ts';
 import { userMembers } from '../support/service.ts';

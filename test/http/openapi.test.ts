@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { FAULTS } from '../../src/domain/fault.ts';
 import { membersOf } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
-import { UNLIMITED } from '../../src/http/rate_limits.ts';
-import { routesOf } from '../../src/http/routes.ts';
+import { UNLIMITED } from '../../src/http/server/rate_limits.ts';
+import { routesOf } from '../../src/http/server/routes.ts';
 import {
   type Answer,
   type Media,

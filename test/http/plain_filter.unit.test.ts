@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
 import { allOf, eq } from '../../src/client/filter.ts';
 import { Fault } from '../../src/domain/fault.ts';
-import { parseFilter, valuesOf } from '../../src/domain/filter.ts';
+import { parseFilter, valuesOf } from '../../src/domain/filter/filter.ts';
+import { readPlain } from '../../src/domain/filter/plain.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { readPlain } from '../../src/domain/plain_filter.ts';
 import type { Finding, Sought } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Sort } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { cursorOf, readCursor } from '../../src/http/paging.ts';
-import { type ListQuery, readQuery, soleFilter } from '../../src/http/query.ts';
+import { cursorOf, readCursor } from '../../src/http/pipeline/paging.ts';
+import { type ListQuery, readQuery, soleFilter } from '../../src/http/pipeline/query.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
 const EVERYTHING = { hasFilter: true, hasSort: true };

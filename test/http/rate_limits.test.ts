@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
-import type { Flags } from '../../src/config.ts';
+import type { Flags } from '../../src/config/parse.ts';
 import { parseIpAddress } from '../../src/domain/ip_address.ts';
-import type { Call } from '../../src/http/call.ts';
-import { openRateLimits } from '../../src/http/rate_limits.ts';
+import type { Call } from '../../src/http/pipeline/call.ts';
+import { openRateLimits } from '../../src/http/server/rate_limits.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { openCaller, operationsOf } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { errorsOf, oidcPath, plant, type Service, startService } from '../support/service.ts';

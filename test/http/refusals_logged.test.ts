@@ -1,12 +1,12 @@
 import { expect, test } from 'bun:test';
-import { openUses } from '../../src/access/uses.ts';
-import { systemAmbient } from '../../src/ambient.ts';
 import { openRefusals } from '../../src/audit/refusals.ts';
+import { openUses } from '../../src/auth/tokens/uses.ts';
 import type { Act } from '../../src/domain/act.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { oidcPath, passwordPath, plant, startService } from '../support/service.ts';
 
 const OTHER = '01900000-0000-7000-8000-000000000000' as Uuid;

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Store } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -10,8 +9,9 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
-import { leadingText } from '../../src/store/records.ts';
+import { leadingText } from '../../src/store/records/records.ts';
 import { plant, put, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
 
 /** Searches of all realms, where there are many of them, or many profiles or links in one. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Placed } from '../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { inTurn } from '../../src/http/every_realm.ts';
+import { inTurn } from '../../src/http/operations/search_realm_by_realm.ts';
 
 /** How far one search of many realms goes, by a clock that each realm moves on. */
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { beginTrace, readTraceContext, traceHeaders } from '../../src/domain/trace_context.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { FULL_SCOPE } from '../support/resource_cases.ts';
 import { oidcPath, type Planted, plant, type Service, startService } from '../support/service.ts';
 

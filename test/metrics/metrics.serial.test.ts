@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { exposition } from '../../src/observe/exposition.ts';
-import { gauge, lasting, type Snapshot, together } from '../../src/observe/family.ts';
-import { openMetrics } from '../../src/observe/metrics.ts';
-import { openVault } from '../../src/vault.ts';
+import { exposition } from '../../src/metrics/exposition.ts';
+import { gauge, lasting, type Snapshot, together } from '../../src/metrics/family.ts';
+import { openMetrics } from '../../src/metrics/metrics.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';

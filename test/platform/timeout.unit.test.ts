@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { withTimeout } from '../../src/timeout.ts';
+import { withTimeout } from '../../src/platform/timeout.ts';
 
 const late = (): never => {
   throw new Error('late');

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { YAML } from 'bun';
-import { readSettings, SETTINGS } from '../../src/config.ts';
+import { readSettings, SETTINGS } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 

@@ -3,16 +3,16 @@ import { describe, expect, test } from 'bun:test';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { systemAmbient } from '../../src/ambient.ts';
-import { SETTINGS } from '../../src/config.ts';
-import { lineReader } from '../../src/directory/transfer.ts';
+import { SETTINGS } from '../../src/config/parse.ts';
 import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { EXIT } from '../../src/exit.ts';
-import { openApiDocument } from '../../src/http/openapi.ts';
+import { openApiDocument } from '../../src/http/openapi/document.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
+import { lineReader } from '../../src/transfer/lines.ts';
 import { operationsOf } from '../support/document_caller.ts';
 import { DOORS } from '../support/import_rules.ts';
 import type { JsonObject } from '../support/json_schema.ts';
@@ -130,20 +130,20 @@ test('docs/operating.md names every command, and no other', async () => {
   expect([...told, 'help'].sort()).toEqual(known.sort());
 });
 
-test('docs/architecture.md has a row for every room, and no other', () => {
+test('docs/architecture.md has a row for every module of src, and no other', () => {
   const rooms = readdirSync(join(ROOT, 'src')).filter((name) => name !== 'main.ts');
-  const told = firsts(section(read('docs/architecture.md'), '## Rooms'));
+  const told = firsts(section(read('docs/architecture.md'), '## Modules'));
   expect(told.map((name) => name.replace(/^src\/|\/$/g, '')).sort()).toEqual(rooms.sort());
 });
 
-test('each of them says what the room may import', () => {
-  const told = rows(section(read('docs/architecture.md'), '## Rooms')).map(
+test('each row says what the module may import', () => {
+  const told = rows(section(read('docs/architecture.md'), '## Modules')).map(
     ([room, , imports]) => [room?.replace(/^src\/|\/$|\.ts$/g, ''), imports] as const,
   );
   const { main: _, ...doors } = DOORS;
   const said = Object.entries(doors).map(([room, { any, types = [] }]) => {
     const parts = [any.join(', '), types.length > 0 ? `types of ${types.join(', ')}` : ''];
-    return [room, parts.filter(Boolean).join('; ') || 'nothing of ours'] as const;
+    return [room, parts.filter(Boolean).join('; ') || 'no other module'] as const;
   });
   expect(Object.fromEntries(told)).toEqual(Object.fromEntries(said));
 });

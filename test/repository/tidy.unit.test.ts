@@ -44,7 +44,7 @@ const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
     ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
-    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/directory', 'uplot'],
+    ...['preact', 'preact/hooks', 'session', 'src/client', 'src/transfer', 'uplot'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],
 };
@@ -155,8 +155,8 @@ describe('the arrows between rooms of the console', () => {
 
 /** What stands nowhere but in the one file that owns it. */
 const OWNED: readonly [RegExp, string][] = [
-  [/Date\.now\(|new Date\(\)|Math\.random\(\) \* 1e/, 'src/ambient.ts'],
-  [/Bun\.serve\b/, 'src/http/server.ts'],
+  [/Date\.now\(|new Date\(\)|Math\.random\(\) \* 1e/, 'src/platform/clock.ts'],
+  [/Bun\.serve\b/, 'src/http/server/server.ts'],
   [/process\.env\b/, 'src/main.ts'],
 ];
 
@@ -194,11 +194,17 @@ describe('style', () => {
     });
   }
 
-  test('SQL stands in store/ alone', () => {
+  test('only store/ contains SQL', () => {
     const sql = /\b(select [\w*, ]+ from|insert into|delete from|update \w+ set)\b/;
     expect(src.filter(({ text }) => sql.test(text)).map(({ path }) => roomOf(path))).toEqual(
       src.filter(({ text }) => sql.test(text)).map(() => 'store'),
     );
+  });
+
+  test('src has no loose file but main.ts', () => {
+    expect(src.map(({ path }) => path).filter((path) => path.split('/').length === 2)).toEqual([
+      'src/main.ts',
+    ]);
   });
 
   test('no file of src is imported by nobody', () => {

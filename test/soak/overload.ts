@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';

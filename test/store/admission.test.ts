@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openGate } from '../../src/store/gate.ts';
+import { openGate } from '../../src/store/admission.ts';
 
 /** A gate over a clock that is moved by hand. */
 function gateAt() {

@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { parseMasterKey } from '../../src/access/master_key.ts';
-import { EXIT } from '../../src/exit.ts';
+import { parseMasterKey } from '../../src/auth/keys/master_key.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { backUp, backupName, hashFile } from '../../src/store/backups/backup.ts';
 import { archiver, contentOf, plantMore, program, runOn, storedDatabase } from '../support/archive.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { z } from 'zod';
-import { systemAmbient } from '../../src/ambient.ts';
 import { resource as described, type Resource, reference } from '../../src/domain/resource.ts';
 import {
   oidcProfile,
@@ -11,8 +10,9 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { dependentsOf } from '../../src/store/cascade.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { type Engine, reopenEngine } from '../../src/store/open.ts';
+import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import {
   anotherUser,

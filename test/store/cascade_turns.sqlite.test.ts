@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { freshFolder } from '../support/folder.ts';
 import { anotherUser, crowdedGround, logged, oidcLink, put, removing } from './contract/store_fixtures.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 import { citusSql } from '../../src/store/postgres/citus.ts';
 import { INSTANCE_TABLES, REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { changeClient, createClient } from '../../src/access/clients.ts';
-import { rotateSigningKey, withdrawSigningKey } from '../../src/access/signing.ts';
+import { changeClient, createClient } from '../../src/auth/clients/clients.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openVault } from '../../src/vault.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { OFFLINE } from '../support/resource_cases.ts';
 import { movableAmbient, type Service, startService } from '../support/service.ts';

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { openLog } from '../../src/store/log.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { changeClient, createClient } from '../../src/access/clients.ts';
-import { withdrawSigningKey } from '../../src/access/signing.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+import { changeClient, createClient } from '../../src/auth/clients/clients.ts';
+import { withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { openVault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
 import { oidcPath, plant } from '../support/service.ts';

@@ -16,11 +16,11 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createClient } from '../../src/access/clients.ts';
-import { systemAmbient } from '../../src/ambient.ts';
-import { readSettings } from '../../src/config.ts';
+import { createClient } from '../../src/auth/clients/clients.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { openVault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { sqliteAt } from '../support/database.ts';
 import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from '../support/processes.ts';
 import { freshFolder, oidcPath, type Planted, plant } from '../support/service.ts';

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
-import { memoryTexts } from '../../src/store/memories.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { memoryTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshFolder } from '../support/folder.ts';

@@ -1,9 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Listed, Listing, Page, Sort } from '../../src/directory/store.ts';
-import { type Filter, parseFilter } from '../../src/domain/filter.ts';
+import { type Filter, parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { Resource, Scope } from '../../src/domain/resource.ts';
@@ -15,15 +14,16 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { clauseOf } from '../../src/store/filters.ts';
-import { listTable, planOf, type Reading } from '../../src/store/list_plans.ts';
-import { entered } from '../../src/store/list_reading.ts';
-import type { ListQuestion } from '../../src/store/lists.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { clauseOf } from '../../src/store/lists/filters.ts';
+import { listTable, planOf, type Reading } from '../../src/store/lists/list_plans.ts';
+import { entered } from '../../src/store/lists/list_reading.ts';
+import type { ListQuestion } from '../../src/store/lists/lists.ts';
+import { openTotals } from '../../src/store/lists/totals.ts';
 import { type EmbeddedEngine, openEngine } from '../../src/store/open.ts';
 import { SQLITE, statementsOf } from '../../src/store/sqlite/dialect.ts';
 import { indexesOf } from '../../src/store/sqlite/lists.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
-import { openTotals } from '../../src/store/totals.ts';
 import { freshFolder, userMembers } from '../support/service.ts';
 import {
   type Ground,

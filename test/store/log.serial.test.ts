@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createClient } from '../../src/access/clients.ts';
-import { systemAmbient } from '../../src/ambient.ts';
+import { createClient } from '../../src/auth/clients/clients.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { openVault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
   freshFolder,

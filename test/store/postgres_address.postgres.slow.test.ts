@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import fc from 'fast-check';
-import { readSettings } from '../../src/config.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { nameOf, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { complaintAboutPostgres, parsePostgres } from '../../src/store/postgres/address.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/ambient.ts';
 import { openGrantNotes } from '../../src/audit/grants.ts';
 import { openRefusals } from '../../src/audit/refusals.ts';
 import { verifyLogs } from '../../src/audit/verify.ts';
@@ -8,6 +7,7 @@ import type { Found } from '../../src/audit/walk.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { user } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { databaseBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';

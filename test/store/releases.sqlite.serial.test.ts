@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { VERSION } from '../../src/platform/version.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
-import { VERSION } from '../../src/version.ts';
 import { sqliteAt } from '../support/database.ts';
 import { doctor } from '../support/doctor_report.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';

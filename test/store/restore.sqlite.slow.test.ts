@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT } from '../../src/exit.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import {
   contentOf,
   copied,

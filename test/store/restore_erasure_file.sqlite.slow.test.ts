@@ -7,7 +7,7 @@ import { type LogKeys, openLogKeys } from '../../src/audit/keys.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { EXIT } from '../../src/exit.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { contentOf, copied, logKeysOf, program, recordsIn, rehearsed, runOn } from '../support/archive.ts';
 import { freePort, freshFolder, type Planted } from '../support/service.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { checkpointLine, erasureLine } from '../../src/audit/checkpoint.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { EXIT } from '../../src/exit.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import { applyErasures } from '../../src/store/backups/erasures.ts';
 import { disagreements } from '../support/agreement.ts';

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { EXIT } from '../../src/exit.ts';
+import { EXIT } from '../../src/platform/exit.ts';
 import { lockDatabase, replace } from '../../src/store/backups/restoration.ts';
 import { contentOf, copied, program, type Rehearsed, rehearsed, runOn } from '../support/archive.ts';
 import { AUTHREALM, start } from '../support/processes.ts';

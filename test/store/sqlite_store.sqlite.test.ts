@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder } from '../support/folder.ts';

@@ -11,20 +11,20 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { LogKeys } from '../../src/audit/keys.ts';
 import { openKept } from '../../src/cli/restore.ts';
-import { readSettings } from '../../src/config.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { VERSION } from '../../src/platform/version.ts';
+import { openVault, proveKeysOf } from '../../src/service/open_database.ts';
 import type { Archiver } from '../../src/store/backups/archiver.ts';
 import { runErrand } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import type { OpenKept } from '../../src/store/backups/erasures.ts';
 import type { Examined } from '../../src/store/backups/examination.ts';
 import { type Restored, type RestoreOrder, restore } from '../../src/store/backups/restoration.ts';
-import { openVault, proveKeysOf } from '../../src/vault.ts';
-import { VERSION } from '../../src/version.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { freshFolder, type Planted, plant } from './service.ts';
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { realm } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { bring, type Json, multitude } from './import_fixtures.ts';

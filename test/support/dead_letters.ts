@@ -1,7 +1,7 @@
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { DeadLetter, Delivery } from '../../src/webhooks/port.ts';
+import type { DeadLetter, Delivery } from '../../src/events/webhooks/port.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import type { Service } from './service.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { expect } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
 import type { TestDatabase } from './database.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { FULL_SCOPE } from './resource_cases.ts';

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/ambient.ts';
 import { user } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { HOST } from './daemons.ts';
 import { freshFolder } from './folder.ts';
 import type { PostgresServer } from './postgres_server.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'bun:test';
 import { Fault } from '../../src/domain/fault.ts';
-import { type Filter, type Filterables, parseFilter } from '../../src/domain/filter.ts';
+import { type Filter, type Filterables, parseFilter } from '../../src/domain/filter/filter.ts';
 
 /** Filters that are read and filters that are refused: the two tables of test/http/filter.unit.serial.test.ts. */
 

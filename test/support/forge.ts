@@ -1,7 +1,7 @@
-import type { SigningKey } from '../../src/access/port.ts';
-import { importPrivateKey } from '../../src/access/signing.ts';
-import { systemAmbient } from '../../src/ambient.ts';
-import type { Vault } from '../../src/vault.ts';
+import { importPrivateKey } from '../../src/auth/keys/signing.ts';
+import type { SigningKey } from '../../src/auth/port.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import type { Vault } from '../../src/service/open_database.ts';
 import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -1,7 +1,3 @@
-import { systemAmbient } from '../../src/ambient.ts';
-import { importLines, type Plan, type Report } from '../../src/directory/importing.ts';
-import { linesOf } from '../../src/directory/lines.ts';
-import { lineReader } from '../../src/directory/transfer.ts';
 import {
   oidcProfile,
   oidcProfileInfo,
@@ -10,7 +6,11 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import type { Vault } from '../../src/service/open_database.ts';
+import { importLines, type Plan, type Report } from '../../src/transfer/import.ts';
+import { linesOf } from '../../src/transfer/line_reader.ts';
+import { lineReader } from '../../src/transfer/lines.ts';
 import type { TestDatabase } from './database.ts';
 import { PASSWORD_HASH } from './service.ts';
 

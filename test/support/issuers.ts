@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { freshFolder } from './folder.ts';
 import { compact, type Json, type Sign } from './forge.ts';
 import { type Service, startService } from './service.ts';

@@ -1,9 +1,9 @@
-import { systemAmbient } from '../../src/ambient.ts';
 import { eraseUser } from '../../src/audit/erasing.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
-import { readSettings } from '../../src/config.ts';
+import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { openVault } from '../../src/vault.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { openVault } from '../../src/service/open_database.ts';
 
 /**
  * A process that erases a user and is killed between the commit and what it would tell outside of the database:

@@ -1,11 +1,11 @@
-import { systemAmbient } from '../../src/ambient.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
 import type { Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { VERSION } from '../../src/platform/version.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
-import { VERSION } from '../../src/version.ts';
 
 /**
  * Writes users, one to a commit, until it is told or made to stop. Arguments: database, realm, and how many commits it

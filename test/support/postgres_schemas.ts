@@ -1,6 +1,6 @@
 import { afterAll } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/ambient.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import type { MigrateMode, Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';

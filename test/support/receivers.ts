@@ -1,13 +1,13 @@
 import { Webhook as Verifier } from 'standardwebhooks';
-import { systemAmbient } from '../../src/ambient.ts';
-import { webhookRule } from '../../src/config.ts';
+import { webhookRule } from '../../src/config/parse.ts';
 import {
   createWebhook,
   deleteWebhook,
   type IssuedWebhook,
   type WebhookRooms,
   type WebhookWish,
-} from '../../src/webhooks/targets.ts';
+} from '../../src/events/webhooks/targets.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import type { TestDatabase } from './database.ts';
 import type { Service } from './service.ts';
 

@@ -1,7 +1,5 @@
-import { createClient } from '../../src/access/clients.ts';
-import { systemAmbient } from '../../src/ambient.ts';
-import { type Service as Served, serve } from '../../src/app.ts';
-import { type Flags, readSettings, type Settings } from '../../src/config.ts';
+import { createClient } from '../../src/auth/clients/clients.ts';
+import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import type { Ambient, Uuid } from '../../src/domain/id.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
@@ -15,10 +13,12 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import type { Log, LogRecord } from '../../src/observe/log.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import type { Log, LogRecord } from '../../src/platform/log.ts';
+import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type Service as Served, serve } from '../../src/service/service.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { fileOf } from '../../src/store/open.ts';
-import { openVault, type Vault } from '../../src/vault.ts';
 import { databaseOf, type TestDatabase } from './database.ts';
 import { isOverloaded, settled } from './settled.ts';
 

@@ -1,5 +1,5 @@
-import { type MadeLink, makeLink } from '../../src/access/console_links.ts';
-import type { Settings } from '../../src/config.ts';
+import { type MadeLink, makeLink } from '../../src/auth/sessions/console_links.ts';
+import type { Settings } from '../../src/config/parse.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import { DISCOVERY, entryOf, issuersFile, json, startIssuer } from './issuers.ts';
 import type { Service } from './service.ts';

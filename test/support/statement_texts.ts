@@ -3,23 +3,29 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { lineage, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { ACCESS_TEXTS } from '../../src/store/access.ts';
-import { CASCADES } from '../../src/store/cascade.ts';
-import { deliveryTexts } from '../../src/store/deliveries.ts';
-import { ERASING_TEXTS } from '../../src/store/erasing.ts';
-import { feedTexts } from '../../src/store/feed.ts';
+import { ERASING_TEXTS } from '../../src/store/audit/erase.ts';
+import { feedTexts } from '../../src/store/audit/feed.ts';
+import { logTexts } from '../../src/store/audit/log.ts';
+import { logReadingTexts } from '../../src/store/audit/log_reading.ts';
+import { SALT_TEXTS } from '../../src/store/audit/user_keys.ts';
+import { ACCESS_TEXTS } from '../../src/store/auth/access.ts';
+import { memoryTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { LEASE_TEXTS } from '../../src/store/leases.ts';
-import { listTable, type Plan, planOf, presenceText, type Reading } from '../../src/store/list_plans.ts';
-import { logTexts } from '../../src/store/log.ts';
-import { logReadingTexts } from '../../src/store/log_reading.ts';
-import { memoryTexts } from '../../src/store/memories.ts';
+import {
+  listTable,
+  type Plan,
+  planOf,
+  presenceText,
+  type Reading,
+} from '../../src/store/lists/list_plans.ts';
 import { CLAIM_TEXTS } from '../../src/store/postgres/claims.ts';
 import { POSTGRES, statementsOf } from '../../src/store/postgres/dialect.ts';
 import type { Indexes } from '../../src/store/postgres/indexes.ts';
 import { numbered } from '../../src/store/postgres/places.ts';
-import { SALT_TEXTS } from '../../src/store/salts.ts';
-import { webhookProgressTexts } from '../../src/store/webhook_progress.ts';
-import { WEBHOOK_TEXTS } from '../../src/store/webhooks.ts';
+import { CASCADES } from '../../src/store/records/cascade.ts';
+import { deliveryTexts } from '../../src/store/webhooks/deliveries.ts';
+import { webhookProgressTexts } from '../../src/store/webhooks/progress.ts';
+import { WEBHOOK_TEXTS } from '../../src/store/webhooks/webhooks.ts';
 
 /** With these settings a server writes down every text that it is sent, and in which database. */
 export const LOGGING = { log_statement: 'all', log_line_prefix: '@@%d ', log_parameter_max_length: '0' };

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
-import { systemAmbient } from '../../src/ambient.ts';
-import type { Report } from '../../src/directory/inspection.ts';
+import type { Report } from '../../src/doctor/inspection.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { carried, INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import {
   answersOf,

@@ -1,8 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { realm } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/mark.ts';
 import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
 import type { Installation, Target } from '../../src/store/copying/side.ts';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/ambient.ts';
 import { newFile } from '../../src/cli/output.ts';
-import { exportRecords } from '../../src/directory/exporting.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
+import { systemAmbient } from '../../src/platform/clock.ts';
+import { exportRecords } from '../../src/transfer/export.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { bring, bytesOf, family, type Json, mint, multitude, tally } from '../support/import_fixtures.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';

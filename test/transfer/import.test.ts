@@ -9,7 +9,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/vault.ts';
+import type { Vault } from '../../src/service/open_database.ts';
 import {
   bring,
   bringFrom,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/vault.ts';
+import type { Vault } from '../../src/service/open_database.ts';
 import { bring, family, type Json, meta, mint, rowsOf, tally } from '../support/import_fixtures.ts';
 import { type Service, startService } from '../support/service.ts';
 

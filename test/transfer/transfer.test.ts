@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/vault.ts';
+import type { Vault } from '../../src/service/open_database.ts';
 import { bring, family, type Json, meta, mint, tally } from '../support/import_fixtures.ts';
 import { PASSWORD_HASH, type Service, startService } from '../support/service.ts';
 

@@ -1,4 +1,4 @@
-import { linesOf } from '../../../src/directory/lines.ts';
+import { linesOf } from '../../../src/transfer/line_reader.ts';
 import { type Problem, problemOf } from '../../api/problem.ts';
 import { createRecord, type Key, pagesOf, RESOURCES, type Shown } from '../../api/records.ts';
 import type { Description } from '../../description.ts';

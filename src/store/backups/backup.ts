@@ -2,7 +2,7 @@ import { existsSync, lstatSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { basename, dirname, extname, join } from 'node:path';
 import { daysBefore } from '../../domain/days.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { syncPath } from '../../durable.ts';
+import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { publish } from '../sqlite/copy.ts';
 import type { Archiver } from './archiver.ts';

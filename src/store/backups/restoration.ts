@@ -16,7 +16,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { LogKeys } from '../../audit/keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
-import { syncPath } from '../../durable.ts';
+import { syncPath } from '../../platform/fsync.ts';
 import type { Program } from '../migrations.ts';
 import { isBusy, rowsOnce } from '../sqlite/connection.ts';
 import { publish, writeCopy } from '../sqlite/copy.ts';

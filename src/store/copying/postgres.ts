@@ -1,5 +1,5 @@
 import type { ReservedSQL, SQL } from 'bun';
-import { withTimeout } from '../../timeout.ts';
+import { withTimeout } from '../../platform/timeout.ts';
 import type { Program } from '../migrations.ts';
 import type { PostgresAddress } from '../postgres/address.ts';
 import { openClient } from '../postgres/client.ts';

@@ -1,8 +1,8 @@
 import type { Resource } from '../../domain/resource.ts';
 import { keyColumns } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import { dependentsOf } from '../cascade.ts';
 import { statementsOf } from '../postgres/dialect.ts';
+import { dependentsOf } from '../records/cascade.ts';
 
 /** A table as every engine has it. What an engine keeps in addition is made by the target. */
 export interface Table {

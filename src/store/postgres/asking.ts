@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import { withTimeout } from '../../timeout.ts';
+import { withTimeout } from '../../platform/timeout.ts';
 import { OWN, Trouble } from './trouble.ts';
 
 /** What runs one statement after the other. */

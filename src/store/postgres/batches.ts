@@ -1,5 +1,5 @@
 import { LIMITS } from '../../domain/limits.ts';
-import type { Gate } from '../gate.ts';
+import type { Gate } from '../admission.ts';
 import { asFault } from './connection.ts';
 import { inTime, type Waiting } from './in_time.ts';
 

@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { statementsOver } from '../statements.ts';
+import { statementsOver } from '../records/statements.ts';
 
 function longOf(transaction: string): string {
   return `${transaction}::text::bigint`;

@@ -1,8 +1,8 @@
 import type { Placed, Store } from '../../directory/store.ts';
 import { keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Gate } from '../gate.ts';
-import { comparedColumn } from '../statements.ts';
+import type { Gate } from '../admission.ts';
+import { comparedColumn } from '../records/statements.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import type { Pool } from './pool.ts';

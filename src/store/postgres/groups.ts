@@ -1,7 +1,7 @@
 import type { Act } from '../../domain/act.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Entry } from '../entry.ts';
-import type { Log } from '../log.ts';
+import type { Entry } from '../audit/entry.ts';
+import type { Log } from '../audit/log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { claim } from './claims.ts';

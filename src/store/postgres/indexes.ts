@@ -1,4 +1,4 @@
-import type { Index } from '../list_plans.ts';
+import type { Index } from '../lists/list_plans.ts';
 import type { Asked } from './asking.ts';
 
 /** The indexes of the schema, as the engine has them. */

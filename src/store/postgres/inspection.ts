@@ -1,11 +1,11 @@
 import { Refusal } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { openAccessToLook } from '../access.ts';
+import { openAccessToLook } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
+import { openSealedToLook } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
-import { openSealedToLook } from '../sealed.ts';
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 import type { Transactions } from '../transactions.ts';
 import type { PostgresAddress } from './address.ts';
 import { POSTGRES } from './dialect.ts';

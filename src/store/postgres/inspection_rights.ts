@@ -1,4 +1,4 @@
-import type { EngineState } from '../../directory/inspection.ts';
+import type { EngineState } from '../../doctor/inspection.ts';
 import type { Ask } from './inspection.ts';
 import { RIGHTS_OF_USE } from './rights.ts';
 

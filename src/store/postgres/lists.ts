@@ -1,5 +1,5 @@
 import type { Store } from '../../directory/store.ts';
-import { openListReading, openLists } from '../lists.ts';
+import { openListReading, openLists } from '../lists/lists.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, statementsOf } from './dialect.ts';
 import type { Indexes } from './indexes.ts';

@@ -1,6 +1,6 @@
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { withTimeout } from '../../timeout.ts';
+import { withTimeout } from '../../platform/timeout.ts';
 import type { QueueFigures } from '../engine.ts';
 import type { Work } from '../work.ts';
 import { asFault, isCancelled } from './connection.ts';

@@ -1,7 +1,7 @@
 import type { Store } from '../../directory/store.ts';
 import { type AnyRecord, type Key, keyColumns, type RecordOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
-import type { Gate } from '../gate.ts';
+import type { Gate } from '../admission.ts';
 import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import { numbered } from './places.ts';

@@ -1,6 +1,6 @@
 import type { Picture, Stored } from '../../directory/store.ts';
 import { NIL_UUID } from '../../domain/id.ts';
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 import { asFault, type Connection } from './connection.ts';
 import { statementsOf } from './dialect.ts';
 import { BEGIN_READING } from './openings.ts';

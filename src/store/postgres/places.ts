@@ -1,4 +1,4 @@
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 
 /** A text with the places of the protocol, `$1` and on, and for each of them which value it takes. */
 export interface Numbered {

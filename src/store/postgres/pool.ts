@@ -1,6 +1,6 @@
 import type { ReservedSQL, SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
-import { withTimeout } from '../../timeout.ts';
+import { withTimeout } from '../../platform/timeout.ts';
 import type { Host } from './address.ts';
 import type { Answer, Connection } from './connection.ts';
 import type { Sent } from './places.ts';

@@ -1,7 +1,7 @@
 import { dns, type SQL } from 'bun';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { withTimeout } from '../../timeout.ts';
+import { withTimeout } from '../../platform/timeout.ts';
 import type { Host, PostgresAddress } from './address.ts';
 import { openClient } from './client.ts';
 import { driverTrouble, OWN, omenOf, TOO_MANY_CONNECTIONS, Trouble, troubleOf } from './trouble.ts';

@@ -1,9 +1,9 @@
 import type { Eraser } from '../../audit/port.ts';
 import type { Loader, Scanner, Store } from '../../directory/store.ts';
-import { openCounting } from '../counting.ts';
-import { openGate } from '../gate.ts';
-import { openProbe } from '../probe.ts';
-import { openRecords } from '../records.ts';
+import { openGate } from '../admission.ts';
+import { openProbe } from '../idempotency/probe.ts';
+import { openCounting } from '../lists/count_below.ts';
+import { openRecords } from '../records/records.ts';
 import type { Transactions } from '../transactions.ts';
 import { POSTGRES, statementsOf } from './dialect.ts';
 import { openFinds } from './finds.ts';

@@ -1,5 +1,5 @@
 import type { SQL } from 'bun';
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 import { asking } from './asking.ts';
 import { numbered, type Sent, sent } from './places.ts';
 import { stateOf, troubleOf } from './trouble.ts';

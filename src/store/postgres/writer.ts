@@ -1,9 +1,9 @@
 import type { IsCrowded } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { openGate } from '../admission.ts';
+import type { Log } from '../audit/log.ts';
 import type { WriterFigures } from '../engine.ts';
-import { openGate } from '../gate.ts';
-import type { Log } from '../log.ts';
 import type { Scene } from '../transactions.ts';
 import type { Outcome, Work } from '../work.ts';
 import { type Job, openGroups } from './groups.ts';

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite';
 import { closeSync, linkSync, openSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
-import { syncPath } from '../../durable.ts';
+import { syncPath } from '../../platform/fsync.ts';
 import { createPrivately } from './connection.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Dialect } from '../dialect.ts';
-import { statementsOver } from '../statements.ts';
+import { statementsOver } from '../records/statements.ts';
 import { slotOf } from './slot.ts';
 
 const NEXT_MOVE = 'coalesce(max(moved), 0) + 1';

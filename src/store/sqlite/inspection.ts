@@ -1,13 +1,13 @@
 import { constants, Database, SQLiteError } from 'bun:sqlite';
 import { existsSync } from 'node:fs';
 import { Refusal } from '../../domain/fault.ts';
-import { openAccessToLook } from '../access.ts';
+import { openLog } from '../audit/log.ts';
+import { openAccessToLook } from '../auth/access.ts';
 import type { EngineInspection } from '../engine.ts';
-import { openLog } from '../log.ts';
+import { openSealedToLook } from '../idempotency/sealed.ts';
 import type { Migration } from '../migrations.ts';
 import { questionsOver } from '../questions.ts';
-import { openSealedToLook } from '../sealed.ts';
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 import { MAPPED_BYTES_MAX } from './connection.ts';
 import { SQLITE } from './dialect.ts';
 import { openPlace } from './place.ts';

@@ -1,8 +1,8 @@
 import type { Database } from 'bun:sqlite';
 import type { MaybePromise } from '../../directory/store.ts';
-import type { Index } from '../list_plans.ts';
-import type { Outcome } from '../list_reading.ts';
-import { type Lists, openListReading, openLists, type ReadLists } from '../lists.ts';
+import type { Index } from '../lists/list_plans.ts';
+import type { Outcome } from '../lists/list_reading.ts';
+import { type Lists, openListReading, openLists, type ReadLists } from '../lists/lists.ts';
 import { readFrom } from './connection.ts';
 import { SQLITE, statementsOf } from './dialect.ts';
 import { openSession } from './session.ts';

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite';
 import { LIMITS } from '../../domain/limits.ts';
 import { resourceOf } from '../../domain/resources.ts';
-import { type CountQuestion, openCounting } from '../counting.ts';
-import type { ListAnswer, ListQuestion } from '../lists.ts';
+import { type CountQuestion, openCounting } from '../lists/count_below.ts';
+import type { ListAnswer, ListQuestion } from '../lists/lists.ts';
 import { MAPPED_BYTES_MAX, retryWhileBusy } from './connection.ts';
 import { openSqliteLists } from './lists.ts';
 import { openSnapshot } from './snapshot.ts';

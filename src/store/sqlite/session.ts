@@ -1,5 +1,5 @@
 import { type Database, SQLiteError, type Statement } from 'bun:sqlite';
-import type { SqlValue } from '../statements.ts';
+import type { SqlValue } from '../records/statements.ts';
 import { type Ask, type Batch, RuleBroken, type Told, type Work } from '../work.ts';
 
 type Row = Record<string, unknown>;

@@ -1,4 +1,4 @@
-import type { Flags } from '../../../src/config.ts';
+import type { Flags } from '../../../src/config/parse.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import type { Json } from '../../support/json_schema.ts';
 import { judged, type Service, startService } from '../../support/service.ts';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
-import type { KeyInsertion } from '../../../src/access/port.ts';
 import {
   keySetAt,
   mintSigningKey,
   rotateSigningKey,
   withdrawSigningKey,
-} from '../../../src/access/signing.ts';
+} from '../../../src/auth/keys/signing.ts';
+import type { KeyInsertion } from '../../../src/auth/port.ts';
 import { actOf } from '../../../src/domain/act.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { EVENT_NAMES } from '../../../src/webhooks/targets.ts';
+import { EVENT_NAMES } from '../../../src/events/webhooks/targets.ts';
 import { type Office, openOffice } from './office.ts';
 
 /** What is said about webhook targets and is wrong; nothing here may be sent to this machine. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { LOOKUPS, type Planted, plant, type Service, seen, startService } from '../../support/service.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
-import { etags } from '../../../src/http/present.ts';
+import { etags } from '../../../src/http/pipeline/present.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import {
   LOOKUPS,
   PASSWORD_HASH,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test';
 import { FAULTS, Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import type { Route } from '../../../src/http/router.ts';
-import { type Server, type ServerSettings, startServer } from '../../../src/http/server.ts';
-import type { LogRecord } from '../../../src/observe/log.ts';
+import type { Route } from '../../../src/http/server/router.ts';
+import { type Server, type ServerSettings, startServer } from '../../../src/http/server/server.ts';
+import type { LogRecord } from '../../../src/platform/log.ts';
 
 const SETTINGS: ServerSettings = {
   host: '127.0.0.1',

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { changeClient } from '../../../src/access/clients.ts';
-import { systemAmbient } from '../../../src/ambient.ts';
+import { changeClient } from '../../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { parseScopes } from '../../../src/domain/principal.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import {
   type Body,
   type Data,

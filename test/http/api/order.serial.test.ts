@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { judged, LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
 
 let service: Service;

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import { draftDescribed } from '../../../src/directory/draft.ts';
 import { makePresetRealms } from '../../../src/directory/presets.ts';
 import type { SequencedChange } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import {
   type Body,
   FULL_SCOPE,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import { membersOf } from '../../../src/domain/resource.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import {
   type Body,
   type Data,

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
-import { changeClient } from '../../../src/access/clients.ts';
-import { rotateSigningKey, withdrawSigningKey } from '../../../src/access/signing.ts';
+import { changeClient } from '../../../src/auth/clients/clients.ts';
+import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
 import { actOf } from '../../../src/domain/act.ts';
 import { SCOPES } from '../../../src/domain/principal.ts';
 import {

@@ -1,16 +1,16 @@
 import fc from 'fast-check';
-import { systemAmbient } from '../../../src/ambient.ts';
-import { linesOf } from '../../../src/directory/lines.ts';
-import { lineReader } from '../../../src/directory/transfer.ts';
 import { Fault, type FaultCode } from '../../../src/domain/fault.ts';
-import { parseFilter } from '../../../src/domain/filter.ts';
+import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Revision } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
-import { isVisibleWord } from '../../../src/domain/visible_word.ts';
-import { parseJson } from '../../../src/http/body.ts';
-import { namedRevisions, revisionReader } from '../../../src/http/precondition.ts';
-import { readSearch } from '../../../src/http/search_body.ts';
+import { isVisibleWord } from '../../../src/domain/text/visible_word.ts';
+import { readSearch } from '../../../src/http/operations/search_body.ts';
+import { parseJson } from '../../../src/http/pipeline/body.ts';
+import { namedRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
+import { linesOf } from '../../../src/transfer/line_reader.ts';
+import { lineReader } from '../../../src/transfer/lines.ts';
 
 /** What has to hold of a parser whatever it reads. `runs` times; a failure names its seed. */
 export interface Property {

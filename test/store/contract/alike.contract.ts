@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ground, LANDED, land, type OpenStore, oidcLink, removing } from './store_fixtures.ts';
 
 /** What a Store promises of identifiers that are nearly the same: an engine may place records by a part of theirs. */

@@ -1,6 +1,6 @@
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../../src/store/open.ts';
 import { ISSUER, stamped } from '../../support/service.ts';
 

@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/ambient.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
 import { alikeContract } from './alike.contract.ts';
 import { findContract } from './find.contract.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Store } from '../../../src/directory/store.ts';
-import { foldedKey } from '../../../src/domain/folding.ts';
 import type { AnyRecord, Key, Resource, Sought } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
+import { foldedKey } from '../../../src/domain/text/folding.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ISSUER } from '../../support/service.ts';
 import {
   type Ground,

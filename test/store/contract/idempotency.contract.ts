@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Memory } from '../../../src/directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import {
   ABSENT,
   anotherUser,

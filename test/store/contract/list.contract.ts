@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Listed, Listing, Mark, Sort } from '../../../src/directory/store.ts';
-import { type Filter, parseFilter } from '../../../src/domain/filter.ts';
-import { foldedKey } from '../../../src/domain/folding.ts';
+import { type Filter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { type AnyRecord, keyColumns, type Resource, type Scope } from '../../../src/domain/resource.ts';
@@ -12,6 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
+import { foldedKey } from '../../../src/domain/text/folding.ts';
 import { realmMembers, userMembers } from '../../support/service.ts';
 import {
   type Ground,

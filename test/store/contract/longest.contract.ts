@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { parseFilter } from '../../../src/domain/filter.ts';
-import { foldedKey, KEY_BYTES_MAX } from '../../../src/domain/folding.ts';
+import { parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../../../src/domain/resources.ts';
+import { foldedKey, KEY_BYTES_MAX } from '../../../src/domain/text/folding.ts';
 import { userMembers } from '../../support/service.ts';
 import { sought } from './find.contract.ts';
 import {

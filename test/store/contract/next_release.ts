@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/ambient.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { type Migration, servesFrom } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
 import { migrate as migratePostgres } from '../../../src/store/postgres/migrate.ts';

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Guard, Patch, Verdict, Write } from '../../../src/directory/store.ts';
 import { changeOf } from '../../../src/domain/change.ts';
 import type { Revision, Uuid } from '../../../src/domain/id.ts';
@@ -13,6 +12,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH } from '../../support/service.ts';
 import {
   ABSENT,

@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/ambient.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { parsePostgres } from '../../../src/store/postgres/address.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { openAlone } from '../../../src/store/postgres/primary.ts';

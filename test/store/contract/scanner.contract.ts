@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Picture, Place, Scanner, Store, Stored, Write } from '../../../src/directory/store.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
@@ -10,6 +9,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
 
 export interface OpenScanner {

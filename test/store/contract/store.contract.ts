@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { AnyRecord, Key } from '../../../src/domain/resource.ts';
@@ -12,6 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ISSUER, realmMembers, userMembers } from '../../support/service.ts';
 import {
   ABSENT,

@@ -1,5 +1,4 @@
 import { expect } from 'bun:test';
-import { systemAmbient } from '../../../src/ambient.ts';
 import type { Loader, Store, Write } from '../../../src/directory/store.ts';
 import { type Change, changeOf } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
@@ -12,6 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
 
 export interface OpenStore {

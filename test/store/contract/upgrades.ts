@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/ambient.ts';
+import { systemAmbient } from '../../../src/platform/clock.ts';
 import { connect, retryWhileBusy } from '../../../src/store/sqlite/connection.ts';
 import { migrate } from '../../../src/store/sqlite/migrate.ts';
 import { knownMigrations } from '../../../src/store/sqlite/open.ts';

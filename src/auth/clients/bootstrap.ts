@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { Refusal } from '../../domain/fault.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { parseScopes } from '../../domain/principal.ts';
+import { CLIENT_ID_PATTERN, CLIENT_NAME, type DescribedClient, ruleAgainst } from './clients.ts';
+
+const bootstrapClient = z.strictObject({
+  client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
+  client_secret: z.string().min(32, 'must have at least 32 characters').max(255),
+  name: CLIENT_NAME,
+  scope: z.string(),
+  realms: z.union([z.literal('*'), z.array(z.string())]).default('*'),
+});
+
+/** The client that the text of a bootstrap file describes; `path` names it. Throws Refusal with what is wrong in it. */
+export function parseBootstrapClient(path: string, text: string): DescribedClient {
+  const described = parseMembers(path, text);
+  const { client_id: clientId, client_secret: secret, name } = described;
+  const scopes = parseScopes(described.scope);
+  if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
+  const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
+  const rule = ruleAgainst({ scopes, realms });
+  if (rule !== undefined) throw new Refusal(`${path}: ${rule}`);
+  return { clientId, secret, name, scopes, realms };
+}
+
+function parseMembers(path: string, text: string): z.output<typeof bootstrapClient> {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw new Refusal(`${path} is not JSON`);
+  }
+  const parsed = bootstrapClient.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const complaints = parsed.error.issues.map(
+    ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
+  );
+  throw new Refusal(complaints.join('\n'));
+}
+
+function realmId(raw: string, path: string): Uuid {
+  const id = parseUuid(raw);
+  if (!id) throw new Refusal(`${path}: realms holds what is no realm ID`);
+  return id;
+}

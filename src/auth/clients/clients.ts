@@ -1,0 +1,222 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
+import { Fault } from '../../domain/fault.ts';
+import type { Ambient, Revision } from '../../domain/id.ts';
+import { assertFound, assertSeen, changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
+import { areGrantable, type Realms, type Scopes } from '../../domain/principal.ts';
+import { text } from '../../domain/text/text.ts';
+import type { AccessStore, Client } from '../port.ts';
+
+const SECRET_BYTES = 32;
+const SECRET_PREFIX = 'ars_';
+
+/** What people call a client: a text like any other, so that no list or log is written on by it. */
+export const CLIENT_NAME = text(255);
+
+/** How the identifier of a client looks: what we mint, or what a bootstrap file says. */
+export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
+
+export interface Grant {
+  readonly scopes: Scopes;
+  readonly realms: Realms;
+}
+
+/** A client as it was just given a secret: the only moment the secret is known. */
+export interface Issued {
+  readonly client: Client;
+  readonly secret: string;
+}
+
+/** 256 random bits behind a prefix that secret scanners know. */
+export function mintSecret(ambient: Pick<Ambient, 'randomBytes'>): string {
+  return SECRET_PREFIX + Buffer.from(ambient.randomBytes(SECRET_BYTES)).toString('base64url');
+}
+
+export function digestSecret(secret: string): Uint8Array {
+  return createHash('sha256').update(secret).digest();
+}
+
+const NO_DIGEST = new Uint8Array(32);
+
+/** Whether this is the client's secret, or the one before it within its overlap. Always the same work. */
+export function isSecretOf(client: Client | undefined, secret: string, now: number): boolean {
+  const digest = digestSecret(secret);
+  const isCurrent = timingSafeEqual(digest, client?.secretDigest ?? NO_DIGEST);
+  const isPrevious = timingSafeEqual(digest, client?.previous?.digest ?? NO_DIGEST);
+  const overlaps = (client?.previous?.expiresAt ?? 0) > now;
+  return client !== undefined && client.disabledAt === undefined && (isCurrent || (isPrevious && overlaps));
+}
+
+/** Why one client cannot hold these rights; undefined where it can. */
+export function ruleAgainst({ scopes, realms }: Grant): string | undefined {
+  if (scopes.size === 0) return 'a client needs at least one scope';
+  return areGrantable(scopes, realms)
+    ? undefined
+    : 'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
+}
+
+function assertGrantable(grant: Grant): void {
+  const rule = ruleAgainst(grant);
+  if (rule !== undefined) throw new Fault('conflict', [{ field: 'data.scopes', rule }]);
+}
+
+/** A client with this name and these rights, not stored yet. Throws Fault `conflict` for rights that no client can hold. */
+export function draftClient(
+  name: string,
+  grant: Grant,
+  ambient: Ambient,
+  given: { readonly clientId?: string; readonly secret?: string } = {},
+): Issued {
+  assertGrantable(grant);
+  const secret = given.secret ?? mintSecret(ambient);
+  const now = ambient.now();
+  const client: Client = {
+    clientId: given.clientId ?? ambient.mintId(),
+    name,
+    ...grant,
+    disabledAt: undefined,
+    secretDigest: digestSecret(secret),
+    previous: undefined,
+    createdAt: now,
+    updatedAt: now,
+    revision: ambient.mintRevision(),
+  };
+  return { client, secret };
+}
+
+export async function createClient(
+  store: AccessStore,
+  name: string,
+  grant: Grant,
+  occasion: Occasion,
+): Promise<Issued> {
+  const issued = draftClient(name, grant, occasion);
+  await store.insertClient(issued.client, creation(issued.client, occasion));
+  return issued;
+}
+
+function creation(client: Client, occasion: Occasion): Act {
+  return actOf(
+    'client.created',
+    { object: client.clientId, detail: { after: auditState(client) } },
+    occasion,
+  );
+}
+
+/** State in the audit log: the rights, and never a secret. */
+function auditState({ name, scopes, realms, disabledAt }: Client) {
+  return {
+    name,
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? realms : [...realms],
+    is_disabled: disabledAt !== undefined,
+  };
+}
+
+/** The name of a change in the audit log. */
+function actionOf(before: Client, after: Client): ActName {
+  if (after.secretDigest !== before.secretDigest) return 'client.rotated';
+  if (after.disabledAt === before.disabledAt) return 'client.changed';
+  return after.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
+}
+
+export async function listClients(store: AccessStore): Promise<readonly Client[]> {
+  return (await store.table(undefined))?.clients ?? [];
+}
+
+export type ClientEdit = Edit<
+  Client,
+  Partial<Pick<Client, 'name' | 'scopes' | 'realms' | 'disabledAt' | 'secretDigest' | 'previous'>>
+>;
+
+/** Rejects with Fault `not_found`, or `conflict` for rights that no client can hold. */
+export async function changeClient(
+  store: AccessStore,
+  clientId: string,
+  edit: ClientEdit,
+  occasion: Occasion,
+): Promise<Client> {
+  const changed = await changeManaged<Client>(
+    {
+      find: () => store.client(clientId),
+      edit,
+      async save(client, found) {
+        assertGrantable(client);
+        const detail = { before: auditState(found), after: auditState(client) };
+        const act = actOf(actionOf(found, client), { object: clientId, detail }, occasion);
+        return store.updateClient(client, found.revision, act);
+      },
+    },
+    occasion,
+  );
+  return assertFound(changed);
+}
+
+/**
+ * Deletes a client: its secret gets no token, and those it has are refused within a second. Its entries in the audit log
+ * stay. Rejects with Fault `precondition_failed` where `seen` is not its revision.
+ */
+export function deleteClient(
+  store: AccessStore,
+  clientId: string,
+  seen: Revision | undefined,
+  occasion: Occasion,
+): Promise<boolean> {
+  return deleteManaged<Client>({
+    find: () => store.client(clientId),
+    seen,
+    remove(client) {
+      const detail = { before: auditState(client) };
+      const act = actOf('client.deleted', { object: clientId, detail }, occasion);
+      return store.removeClient(clientId, client.revision, act);
+    },
+  });
+}
+
+/** A new secret; the old one remains valid during the overlap, so that callers can be moved one by one. */
+export async function rotateSecret(
+  store: AccessStore,
+  clientId: string,
+  { overlapMs, seen }: { readonly overlapMs: number; readonly seen?: Revision | undefined },
+  occasion: Occasion,
+): Promise<Issued> {
+  const secret = mintSecret(occasion);
+  const expiresAt = occasion.now() + overlapMs;
+  const edit: ClientEdit = (found) => {
+    assertSeen(found, seen);
+    const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
+    return { secretDigest: digestSecret(secret), previous };
+  };
+  return { client: await changeClient(store, clientId, edit, occasion), secret };
+}
+
+/** A client as an operator describes it, its secret included. */
+export interface DescribedClient extends Grant {
+  readonly clientId: string;
+  readonly secret: string;
+  readonly name: string;
+}
+
+/** Makes a described client exist exactly as described; one that was disabled stays disabled. */
+export async function ensureClient(
+  store: AccessStore,
+  described: DescribedClient,
+  ambient: Occasion,
+): Promise<void> {
+  const { clientId, secret, name, scopes, realms } = described;
+  const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
+  const found = await store.client(clientId);
+  // Read first: a start where nothing is to be done needs no lock.
+  if (found && isAsDescribed(found, client)) return;
+  if (!found) {
+    if (await store.insertClient(client, creation(client, ambient))) return;
+  }
+  const patch = { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined };
+  await changeClient(store, clientId, patch, ambient);
+}
+
+function isAsDescribed(found: Client, described: Client): boolean {
+  const flat = ({ name, scopes, realms, secretDigest }: Client) =>
+    JSON.stringify([name, [...scopes].sort(), [...realms].sort(), Buffer.from(secretDigest).toString('hex')]);
+  return flat(found) === flat(described);
+}

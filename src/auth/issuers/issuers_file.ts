@@ -1,0 +1,191 @@
+import { z } from 'zod';
+import { Refusal } from '../../domain/fault.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import {
+  areGrantable,
+  INSTANCE_WIDE,
+  intersectScopes,
+  parseScopes,
+  type Scopes,
+} from '../../domain/principal.ts';
+import { httpUrl, isSafeUrl, issuerUrl, text } from '../../domain/text/text.ts';
+import { ANY_VALUE, type ClaimRight } from '../tokens/claim_rights.ts';
+import { parseSoleMembers } from '../tokens/sole_members.ts';
+
+/** An OpenID provider whose access tokens are accepted. */
+export interface ExternalIssuer {
+  /** What logs and actors call it. */
+  readonly name: string;
+  readonly issuer: string;
+  readonly audience: string;
+  /** Where its keys are; asked of its discovery document where nobody says. */
+  readonly jwksUri: string | undefined;
+  /** The `typ` of its access tokens, in lower case, without `application/`. */
+  readonly type: string;
+  readonly algorithms: readonly string[];
+  readonly rights: readonly ClaimRight[];
+  /** What this service is called there, where people sign in to the console by it. */
+  readonly console: ConsoleClient | undefined;
+}
+
+/** A client of an issuer, as which the console signs people in. */
+export interface ConsoleClient {
+  readonly clientId: string;
+  /** Empty until the file that holds it was read. */
+  readonly clientSecret: string;
+  readonly clientSecretFile: string | undefined;
+  /** What is asked for (OpenID Connect Core 1.0, 5.4). */
+  readonly scope: string;
+  /** The claims that name a person: the first that is there does. */
+  readonly person: readonly string[];
+}
+
+/** Algorithms by which nobody but the issuer can sign (RFC 7518, 3.1; RFC 8037; RFC 9864). */
+const ASYMMETRIC = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  ...['ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+] as const;
+
+const CLAIM_STEPS_MAX = 4;
+const CLAIM = { error: `must be the name of a claim, or a list of 1 to ${CLAIM_STEPS_MAX} names` };
+
+const scopes = z.string().transform((raw, context): Scopes => {
+  const parsed = parseScopes(raw);
+  if (parsed && parsed.size > 0) return parsed;
+  context.addIssue({ code: 'custom', message: 'must name scopes that exist, separated by spaces' });
+  return z.NEVER;
+});
+
+const realmId = z.string().transform((raw, context): Uuid => {
+  const id = parseUuid(raw);
+  if (id) return id;
+  context.addIssue({ code: 'custom', message: 'must be the ID of a realm' });
+  return z.NEVER;
+});
+
+const right = z
+  .strictObject({
+    claim: z.union(
+      [
+        text(255).transform((name) => [name]),
+        z.array(text(255)).min(1, CLAIM.error).max(CLAIM_STEPS_MAX, CLAIM.error),
+      ],
+      CLAIM,
+    ),
+    value: text(255),
+    scopes,
+    realms: z.union(
+      [z.literal('*').transform(() => '*' as const), z.array(realmId).transform((ids) => new Set(ids))],
+      {
+        error: 'must be "*" or a list of the IDs of realms',
+      },
+    ),
+  })
+  .superRefine(({ value, scopes: given, realms }, context) => {
+    const isWide = intersectScopes(given, INSTANCE_WIDE).size > 0;
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (isWide && value === ANY_VALUE)
+      complain('value', 'must say who, where scopes hold admin: "*" is everybody');
+    if (!areGrantable(given, realms)) complain('realms', 'must be "*" where scopes hold admin');
+  });
+
+const SAFE = { error: 'must be https; http is for providers on this machine' };
+
+const consoleClient = z
+  .strictObject({
+    client_id: text(1024),
+    client_secret: text(4096).optional(),
+    client_secret_file: text(4096).optional(),
+    scope: z
+      .string()
+      .regex(/^[\x21\x23-\x5b\x5d-\x7e ]{1,1024}$/, 'must be words with spaces between')
+      .refine((value) => value.split(' ').includes('openid'), 'must hold openid')
+      .default('openid profile email'),
+    person: z
+      .array(text(255))
+      .min(1, 'must name at least one claim')
+      .max(8, 'must be at most 8')
+      .default(['email', 'preferred_username', 'name']),
+  })
+  .refine(
+    ({ client_secret: given, client_secret_file: file }) => (given === undefined) !== (file === undefined),
+    'must have one of client_secret and client_secret_file',
+  );
+
+const issuer = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 of a-z, 0-9 and -')
+      .refine((name) => name !== 'console', 'must not be console: sessions by links are called so'),
+    issuer: issuerUrl().refine(isSafeUrl, SAFE),
+    audience: text(1024),
+    jwks_uri: httpUrl(1024).refine(isSafeUrl, SAFE).optional(),
+    typ: z
+      .string()
+      .regex(/^[\w.+/-]{1,64}$/, 'must be a media type, application/ left out')
+      .default('at+jwt'),
+    algorithms: z
+      .array(z.enum(ASYMMETRIC, { error: `must be one of ${ASYMMETRIC.join(', ')}` }))
+      .min(1, 'must name at least one')
+      .default(['RS256']),
+    rights: z.array(right).max(LIMITS.issuerRightsMax, `must be at most ${LIMITS.issuerRightsMax}`),
+    console: consoleClient.optional(),
+  })
+  .superRefine(({ console, audience, typ, rights }, context) => {
+    if (!console) return;
+    const complain = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (audience === console.client_id && typeOf(typ) === 'jwt')
+      complain('audience', 'must not be the client_id of its console: its ID tokens would be access tokens');
+    const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
+    if (named.size > LIMITS.tokenRealmsMax)
+      complain('rights', `must name at most ${LIMITS.tokenRealmsMax} realms where there is a console`);
+  });
+
+const issuersFile = z.strictObject({
+  issuers: z
+    .array(issuer)
+    .max(LIMITS.issuersMax, `must be at most ${LIMITS.issuersMax}`)
+    .superRefine((issuers, context) => {
+      for (const member of ['name', 'issuer'] as const) {
+        const said = issuers.map((each) => each[member]);
+        for (const [at, value] of said.entries()) {
+          if (said.indexOf(value) === at) continue;
+          context.addIssue({ code: 'custom', path: [at, member], message: 'is that of another issuer' });
+        }
+      }
+    }),
+});
+
+/** Reads a file of issuers. `path` names it, `text` is what it holds. Throws one Refusal that names every mistake. */
+export function parseIssuers(path: string, content: string): readonly ExternalIssuer[] {
+  const json = parseSoleMembers(content);
+  if (!json) throw new Refusal(`${path} is no JSON object, or says a member twice`, { isUsage: true });
+  const parsed = issuersFile.safeParse(json);
+  if (!parsed.success) {
+    const complaints = parsed.error.issues.map(
+      ({ path: at, message }) => `${path}: ${at.join('.')} ${message}`,
+    );
+    throw new Refusal(complaints.join('\n'), { isUsage: true });
+  }
+  return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, console, ...rest }) =>
+    Object.freeze({ ...rest, jwksUri, type: typeOf(typ), console: console && consoleOf(console) }),
+  );
+}
+
+function consoleOf({
+  client_id,
+  client_secret = '',
+  ...rest
+}: z.output<typeof consoleClient>): ConsoleClient {
+  const { client_secret_file: clientSecretFile, scope, person } = rest;
+  return { clientId: client_id, clientSecret: client_secret, clientSecretFile, scope, person };
+}
+
+/** One spelling of a `typ` (RFC 7515, 4.1.9). */
+export function typeOf(typ: string): string {
+  return typ.toLowerCase().replace(/^application\//, '');
+}

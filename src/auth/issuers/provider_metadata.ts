@@ -1,0 +1,74 @@
+import type { Ambient } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { isSafeUrl } from '../../domain/text/text.ts';
+import type { JsonObject } from '../tokens/sole_members.ts';
+import type { FetchDocument } from './issuer_keys.ts';
+
+/** What signing in needs of the discovery document of a provider (OpenID Connect Discovery 1.0, 3). */
+export interface ProviderMetadata {
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  /** How the token endpoint wants to be told who asks. */
+  readonly takes: 'client_secret_basic' | 'client_secret_post';
+  /** Its answers name it by `iss` (RFC 9207, 3). */
+  readonly saysIssuer: boolean;
+}
+
+interface Means {
+  readonly fetchDocument: FetchDocument;
+  readonly ambient: Pick<Ambient, 'monotonic'>;
+}
+
+/**
+ * Reads the document when it is first asked for, and again when it is older than `issuerKeysFreshMs`; after a failure
+ * `issuerKeysPauseMs` later at the earliest, however many ask. Undefined where it is out of reach or of no use.
+ */
+export function openProviderMetadata(
+  issuer: string,
+  { fetchDocument, ambient }: Means,
+): () => Promise<ProviderMetadata | undefined> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  let read: ProviderMetadata | undefined;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<ProviderMetadata | undefined> | undefined;
+
+  async function fetch(): Promise<ProviderMetadata | undefined> {
+    const fetched = await fetchDocument(url, () => undefined);
+    read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : undefined;
+    readAt = ambient.monotonic();
+    return read;
+  }
+
+  return async () => {
+    const age = ambient.monotonic() - readAt;
+    if (age < (read ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
+    reading ??= fetch().finally(() => {
+      reading = undefined;
+    });
+    return reading;
+  };
+}
+
+/** Its issuer must be the one that was asked, letter for letter (OpenID Connect Discovery 1.0, 4.3). */
+function metadataIn(document: JsonObject, issuer: string): ProviderMetadata | undefined {
+  const {
+    issuer: claimed,
+    authorization_endpoint: authorizationEndpoint,
+    token_endpoint: tokenEndpoint,
+    token_endpoint_auth_methods_supported: methods = ['client_secret_basic'],
+    code_challenge_methods_supported: challenges = ['S256'],
+    authorization_response_iss_parameter_supported: saysIssuer,
+  } = document;
+  if (claimed !== issuer || !isEndpoint(authorizationEndpoint) || !isEndpoint(tokenEndpoint))
+    return undefined;
+  const takes = (['client_secret_basic', 'client_secret_post'] as const).find(
+    (method) => Array.isArray(methods) && methods.includes(method),
+  );
+  const takesVerifier = Array.isArray(challenges) && challenges.includes('S256');
+  if (!takes || !takesVerifier) return undefined;
+  return { authorizationEndpoint, tokenEndpoint, takes, saysIssuer: saysIssuer === true };
+}
+
+function isEndpoint(url: unknown): url is string {
+  return typeof url === 'string' && isSafeUrl(url) && !url.includes('#');
+}

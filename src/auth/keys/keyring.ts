@@ -1,0 +1,152 @@
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { Refusal } from '../../domain/fault.ts';
+import { type Ambient, NIL_UUID } from '../../domain/id.ts';
+import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
+import type { AccessStore, KeyCheck } from '../port.ts';
+import type { LiveKeyring } from './live_keyring.ts';
+
+/** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
+export type Purpose =
+  | 'signing-key'
+  | 'oidc-client-secret'
+  | 'key-check'
+  | 'remembered-answer'
+  | 'instance-secret'
+  | 'webhook-secret';
+
+/** What a digest is for; each has a key of its own as well. */
+export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
+
+/** The one place a ciphertext belongs: it opens nowhere else. */
+export interface Place {
+  readonly table: string;
+  readonly column: string;
+  /** The nil UUID where the row belongs to no realm. */
+  readonly realm: string;
+  readonly id: string;
+}
+
+/**
+ * Seals every secret that is stored. A ciphertext is version (1 byte), key identifier (8), nonce (12), AES-256-GCM
+ * ciphertext, tag (16); its additional data are the first nine bytes and its place.
+ */
+export interface Keyring {
+  /** Which master key this is, without telling anything about it. 16 hex digits. */
+  readonly keyId: string;
+  seal(purpose: Purpose, place: Place, plain: string): Uint8Array;
+  /** Throws where the ciphertext was made under another key, for another place, or was changed. */
+  open(purpose: Purpose, place: Place, sealed: Uint8Array): string;
+  /** HMAC-SHA-256 as base64url: recognises a text again without keeping it. */
+  digest(purpose: DigestPurpose, text: string): string;
+}
+
+/** What is kept sealed in a table of its own; all others are members of a record. */
+const PURPOSES: Readonly<Record<string, Purpose>> = {
+  signing_key: 'signing-key',
+  instance_secret: 'instance-secret',
+  webhook: 'webhook-secret',
+};
+
+/** The purpose of a stored secret. */
+export function purposeAt({ table }: Place): Purpose {
+  return PURPOSES[table] ?? 'oidc-client-secret';
+}
+
+export const MASTER_KEY_BYTES = 32;
+const VERSION = 1;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+function derive(master: Uint8Array, info: string, bytes: number): Buffer {
+  return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
+}
+
+export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBytes'>): Keyring {
+  if (master.length !== MASTER_KEY_BYTES) throw new Error('a master key has 32 bytes');
+  const keyId = derive(master, 'key identifier', 8);
+  const header = Buffer.concat([Buffer.of(VERSION), keyId]);
+  const keys = new Map<Purpose | DigestPurpose, Buffer>();
+  const keyFor = (purpose: Purpose | DigestPurpose): Buffer => {
+    const known = keys.get(purpose) ?? derive(master, `purpose ${purpose}`, 32);
+    keys.set(purpose, known);
+    return known;
+  };
+  const additional = ({ table, column, realm, id }: Place): Buffer =>
+    Buffer.concat([header, Buffer.from(JSON.stringify([table, column, realm, id]))]);
+
+  return {
+    keyId: keyId.toString('hex'),
+    seal(purpose, place, plain) {
+      const nonce = ambient.randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
+      const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
+      return Buffer.concat([header, nonce, body, cipher.getAuthTag()]);
+    },
+    open(purpose, place, sealed) {
+      const bytes = Buffer.from(sealed);
+      if (
+        bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
+        !bytes.subarray(0, CIPHERTEXT_HEADER_BYTES).equals(header)
+      ) {
+        throw new Error('a ciphertext names another key');
+      }
+      const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
+      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
+      const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
+      return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
+    },
+    digest: (purpose, text) => createHmac('sha256', keyFor(purpose)).update(text).digest('base64url'),
+  };
+}
+
+const CHECK_PLACE: Place = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
+const CHECK_TEXT = 'authrealm';
+
+/** The proof that a database belongs to a key: only that key opens it. */
+export function proofOf(keyring: Keyring): KeyCheck {
+  return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
+}
+
+export function opensProof(keyring: Keyring, { sealed }: KeyCheck): boolean {
+  try {
+    const text = Buffer.from(keyring.open('key-check', CHECK_PLACE, sealed));
+    return timingSafeEqual(text, Buffer.from(CHECK_TEXT));
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Makes sure that the database and the master key belong together: the first key leaves its proof, every later one
+ * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
+ * Refusal for a stranger's key.
+ */
+export async function proveKeyring(
+  keyring: LiveKeyring,
+  store: AccessStore,
+  ambient: Ambient,
+): Promise<void> {
+  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), ambient.now());
+  const proofs = await store.keyChecks();
+  proveAll(keyring, proofs);
+  keyring.follow(proofs.map(({ keyId }) => keyId));
+}
+
+/** Throws Refusal unless the keys that are given open every proof of a database. */
+export function proveAll(keyring: Keyring, proofs: readonly KeyCheck[]): void {
+  const closed = proofs.filter((proof) => !opensProof(keyring, proof)).map(({ keyId }) => keyId);
+  if (closed.length === 0) return;
+  if (closed.length < proofs.length) throw halfChanged(closed);
+  throw new Refusal(
+    `the master key is not the one of this database: it is key ${keyring.keyId}, the database asks for ` +
+      `${closed.join(', ')}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
+  );
+}
+
+function halfChanged(keyIds: readonly string[]): Refusal {
+  return new Refusal(
+    `the master key is being changed, and key ${keyIds.join(', ')} is needed as well: run authrealm keys rewrap ` +
+      'again to its end, or put that key on a line of its own into the key file',
+  );
+}

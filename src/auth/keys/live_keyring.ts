@@ -1,0 +1,60 @@
+import type { Ambient } from '../../domain/id.ts';
+import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { type Keyring, openKeyring } from './keyring.ts';
+
+/**
+ * The keyring of a process: the master keys it was given, and those that come while it runs. Every ciphertext names
+ * its key, so while the master key is being changed what either key sealed opens.
+ */
+export interface LiveKeyring extends Keyring {
+  /** Takes note of the keys that have a proof, the newest last: the newest one at hand seals from now on. */
+  follow(keyIds: readonly string[]): void;
+}
+
+/** `reread` answers the keys as they are given now; it is asked where a key is named that is not held. */
+export function openLiveKeyring(
+  masters: readonly Uint8Array[],
+  reread: () => readonly Uint8Array[],
+  ambient: Pick<Ambient, 'randomBytes'>,
+): LiveKeyring {
+  const held = new Map<string, Keyring>();
+  const take = (keys: readonly Uint8Array[]): void => {
+    for (const keyring of keys.map((key) => openKeyring(key, ambient))) {
+      if (!held.has(keyring.keyId)) held.set(keyring.keyId, keyring);
+    }
+  };
+
+  function find(keyId: string): Keyring | undefined {
+    if (!held.has(keyId)) takeAgain();
+    return held.get(keyId);
+  }
+
+  /** A key file that cannot be read now brings nothing new; what is held goes on. */
+  function takeAgain(): void {
+    try {
+      take(reread());
+    } catch {
+      // Told where it matters: the ciphertext in question does not open.
+    }
+  }
+
+  take(masters);
+  const [first] = held.values();
+  if (!first) throw new Error('a keyring needs a master key');
+  let active = first;
+
+  return {
+    get keyId() {
+      return active.keyId;
+    },
+    seal: (purpose, place, plain) => active.seal(purpose, place, plain),
+    digest: (purpose, text) => active.digest(purpose, text),
+    open(purpose, place, sealed) {
+      const keyring = find(keyIdOf(sealed)) ?? active;
+      return keyring.open(purpose, place, sealed);
+    },
+    follow(keyIds) {
+      active = keyIds.map(find).findLast((keyring) => keyring !== undefined) ?? active;
+    },
+  };
+}

@@ -1,0 +1,126 @@
+import { type JWTPayload, jwtVerify } from 'jose';
+import type { Ambient } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import {
+  type FetchDocument,
+  type IssuerKeys,
+  type KeysRead,
+  openIssuerKeys,
+} from '../issuers/issuer_keys.ts';
+import { type ExternalIssuer, typeOf } from '../issuers/issuers_file.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import { rightsOf } from './claim_rights.ts';
+import { readHeader, readParts, readSubject } from './issued_token.ts';
+import type { Verified } from './verified_tokens.ts';
+
+/** Believes tokens of issuers that the operator named. */
+export interface ExternalTokens {
+  /**
+   * What the token of this issuer vouches for; undefined where it is not to be trusted, `unchecked` where the issuer does
+   * not say by which keys. Never rejects.
+   */
+  verify(token: string, issuer: string): Promise<Verified | 'unchecked' | undefined>;
+}
+
+export interface IssuersOptions {
+  readonly issuers: readonly ExternalIssuer[];
+  readonly fetchDocument: FetchDocument;
+  readonly ambient: Ambient;
+  /** Told how reading the keys of an issuer went, where that differs from the time before. */
+  readonly note: (issuer: string, outcome: KeysRead) => void;
+}
+
+/** An issuer, and its keys as they were read last. */
+export interface KnownIssuer {
+  readonly issuer: ExternalIssuer;
+  readonly keys: IssuerKeys;
+}
+
+/** The issuers that the operator named, by what they call themselves. */
+export function openIssuers(options: IssuersOptions): ReadonlyMap<string, KnownIssuer> {
+  const { issuers, fetchDocument, ambient, note } = options;
+  return new Map(
+    issuers.map((issuer) => {
+      const noteOf = (outcome: KeysRead) => note(issuer.name, outcome);
+      const keys = openIssuerKeys(issuer, { fetchDocument, ambient, note: noteOf });
+      return [issuer.issuer, { issuer, keys }];
+    }),
+  );
+}
+
+export interface ExternalOptions {
+  readonly keyring: Pick<Keyring, 'digest'>;
+  readonly ambient: Pick<Ambient, 'now'>;
+}
+
+export function openExternalTokens(
+  known: ReadonlyMap<string, KnownIssuer>,
+  options: ExternalOptions,
+): ExternalTokens {
+  return {
+    async verify(token, issuer) {
+      const of = known.get(issuer);
+      try {
+        return of && (await verifyOf(of, token, options));
+      } catch {
+        // jose says by what it throws why a token is none; the caller is not told.
+        return undefined;
+      }
+    },
+  };
+}
+
+async function verifyOf(
+  { issuer, keys }: KnownIssuer,
+  token: string,
+  options: ExternalOptions,
+): Promise<Verified | 'unchecked' | undefined> {
+  const now = options.ambient.now();
+  const parts = readParts(token);
+  if (!parts) return undefined;
+  const isType = (typ: unknown) => typeof typ === 'string' && typeOf(typ) === issuer.type;
+  const header = readHeader(parts.header, issuer.algorithms, isType);
+  const subject = readSubject(parts.claims, now);
+  // Whatever can be refused for free is refused before the issuer is asked, or a signature is checked.
+  if (!header || subject === undefined) return undefined;
+  const key = await keys.find(header.kid);
+  if (!key) return undefined;
+  if (key === 'unread') return 'unchecked';
+  const { payload } = await jwtVerify(token, await key.forAlgorithm(header.algorithm), {
+    issuer: issuer.issuer,
+    audience: issuer.audience,
+    algorithms: [header.algorithm],
+    clockTolerance: LIMITS.clockLeewayMs / 1000,
+    currentDate: new Date(now),
+  });
+  const principal: Principal = {
+    clientId: actorOf(issuer, subject, options.keyring),
+    ...rightsOf(parts.claims, issuer.rights),
+  };
+  return {
+    notBefore: instantOf(payload, 'nbf'),
+    expiresAt: instantOf(payload, 'exp'),
+    principalIn: () => (keys.holds(key) ? principal : undefined),
+  };
+}
+
+/**
+ * Who it is, for logs and the entries of what was done: the issuer's name and a keyed digest, because subjects are
+ * personal values. No client of ours has a colon in its name.
+ */
+export function actorOf(
+  { name, issuer }: ExternalIssuer,
+  subject: string,
+  keyring: Pick<Keyring, 'digest'>,
+): string {
+  const digest = keyring.digest('external-subject', JSON.stringify([issuer, subject]));
+  return `${name}:${digest.slice(0, ACTOR_CHARACTERS)}`;
+}
+
+/** 132 bits. */
+const ACTOR_CHARACTERS = 22;
+
+function instantOf(claims: JWTPayload, name: 'nbf' | 'exp'): number {
+  return (claims[name] ?? 0) * 1000;
+}

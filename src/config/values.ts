@@ -1,0 +1,75 @@
+import type { Rate } from '../domain/token_buckets.ts';
+
+/** Readers of what a setting may be: each answers undefined for what it cannot read. */
+
+/** A whole number within bounds. */
+export function integer(min: number, max: number): (raw: string) => number | undefined {
+  return (raw) => {
+    const value = /^\d{1,9}$/.test(raw) ? Number(raw) : Number.NaN;
+    return value >= min && value <= max ? value : undefined;
+  };
+}
+
+/** One of a few words. */
+export function oneOf<const V extends string>(...values: readonly V[]): (raw: string) => V | undefined {
+  return (raw) => values.find((value) => value === raw);
+}
+
+/** A switch. */
+export const isTrue = (raw: string): boolean | undefined => SWITCHES.get(raw);
+
+const SWITCHES: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['1', true],
+  ['false', false],
+  ['0', false],
+]);
+
+/** Values of one kind, separated by spaces or commas; perhaps none. */
+export function listOf<V>(parse: (raw: string) => V | undefined): (raw: string) => readonly V[] | undefined {
+  return (raw) => {
+    const values = raw
+      .split(/[\s,]+/)
+      .filter(Boolean)
+      .map(parse);
+    return values.every((value) => value !== undefined) ? (values as V[]) : undefined;
+  };
+}
+
+/** So many requests in so many seconds. */
+export function parseRate(raw: string): Rate | undefined {
+  const [, requests, seconds] = /^([1-9]\d{0,8})\/([1-9]\d{0,4})$/.exec(raw) ?? [];
+  return requests && seconds ? { requests: Number(requests), seconds: Number(seconds) } : undefined;
+}
+
+/** The same, or none at all. */
+export function parseRateOrOff(raw: string): Rate | 'off' | undefined {
+  return raw === 'off' ? raw : parseRate(raw);
+}
+
+/** Any text but the empty one. */
+export const isNotEmpty = (raw: string): string | undefined => (raw === '' ? undefined : raw);
+
+/** Segments that mean the same to every router and proxy, whatever they decode. */
+const PLAIN_PATH = /^(\/[A-Za-z0-9._~-]+)*$/;
+
+/** An absolute http(s) URL without query, fragment or userinfo; kept without the slash at its end. */
+export function parseBaseUrl(raw: string): string | undefined {
+  const url = URL.parse(raw);
+  if (!url || !/^https?:$/.test(url.protocol) || /[?#]/.test(raw) || url.username || url.password)
+    return undefined;
+  const path = url.pathname.replace(/\/$/, '');
+  return PLAIN_PATH.test(path) ? `${url.origin}${path}` : undefined;
+}
+
+/** An absolute http(s) URL that something is sent to. */
+export function parseReceiver(raw: string): string | undefined {
+  const url = URL.parse(raw);
+  const isPlain = url && /^https?:$/.test(url.protocol) && !url.username && !url.password && url.hash === '';
+  return isPlain && !raw.includes('#') ? url.href : undefined;
+}
+
+/** An origin as a browser spells it. */
+export function parseOrigin(raw: string): string | undefined {
+  return URL.parse(raw)?.origin === raw ? raw : undefined;
+}

@@ -1,0 +1,267 @@
+import type { MaybePromise } from '../directory/store.ts';
+import { Refusal } from '../domain/fault.ts';
+import { foldedKey, UNICODE_VERSION } from '../domain/text/folding.ts';
+
+/** One thing that is not as it should be. It names tables and identifiers, never a value of a person. */
+export interface Finding {
+  readonly says: string;
+  readonly table?: string;
+  readonly realm?: string;
+  readonly ids?: readonly string[];
+}
+
+/** What one check has to say. */
+export interface Report {
+  readonly check: string;
+  readonly facts: readonly string[];
+  /** At most `FINDINGS_SHOWN` of them; `total` says how many there are. */
+  readonly findings: readonly Finding[];
+  readonly total: number;
+  /** Worth knowing, and no fault; bounded like the findings. */
+  readonly notes: readonly Finding[];
+  readonly notesTotal: number;
+  /** Why the check could not be made, or not to its end. */
+  readonly unchecked: string | undefined;
+}
+
+/** What a check writes on. */
+export interface Sheet {
+  fact(text: string): void;
+  find(finding: Finding): void;
+  note(finding: Finding): void;
+}
+
+export interface Check {
+  readonly name: string;
+  readonly run: (sheet: Sheet) => MaybePromise<void>;
+}
+
+export const FINDINGS_SHOWN = 20;
+
+/** Makes a check. Whatever hinders it is told, not thrown: the other checks still have something to say. */
+export async function examine({ name, run }: Check): Promise<Report> {
+  const facts: string[] = [];
+  const findings: Finding[] = [];
+  const notes: Finding[] = [];
+  let total = 0;
+  let notesTotal = 0;
+  let unchecked: string | undefined;
+  const sheet: Sheet = {
+    fact: (text) => facts.push(text),
+    find: (finding) => ++total <= FINDINGS_SHOWN && findings.push(finding),
+    note: (finding) => ++notesTotal <= FINDINGS_SHOWN && notes.push(finding),
+  };
+  try {
+    await run(sheet);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    unchecked = cause instanceof Error && !(error instanceof Refusal) ? cause.message : message;
+  }
+  return { check: name, facts, findings, total, notes, notesTotal, unchecked };
+}
+
+export function isHealthy({ total, unchecked }: Report): boolean {
+  return total === 0 && unchecked === undefined;
+}
+
+/** A row by what names it. */
+export interface RowRef {
+  readonly table: string;
+  readonly realm: string;
+  readonly id: string;
+}
+
+/** A record whose purge was begun and not ended. */
+export interface UnfinishedPurge extends RowRef {
+  readonly resource: string;
+}
+
+/** A text and the folded key that is stored for it; both are null where the member is absent. */
+export interface FoldedText extends RowRef {
+  readonly column: string;
+  readonly text: string | null;
+  readonly key: string | null;
+  readonly unicodeVersion: string;
+}
+
+/** How often a spelling of an issuer occurs in a table of a realm; `id` is one of its rows. */
+export interface IssuerUse extends RowRef {
+  readonly issuer: string;
+  readonly count: number;
+}
+
+/** The records of a realm in one table: how many are stored, and how many its changes created and did not delete. */
+export interface RecordCount {
+  readonly realm: string;
+  readonly table: string;
+  readonly stored: number;
+  readonly logged: number;
+}
+
+export interface MigrationState {
+  readonly applied: readonly { readonly version: number; readonly name: string; readonly program: string }[];
+  readonly known: readonly { readonly version: number; readonly name: string }[];
+}
+
+/** A realm that a client is limited to. */
+export interface ClientRealm {
+  readonly clientId: string;
+  readonly realm: string;
+}
+
+/** Rows of an embedded engine come at once, those of a server in batches. */
+export type Rows<T> = Iterable<T> | AsyncIterable<T>;
+
+/** What an engine reports of itself. */
+export interface EngineState {
+  readonly facts: readonly string[];
+  readonly findings: readonly string[];
+}
+
+/**
+ * A read-only view of a database for `doctor`: row by row, each query in a snapshot of its own. Every member may throw
+ * the engine's error where the database or its schema is not as expected.
+ */
+export interface Inspection {
+  readonly engine: () => MaybePromise<string>;
+  /** Of a database server: whether acknowledged writes outlive a crash, and whether a pooler stands in between. */
+  readonly server: () => MaybePromise<EngineState>;
+  /** Whether the role of the service has the rights it needs, and no others. */
+  readonly rights: () => MaybePromise<EngineState>;
+  readonly migrations: () => MaybePromise<MigrationState>;
+  /** Tables, columns, constraints and indexes that differ from what the migrations make. */
+  readonly schema: () => Rows<{ readonly type: string; readonly name: string; readonly is: string }>;
+  /** What the engine's own check of pages, indexes and references reports. */
+  readonly integrity: () => Rows<string>;
+  readonly unfinishedPurges: () => Rows<UnfinishedPurge>;
+  /** Texts whose stored key may differ from the folded one: those beyond ASCII, and those whose key looks wrong. */
+  readonly foldedTexts: (unicodeVersion: string) => Rows<FoldedText>;
+  /** Every spelling of an issuer, realm by realm. */
+  readonly issuers: () => Rows<IssuerUse>;
+  /** Links whose issuer is not spelled like that of their profile. */
+  readonly foreignLinks: () => Rows<RowRef>;
+  /** Of each realm whose log still begins with its first change. */
+  readonly recordCounts: () => Rows<RecordCount>;
+  /** Realms that a client is limited to and that do not exist. */
+  readonly unknownRealms: () => Rows<ClientRealm>;
+  readonly close: () => MaybePromise<void>;
+}
+
+/** The checks of what is stored, the quick ones first. `inspection` throws where the database cannot be opened. */
+export function recordChecks(inspection: () => Inspection): readonly Check[] {
+  return CHECKS.map(([name, check]) => ({ name, run: (sheet) => check(inspection(), sheet) }));
+}
+
+type RecordCheck = (inspection: Inspection, sheet: Sheet) => Promise<void>;
+
+/** What a constraint of the schema forbids is not checked: docs/decisions/0048-doctor-trusts-constraints.md. */
+const CHECKS: readonly (readonly [name: string, check: RecordCheck])[] = [
+  ['server', (inspection, sheet) => reportState(inspection.server(), sheet)],
+  ['rights', (inspection, sheet) => reportState(inspection.rights(), sheet)],
+  ['migrations', checkMigrations],
+  ['schema', checkSchema],
+  ['integrity', checkIntegrity],
+  ['purges', checkPurges],
+  ['folded keys', checkFoldedKeys],
+  ['issuers', checkIssuers],
+  ['changes', checkRecordCounts],
+];
+
+async function reportState(state: MaybePromise<EngineState>, sheet: Sheet): Promise<void> {
+  const { facts, findings } = await state;
+  for (const fact of facts) sheet.fact(fact);
+  for (const says of findings) sheet.find({ says });
+}
+
+async function checkMigrations(inspection: Inspection, sheet: Sheet): Promise<void> {
+  const { applied, known } = await inspection.migrations();
+  const done = new Set(applied.map(({ version }) => version));
+  const newest = known.at(-1)?.version ?? 0;
+  for (const { version, name, program } of applied) {
+    sheet.fact(`${version} ${name}, applied by ${program}`);
+    if (version > newest) {
+      sheet.find({
+        says: `schema ${version} is newer than this program: install authrealm ${program} or newer`,
+      });
+    }
+  }
+  for (const { version, name } of known) {
+    if (!done.has(version))
+      sheet.find({ says: `${version} ${name} is pending: start once with --migrate auto` });
+  }
+}
+
+async function checkSchema(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { type, name, is } of inspection.schema())
+    sheet.find({ says: `${type} ${name} is ${is}` });
+}
+
+async function checkIntegrity(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const says of inspection.integrity()) sheet.find({ says });
+}
+
+async function checkPurges(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { table, realm, id, resource } of inspection.unfinishedPurges()) {
+    const says = `a purge was begun and not ended: run authrealm purge for this ${resource}`;
+    sheet.find({ says, table, realm, ids: [id] });
+  }
+}
+
+async function checkFoldedKeys(inspection: Inspection, sheet: Sheet): Promise<void> {
+  sheet.fact(`Unicode ${UNICODE_VERSION}`);
+  for await (const { table, realm, id, column, ...row } of inspection.foldedTexts(UNICODE_VERSION)) {
+    if ((row.text === null ? null : foldedKey(row.text)) !== row.key) {
+      const since = row.unicodeVersion === UNICODE_VERSION ? '' : `, made with Unicode ${row.unicodeVersion}`;
+      sheet.find({ says: `${column}_key is not the key of ${column}${since}`, table, realm, ids: [id] });
+    } else if (row.unicodeVersion !== UNICODE_VERSION) {
+      const says = `${column}_key was made with Unicode ${row.unicodeVersion}, and would be the same today`;
+      sheet.note({ says, table, realm, ids: [id] });
+    }
+  }
+}
+
+/** More spellings than this in one realm are not compared: they would not fit in a small memory. */
+const SPELLINGS_MAX = 100_000;
+
+async function checkIssuers(inspection: Inspection, sheet: Sheet): Promise<void> {
+  let spellings = new Map<string, IssuerUse>();
+  let realm: string | undefined;
+  for await (const use of inspection.issuers()) {
+    if (use.realm !== realm) spellings = new Map();
+    realm = use.realm;
+    const plain = plainIssuer(use.issuer);
+    const known = spellings.get(plain);
+    if (known === undefined) {
+      if (spellings.size === SPELLINGS_MAX) {
+        const says = `has more than ${SPELLINGS_MAX} issuers, which are not all compared`;
+        sheet.note({ says, table: use.table, realm });
+      }
+      if (spellings.size <= SPELLINGS_MAX) spellings.set(plain, use);
+    } else if (known.issuer !== use.issuer) sheet.find(sameIssuer(known, use));
+  }
+  for await (const { table, realm, id } of inspection.foreignLinks()) {
+    sheet.note({ says: 'its issuer is not that of its profile', table, realm, ids: [id] });
+  }
+}
+
+function sameIssuer(known: IssuerUse, use: IssuerUse): Finding {
+  const told = ({ issuer, count, table }: IssuerUse) => `${issuer} (${count} in ${table})`;
+  const ids = [known.id, use.id];
+  const says = `differ only by final slash, host case or default port: ${told(known)} and ${told(use)}`;
+  return { says, table: use.table, realm: use.realm, ids };
+}
+
+/** An issuer without what people write one way or the other: host case, default port, final slash. */
+export function plainIssuer(issuer: string): string {
+  const [, scheme = '', authority = '', path = ''] = /^(https?):\/\/([^/]*)(.*)$/i.exec(issuer) ?? [];
+  const port = scheme.toLowerCase() === 'https' ? /:443$/ : /:80$/;
+  return `${scheme.toLowerCase()}://${authority.toLowerCase().replace(port, '')}${path.replace(/\/+$/, '')}`;
+}
+
+/** Whether the log itself is complete and in order is proven by its chain: `authrealm audit verify`. */
+async function checkRecordCounts(inspection: Inspection, sheet: Sheet): Promise<void> {
+  for await (const { realm, table, stored, logged } of inspection.recordCounts()) {
+    if (stored === logged) continue;
+    sheet.find({ says: `${stored} records, where the changes come to ${logged}`, table, realm });
+  }
+}

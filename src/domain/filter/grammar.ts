@@ -1,0 +1,222 @@
+import { Fault } from '../fault.ts';
+import { LIMITS } from '../limits.ts';
+
+/** The operators of the family's filters (contract 3.4). */
+export const OPERATORS = ['eq', 'in', 'like', 'ilike', 'lt', 'le', 'gt', 'ge', 'is_null'] as const;
+
+export type Operator = (typeof OPERATORS)[number];
+
+/** A value as it was written, its quotes and escapes taken off. */
+export interface Value {
+  /** Where it begins in the filter, in UTF-16 units; of a quoted one, its first quote. */
+  readonly at: number;
+  /** Never empty. */
+  readonly text: string;
+  /** Where in `text` a `*` stands that was escaped, and so is no wildcard. */
+  readonly literalStars: ReadonlySet<number>;
+}
+
+export interface Term {
+  /** Where it begins in the filter, in UTF-16 units. */
+  readonly at: number;
+  readonly operator: Operator;
+  readonly field: Value;
+  /** As many as the operator takes. */
+  readonly values: readonly Value[];
+}
+
+/** Where the reader stands. Each function below begins where the last one ended; none goes back. */
+interface Cursor {
+  readonly text: string;
+  at: number;
+  terms: number;
+}
+
+const BY_NAME: ReadonlyMap<string, Operator> = new Map(OPERATORS.map((operator) => [operator, operator]));
+const NO_STARS: ReadonlySet<number> = new Set();
+
+const SPACE = 0x20;
+const DOUBLE_QUOTE = 0x22;
+const SINGLE_QUOTE = 0x27;
+const OPEN = 0x28;
+const CLOSE = 0x29;
+const STAR = 0x2a;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const BAR = 0x7c;
+
+/** No stored text holds any of these (contract 8, row 41), so no filter has a use for them. */
+const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
+
+/**
+ * Reads a filter that is percent-decoded already: groups that must all hold, each of terms of which one must. The
+ * time it takes grows with the length alone, and nothing nests: a group holds terms, never groups. The grammar is
+ * in docs/filters.md. Throws Fault `filter_malformed`.
+ */
+export function parseTerms(text: string): readonly (readonly Term[])[] {
+  checkText(text);
+  const cursor: Cursor = { text, at: 0, terms: 0 };
+  const groups: (readonly Term[])[] = [];
+  do groups.push(readGroup(cursor));
+  while (takes(cursor, COLON));
+  if (cursor.at < text.length) throw malformed(text, cursor.at, '":" or the end was expected');
+  return groups;
+}
+
+/**
+ * The fault of a filter: a rule and the place of what broke it, counted in characters from 1. A rule is made of
+ * our own words and names, never of the caller's.
+ */
+export function malformed(text: string, at: number, rule: string): Fault {
+  const character = [...text.slice(0, at)].length + 1;
+  return new Fault('filter_malformed', [{ field: 'filter', rule: `at character ${character}: ${rule}` }]);
+}
+
+function checkText(text: string): void {
+  if (!isWithin(text, LIMITS.filterBytesMax)) {
+    const rule = `must have at most ${LIMITS.filterBytesMax} bytes`;
+    throw new Fault('filter_malformed', [{ field: 'filter', rule }]);
+  }
+  const forbidden = text.search(FORBIDDEN);
+  if (forbidden >= 0)
+    throw malformed(text, forbidden, 'no control character and no lone surrogate is allowed');
+}
+
+/** A UTF-16 unit takes 1 to 3 bytes of UTF-8; they are counted only where that leaves it open. */
+function isWithin(text: string, bytes: number): boolean {
+  return text.length * 3 <= bytes || (text.length <= bytes && Buffer.byteLength(text) <= bytes);
+}
+
+function readGroup(cursor: Cursor): readonly Term[] {
+  if (!takes(cursor, OPEN)) return [readTerm(cursor)];
+  const terms: Term[] = [];
+  do {
+    if (terms.length === LIMITS.filterAlternativesMax) {
+      const rule = `a group takes at most ${LIMITS.filterAlternativesMax} alternatives`;
+      throw malformed(cursor.text, cursor.at, rule);
+    }
+    terms.push(readTerm(cursor));
+  } while (takes(cursor, BAR));
+  if (!takes(cursor, CLOSE)) throw malformed(cursor.text, cursor.at, '"|" or ")" was expected');
+  return terms;
+}
+
+function readTerm(cursor: Cursor): Term {
+  skipSpaces(cursor);
+  const at = cursor.at;
+  if (cursor.terms === LIMITS.filterTermsMax) {
+    throw malformed(cursor.text, at, `a filter takes at most ${LIMITS.filterTermsMax} terms`);
+  }
+  cursor.terms += 1;
+  const operator = readOperator(cursor);
+  if (!takes(cursor, OPEN)) throw malformed(cursor.text, cursor.at, '"(" was expected');
+  const field = readValue(cursor, 'an attribute');
+  const values = readValues(cursor, operator);
+  if (!takes(cursor, CLOSE)) throw unclosed(cursor);
+  return { at, operator, field, values };
+}
+
+function readOperator(cursor: Cursor): Operator {
+  const { text, at } = cursor;
+  let end = at;
+  while (isOfWord(text.charCodeAt(end))) end += 1;
+  if (end === at) throw malformed(text, at, 'an operator was expected');
+  const operator = BY_NAME.get(text.slice(at, end));
+  if (!operator) throw malformed(text, at, `the operator must be one of ${OPERATORS.join(', ')}`);
+  cursor.at = end;
+  return operator;
+}
+
+/** Letters of either case and digits, too: a misspelled operator is told as such. */
+function isOfWord(code: number): boolean {
+  const lower = code | 0x20;
+  return (lower >= 0x61 && lower <= 0x7a) || code === 0x5f || (code >= 0x30 && code <= 0x39);
+}
+
+function readValues(cursor: Cursor, operator: Operator): readonly Value[] {
+  const values: Value[] = [];
+  const most = valuesMax(operator);
+  while (takes(cursor, COMMA)) {
+    if (values.length === most) throw malformed(cursor.text, cursor.at - 1, tooMany(operator));
+    values.push(readValue(cursor, 'a value'));
+  }
+  if (values.length === 0 && most > 0) throw malformed(cursor.text, cursor.at, '"," was expected');
+  return values;
+}
+
+function valuesMax(operator: Operator): number {
+  if (operator === 'is_null') return 0;
+  return operator === 'in' ? LIMITS.filterValuesMax : 1;
+}
+
+function tooMany(operator: Operator): string {
+  if (operator === 'is_null') return 'is_null takes no value';
+  if (operator === 'in') return `in takes at most ${LIMITS.filterValuesMax} values`;
+  return `${operator} takes one value; one that holds a comma must be quoted`;
+}
+
+function readValue(cursor: Cursor, what: string): Value {
+  skipSpaces(cursor);
+  const { text, at } = cursor;
+  const first = text.charCodeAt(at);
+  if (first === SINGLE_QUOTE || first === DOUBLE_QUOTE) return readQuoted(cursor, first);
+  let end = at;
+  while (end < text.length && !endsBare(text.charCodeAt(end))) end += 1;
+  if (end === at) throw malformed(text, at, `${what} was expected`);
+  cursor.at = end;
+  // It began with another character, so there is one to stop at.
+  while (text.charCodeAt(end - 1) === SPACE) end -= 1;
+  return { at, text: text.slice(at, end), literalStars: NO_STARS };
+}
+
+/** `:` and `|` do not end a value: the parenthesis decides where a term ends, so URLs need no quotes. */
+function endsBare(code: number): boolean {
+  return code === CLOSE || code === COMMA || code === OPEN || code === SINGLE_QUOTE || code === DOUBLE_QUOTE;
+}
+
+function readQuoted(cursor: Cursor, quote: number): Value {
+  const { text, at: opening } = cursor;
+  let literalStars: Set<number> | undefined;
+  let value = '';
+  let from = opening + 1;
+  for (let at = from; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) {
+      value += text.slice(from, at);
+      if (value === '') throw malformed(text, opening, 'what is quoted must not be empty');
+      cursor.at = at + 1;
+      return { at: opening, text: value, literalStars: literalStars ?? NO_STARS };
+    }
+    if (code !== BACKSLASH) continue;
+    value += text.slice(from, at);
+    // The escaped character is the first of the next piece, and is not looked at.
+    at += 1;
+    from = at;
+    if (text.charCodeAt(at) === STAR) {
+      literalStars ??= new Set();
+      literalStars.add(value.length);
+    }
+  }
+  throw malformed(text, opening, 'a quote is opened and not closed');
+}
+
+function unclosed({ text, at }: Cursor): Fault {
+  const isDelimiter = at < text.length && endsBare(text.charCodeAt(at));
+  const rule = isDelimiter
+    ? 'a value that holds a parenthesis or a quote must be quoted'
+    : '"," or ")" was expected';
+  return malformed(text, at, rule);
+}
+
+/** Goes past this character, where it is the next but for spaces. */
+function takes(cursor: Cursor, code: number): boolean {
+  skipSpaces(cursor);
+  if (cursor.text.charCodeAt(cursor.at) !== code) return false;
+  cursor.at += 1;
+  return true;
+}
+
+function skipSpaces(cursor: Cursor): void {
+  while (cursor.text.charCodeAt(cursor.at) === SPACE) cursor.at += 1;
+}

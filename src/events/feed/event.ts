@@ -1,0 +1,111 @@
+import type { Store } from '../../directory/store.ts';
+import type { SequencedChange } from '../../domain/change.ts';
+import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
+import { lineage } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+
+/** What events are made of. */
+export interface EventRooms {
+  readonly store: Pick<Store, 'get'>;
+  readonly baseUrl: string;
+  /** The body that a GET of a record answers. */
+  readonly present: (resource: Resource, record: AnyRecord, key: Key) => string;
+}
+
+/** Whether events about this resource are to carry the state of their record. */
+export type MayRead = (resource: Resource) => boolean;
+
+/**
+ * Writes changes as events (CloudEvents 1.0, JSON). A change holds no value of its record: where `mayRead` says so its
+ * current state is added, or null where it is gone.
+ */
+export type WriteEvents = (
+  changes: readonly SequencedChange[],
+  mayRead: MayRead,
+) => Promise<readonly string[]>;
+
+/** Places in the extension `sequence` sort as texts do: no place has more digits than these. */
+const SEQUENCE_DIGITS = 15;
+
+export function openEvents({ store, baseUrl, present }: EventRooms): WriteEvents {
+  async function stateOf(resource: Resource, key: Key): Promise<string> {
+    const record = await store.get(resource, key);
+    return record ? present(resource, record, key) : 'null';
+  }
+
+  return async (changes, mayRead) => {
+    const states = new Map<string, Promise<string>>();
+    const stateOnce = (resource: Resource, key: Key): Promise<string> => {
+      const name = `${resource.name} ${key.join(' ')}`;
+      const state = states.get(name) ?? stateOf(resource, key);
+      states.set(name, state);
+      return state;
+    };
+    return Promise.all(
+      changes.map(async (change) => {
+        const resource = resourceOf(change.event);
+        const key = resource && keyOf(resource, change);
+        const state = resource && key && mayRead(resource) ? await stateOnce(resource, key) : undefined;
+        return textOf(change, subjectOf(resource, change), { baseUrl, state });
+      }),
+    );
+  };
+}
+
+interface Around {
+  readonly baseUrl: string;
+  /** The state of the record as JSON. */
+  readonly state: string | undefined;
+}
+
+function textOf(change: SequencedChange, subject: string, { baseUrl, state }: Around): string {
+  const { realm, seq, revision, event } = change;
+  const head = JSON.stringify({
+    specversion: '1.0',
+    id: `${seq}-${revision}`,
+    source: `${baseUrl}/v2/authentication-realms/${realm}`,
+    type: event,
+    subject,
+    time: new Date(change.at).toISOString(),
+    datacontenttype: 'application/json',
+    sequence: String(seq).padStart(SEQUENCE_DIGITS, '0'),
+  });
+  const data = JSON.stringify({
+    realm_id: realm,
+    user_id: change.user ?? null,
+    record_id: change.id,
+    revision,
+    members: change.members,
+    client_id: change.actor,
+    request_id: change.requestId ?? null,
+  });
+  const whole = state === undefined ? data : `${data.slice(0, -1)},"record":${state}}`;
+  return `${head.slice(0, -1)},"data":${whole}}`;
+}
+
+const BY_NAME: ReadonlyMap<string, Resource> = new Map(
+  RESOURCES.map((resource) => [resource.name, resource]),
+);
+
+/** The resource that an event is about; undefined for one that this release does not know. */
+export function resourceOf(event: string): Resource | undefined {
+  return BY_NAME.get(event.slice(0, event.lastIndexOf('.')));
+}
+
+/** The address of the record that a change is about. */
+function keyOf(resource: Resource, { realm, user, id }: SequencedChange): Key | undefined {
+  const depth = lineage(resource).length;
+  if (depth === 1) return [realm];
+  if (depth === 2) return [realm, id];
+  return user && [realm, user, id];
+}
+
+/** Where a record is, below its realm: what stands behind the source in its address. */
+function subjectOf(resource: Resource | undefined, change: SequencedChange): string {
+  const key = resource && keyOf(resource, change);
+  if (!resource || !key) return change.id;
+  const [, ...below] = lineage(resource);
+  return below.length === 0
+    ? change.id
+    : below.map(({ collection }, depth) => `${collection}/${key[depth + 1]}`).join('/');
+}

@@ -1,0 +1,92 @@
+import type { SequencedChange } from '../../domain/change.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { waitMsAfter } from './backoff.ts';
+import { type Portion, portionsOf } from './message.ts';
+import type { Delivery, RealmCursor } from './port.ts';
+import { isSome, type Some, sendMessage, type Target } from './send_message.ts';
+
+/** After so many pages a realm makes room for others. */
+const PAGES_A_TURN = 10;
+
+/**
+ * Sends the changes of a realm in their order and moves its cursor on, until there are no more for now, a message fails, or its
+ * turn is over. Answers whether it has more to send at once.
+ */
+export async function deliverRealm(target: Target, cursor: RealmCursor): Promise<boolean> {
+  target.sending.delete(cursor.realm);
+  for (let page = 0; page < PAGES_A_TURN; page += 1) {
+    const rows = await target.deps.changes(cursor.realm, cursor.seq, LIMITS.webhookEventsMax);
+    reportGap(target, cursor.seq, rows[0]);
+    for (const portion of portionsOf(rows, target.webhook())) {
+      if (!(await deliverPortion(target, cursor, portion))) return false;
+    }
+    if (rows.length < LIMITS.webhookEventsMax) return false;
+  }
+  return true;
+}
+
+/** Answers whether the realm may continue behind the portion. */
+async function deliverPortion(
+  target: Target,
+  cursor: RealmCursor,
+  { changes, upTo }: Portion,
+): Promise<boolean> {
+  let left = changes;
+  while (isSome(left)) {
+    const [{ at }] = left;
+    target.sending.set(cursor.realm, at);
+    const delivery = await sendMessage(target, upToFailed(left, cursor.failedSeq), cursor.attempts + 1);
+    target.sending.delete(cursor.realm);
+    if (!delivery) return false;
+    if (delivery.outcome !== 'delivered' && !isGivenUp(target, delivery)) {
+      retryLater(target, cursor, delivery, at);
+      return false;
+    }
+    advance(target, cursor, delivery.lastSeq);
+    left = left.filter(({ seq }) => seq > delivery.lastSeq);
+  }
+  if (upTo > cursor.seq) advance(target, cursor, upTo);
+  return true;
+}
+
+/** A failed message is sent again as it was, under its identifier, also where more has happened since. */
+function upToFailed(changes: Some<SequencedChange>, failedSeq: number): Some<SequencedChange> {
+  const failed = changes.filter(({ seq }) => seq <= failedSeq);
+  return isSome(failed) ? failed : changes;
+}
+
+function advance({ log }: Target, cursor: RealmCursor, seq: number): void {
+  Object.assign(cursor, { seq, attempts: 0, nextAt: 0, failedSeq: 0 });
+  const { realm } = cursor;
+  log.addProgress({ realm, seq, attempts: 0, nextAt: 0, failedSeq: 0, behindSince: 0 });
+}
+
+function retryLater(
+  { deps, log }: Target,
+  cursor: RealmCursor,
+  { attempt: attempts, lastSeq: failedSeq }: Delivery,
+  behindSince: number,
+): void {
+  const nextAt = deps.ambient.now() + waitMsAfter(attempts, Math.random());
+  Object.assign(cursor, { attempts, nextAt, failedSeq });
+  const { realm, seq } = cursor;
+  log.addProgress({ realm, seq, attempts, nextAt, failedSeq, behindSince });
+}
+
+/** After very many attempts a message becomes a dead letter, so that the feed of the realm goes on. */
+function isGivenUp({ deps, log, webhookId }: Target, delivery: Delivery): boolean {
+  const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
+  if (attempts < LIMITS.webhookAttemptsMax) return false;
+  const at = deps.ambient.now();
+  log.addDeadLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
+  deps.onGivenUp(webhookId);
+  return true;
+}
+
+/** Changes that retention removed before they were delivered are a dead letter, so that the loss is visible. */
+function reportGap({ deps, log, webhookId }: Target, seq: number, next: SequencedChange | undefined): void {
+  if (!next || next.seq === seq + 1) return;
+  const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
+  log.addDeadLetter({ ...lost, at: deps.ambient.now(), redeliveredAt: undefined });
+  deps.onGivenUp(webhookId);
+}

@@ -1,0 +1,123 @@
+import { LIMITS } from '../../domain/limits.ts';
+import type { Leases } from '../../jobs/leases.ts';
+import type { Arrears, Webhook } from './port.ts';
+import type { DeliveryDeps } from './send_message.ts';
+import { openSubscription, type Subscription } from './subscription.ts';
+
+export interface DispatcherDeps extends DeliveryDeps {
+  readonly leases: Leases;
+  /** Called with all targets, disabled ones too. */
+  readonly onList: (webhooks: readonly Webhook[]) => void;
+}
+
+/** A lease is renewed so often within its term. */
+const RENEWALS_A_TERM = 4;
+/** How long messages on their way may take when the process stops. */
+const GRACE_MS = 2_000;
+
+export interface Dispatcher {
+  /** The lag of the targets that this process delivers to, by their identifiers. */
+  arrears(): Promise<readonly (readonly [webhookId: string, arrears: Arrears])[]>;
+  stop(): Promise<void>;
+}
+
+/**
+ * Delivers to webhook targets until it is stopped. Of all processes over a database one at a time delivers to a target: the one
+ * that holds its lease.
+ */
+export function startDispatcher(deps: DispatcherDeps): Dispatcher {
+  const { leases, onTrouble } = deps;
+  const subscriptions = new Map<string, Subscription>();
+  /** Subscriptions that are over, until they have ended. */
+  const ending = new Map<string, Promise<void>>();
+  let isStopping = false;
+  const rest = openRest();
+  let keptNames = '';
+  let keptAt = Number.NEGATIVE_INFINITY;
+
+  async function keepLeases(webhooks: readonly Webhook[]): Promise<void> {
+    const wanted = [...webhooks.map(({ webhookId }) => webhookId), ...ending.keys()];
+    const names = [...new Set(wanted.map(leaseName))];
+    const isDue = performance.now() - keptAt >= LIMITS.webhookLeaseMs / RENEWALS_A_TERM;
+    if (!isDue && names.join() === keptNames) return;
+    keptAt = performance.now();
+    keptNames = names.join();
+    await leases.keep(names);
+  }
+
+  /** Nothing more is sent from here on; no other target waits until all of it has ended. */
+  function endSubscriptions(wanted: ReadonlySet<string>): void {
+    for (const [webhookId, subscription] of subscriptions) {
+      const isOurs = leases.holds(leaseName(webhookId)) && !subscription.isOver();
+      if (wanted.has(webhookId) && isOurs) continue;
+      subscriptions.delete(webhookId);
+      // A disabled target may still get what is on its way; one that another process delivers to may not.
+      const end = subscription.stop(isOurs ? GRACE_MS : 0).catch(onTrouble);
+      ending.set(
+        webhookId,
+        end.finally(() => ending.delete(webhookId)),
+      );
+    }
+  }
+
+  function subscriptionOf(webhook: Webhook): Subscription {
+    const known = subscriptions.get(webhook.webhookId);
+    if (known) return known;
+    const name = leaseName(webhook.webhookId);
+    const term = { lease: { name, holder: leases.holder }, isHeld: () => leases.holds(name) };
+    const opened = openSubscription(deps, webhook, term);
+    subscriptions.set(webhook.webhookId, opened);
+    return opened;
+  }
+
+  async function round(): Promise<void> {
+    const all = await deps.store.list();
+    deps.onList(all);
+    const webhooks = all.filter(({ disabledAt }) => disabledAt === undefined);
+    if (webhooks.length === 0 && subscriptions.size === 0 && keptNames === '') return;
+    // First, so that nothing more is sent to a disabled or deleted target.
+    endSubscriptions(new Set(webhooks.map(({ webhookId }) => webhookId)));
+    await keepLeases(webhooks);
+    const isOurs = ({ webhookId }: Webhook) => leases.holds(leaseName(webhookId)) && !ending.has(webhookId);
+    await Promise.all(webhooks.filter(isOurs).map((webhook) => subscriptionOf(webhook).look(webhook)));
+  }
+
+  async function run(): Promise<void> {
+    while (!isStopping) {
+      await round().catch(onTrouble);
+      if (!isStopping) await rest.begin();
+    }
+    const stopped = [...subscriptions.values()].map((each) => each.stop(GRACE_MS));
+    await Promise.all([...stopped, ...ending.values()]);
+    await leases.release().catch(onTrouble);
+  }
+
+  const running = run();
+  return {
+    arrears: () =>
+      Promise.all([...subscriptions].map(async ([id, each]) => [id, await each.arrears()] as const)),
+    async stop() {
+      isStopping = true;
+      rest.end();
+      await running;
+    },
+  };
+}
+
+/** The time between two rounds. A new promise each time: every await of one that lasts would be kept by it. */
+function openRest() {
+  let wake: () => void = () => undefined;
+  return {
+    begin(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      wake = resolve;
+      setTimeout(resolve, LIMITS.webhookPollMs);
+      return promise;
+    },
+    end: () => wake(),
+  };
+}
+
+function leaseName(webhookId: string): string {
+  return `webhook ${webhookId}`;
+}

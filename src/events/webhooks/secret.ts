@@ -1,0 +1,40 @@
+import type { Keyring, Place } from '../../auth/keys/keyring.ts';
+import { type Ambient, NIL_UUID } from '../../domain/id.ts';
+
+/** The prefix of a symmetric secret (Standard Webhooks, "Signature scheme"). */
+const PREFIX = 'whsec_';
+const BYTES = 32;
+
+/** A new secret: 256 random bits. */
+export function mintSecret({ randomBytes }: Pick<Ambient, 'randomBytes'>): string {
+  return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
+}
+
+/** The key that a secret stands for. */
+export function keyOf(secret: string): Uint8Array {
+  return Buffer.from(secret.slice(PREFIX.length), 'base64');
+}
+
+type Column = 'secret_sealed' | 'previous_sealed';
+
+function placeOf(column: Column, webhookId: string): Place {
+  return { table: 'webhook', column, realm: NIL_UUID, id: webhookId };
+}
+
+export function sealSecret(
+  keyring: Pick<Keyring, 'seal'>,
+  column: Column,
+  webhookId: string,
+  secret: string,
+): Uint8Array {
+  return keyring.seal('webhook-secret', placeOf(column, webhookId), secret);
+}
+
+export function openSecret(
+  keyring: Pick<Keyring, 'open'>,
+  column: Column,
+  webhookId: string,
+  sealed: Uint8Array,
+): string {
+  return keyring.open('webhook-secret', placeOf(column, webhookId), sealed);
+}

@@ -1,0 +1,59 @@
+import type { Keyring } from '../../auth/keys/keyring.ts';
+import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { GuardedPost, Posted } from '../../outbound/guarded_post.ts';
+import type { Message } from './message.ts';
+import type { Delivery, Webhook } from './port.ts';
+import { keyOf, openSecret } from './secret.ts';
+import { signaturesOf } from './signature.ts';
+
+/** Sends a message to its receiver, signed, and answers what became of it. Never rejects but where its secret does not open. */
+export type Send = (
+  webhook: Webhook,
+  message: Message,
+  of: { readonly realm: Uuid; readonly attempt: number; readonly signal: AbortSignal },
+) => Promise<Delivery>;
+
+interface SenderRooms {
+  readonly keyring: Pick<Keyring, 'open'>;
+  readonly post: GuardedPost;
+  readonly ambient: Pick<Ambient, 'now' | 'monotonic' | 'mintId'>;
+}
+
+export function openSender({ keyring, post, ambient }: SenderRooms): Send {
+  function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
+    const secret = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    if (!previous || previous.expiresAt <= now) return [keyOf(secret)];
+    const before = openSecret(keyring, 'previous_sealed', webhookId, previous.sealed);
+    return [keyOf(secret), keyOf(before)];
+  }
+
+  return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
+    const at = ambient.now();
+    const timestamp = Math.floor(at / 1000);
+    const headers = {
+      'Content-Type': type,
+      'webhook-id': id,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signaturesOf(keysOf(webhook, at), { id, timestamp, body }),
+    };
+    const begun = ambient.monotonic();
+    const posted = await post(webhook.url, { headers, body }, signal);
+    return {
+      deliveryId: ambient.mintId(),
+      webhookId: webhook.webhookId,
+      messageId: id,
+      realm,
+      firstSeq,
+      lastSeq,
+      attempt,
+      ...becameOf(posted),
+      durationMs: Math.round(ambient.monotonic() - begun),
+      at,
+    };
+  };
+}
+
+function becameOf(posted: Posted): Pick<Delivery, 'outcome' | 'status'> {
+  if (posted.kind === 'unreachable') return { outcome: 'unreachable', status: undefined };
+  return { outcome: posted.isSuccess ? 'delivered' : 'refused', status: posted.status };
+}

@@ -1,0 +1,194 @@
+import type { Keyring } from '../../auth/keys/keyring.ts';
+import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
+import { Fault } from '../../domain/fault.ts';
+import type { Revision, Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
+import type { Realms } from '../../domain/principal.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { text } from '../../domain/text/text.ts';
+import type { LetterPlace, Webhook, WebhookStore } from './port.ts';
+import { mintSecret, openSecret, sealSecret } from './secret.ts';
+
+/** What people call a receiver. */
+export const WEBHOOK_NAME = text(255);
+/** A client of ours, or one whose tokens another issuer signs. */
+export const SKIPPED_CLIENT = text(255);
+
+/** Every event that may be named. That a user was erased is told to every target. */
+export const EVENT_NAMES: readonly string[] = RESOURCES.flatMap(({ name }) =>
+  ['created', 'updated', 'deleted'].map((verb) => `${name}.${verb}`),
+);
+
+/** What may be said about a receiver. */
+export interface WebhookWish {
+  readonly name: string;
+  readonly url: string;
+  readonly events: '*' | readonly string[];
+  readonly realms: Realms;
+  readonly withData: boolean;
+  readonly eventsMax: number;
+  readonly skippedClient: string | undefined;
+}
+
+/** A receiver as it was just given a secret: the only moment the secret is told. */
+export interface IssuedWebhook {
+  readonly webhook: Webhook;
+  readonly secret: string;
+}
+
+export interface WebhookRooms {
+  readonly store: WebhookStore;
+  readonly keyring: Pick<Keyring, 'seal' | 'open'>;
+  /** Whether events may be sent to this URL, as far as that can be said without asking its host. */
+  readonly isAllowed: (url: string) => boolean;
+}
+
+/** Where events may be sent. */
+export const WEBHOOK_URL_RULE = `must be an https URL on port 443 without userinfo, of at most ${LIMITS.webhookUrlCharactersMax} characters`;
+
+/** Makes a receiver. Rejects with Fault `conflict` where there are LIMITS.webhooksMax already. */
+export async function createWebhook(
+  { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
+  wish: WebhookWish,
+  from: 'present' | 'oldest',
+  occasion: Occasion,
+): Promise<IssuedWebhook> {
+  const secret = mintSecret(occasion);
+  const webhookId = occasion.mintId();
+  const now = occasion.now();
+  const webhook: Webhook = {
+    webhookId,
+    ...wish,
+    disabledAt: undefined,
+    secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
+    previous: undefined,
+    createdAt: now,
+    updatedAt: now,
+    revision: occasion.mintRevision(),
+  };
+  const act = actOf(
+    'webhook.created',
+    { object: webhookId, detail: { after: auditState(webhook), from } },
+    occasion,
+  );
+  if (!(await store.insert(webhook, from, act))) {
+    throw new Fault('conflict', [
+      { field: 'body', rule: `there may be ${LIMITS.webhooksMax} webhook targets` },
+    ]);
+  }
+  return { webhook, secret };
+}
+
+/** State in the audit log: never a secret, and of the URL the host alone. */
+function auditState({ name, url, events, realms, withData, eventsMax, skippedClient, disabledAt }: Webhook) {
+  return {
+    name,
+    host: URL.parse(url)?.host ?? '',
+    events,
+    realms: realms === '*' ? realms : [...realms],
+    with_data: withData,
+    events_max: eventsMax,
+    skipped_client: skippedClient ?? null,
+    is_disabled: disabledAt !== undefined,
+  };
+}
+
+export async function findWebhook(
+  store: Pick<WebhookStore, 'list'>,
+  webhookId: string,
+): Promise<Webhook | undefined> {
+  return (await store.list()).find((webhook) => webhook.webhookId === webhookId);
+}
+
+export type WebhookPatch = Partial<WebhookWish & Pick<Webhook, 'disabledAt'>>;
+
+/** Answers undefined where there is no such receiver. */
+export function changeWebhook(
+  { store }: Pick<WebhookRooms, 'store'>,
+  webhookId: string,
+  edit: Edit<Webhook, WebhookPatch>,
+  occasion: Occasion,
+): Promise<Webhook | undefined> {
+  return changeManaged<Webhook>(
+    {
+      find: () => findWebhook(store, webhookId),
+      edit,
+      save(webhook, found) {
+        const act = changeAct('webhook.changed', found, webhook, occasion);
+        return store.update(webhook, found.revision, act);
+      },
+    },
+    occasion,
+  );
+}
+
+/** A new secret; the old one signs as well during the overlap, so that the receiver can be moved in its own time. */
+export async function rotateWebhook(
+  { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
+  webhookId: string,
+  overlapMs: number,
+  occasion: Occasion,
+): Promise<IssuedWebhook | undefined> {
+  const secret = mintSecret(occasion);
+  const secrets = ({ secretSealed }: Webhook) => {
+    const old = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
+    const sealed = sealSecret(keyring, 'previous_sealed', webhookId, old);
+    return {
+      secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
+      previous: overlapMs > 0 ? { sealed, expiresAt: occasion.now() + overlapMs } : undefined,
+    };
+  };
+  const webhook = await changeManaged<Webhook>(
+    {
+      find: () => findWebhook(store, webhookId),
+      edit: secrets,
+      save: (rotated, found) =>
+        store.rotate(rotated, found, changeAct('webhook.rotated', found, rotated, occasion)),
+    },
+    occasion,
+  );
+  return webhook && { webhook, secret };
+}
+
+/**
+ * Removes a receiver with its deliveries and dead letters; false where there is none. Rejects with Fault
+ * `precondition_failed` where `seen` is not its revision.
+ */
+export function deleteWebhook(
+  store: WebhookStore,
+  webhookId: string,
+  occasion: Occasion,
+  seen?: Revision | undefined,
+): Promise<boolean> {
+  return deleteManaged<Webhook>({
+    find: () => findWebhook(store, webhookId),
+    seen,
+    remove(found) {
+      const detail = { before: auditState(found) };
+      const act = actOf('webhook.deleted', { object: webhookId, detail }, occasion);
+      return store.remove(webhookId, found.revision, act);
+    },
+  });
+}
+
+/** Has dead letters sent again by whoever dispatches to this receiver, within seconds. Answers how many. */
+export function redeliver(
+  store: WebhookStore,
+  webhookId: string,
+  which: LetterPlace | undefined,
+  occasion: Occasion,
+): Promise<number> {
+  const told: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
+  const detail = which ? { first_seq: which.firstSeq } : {};
+  return store.resend(
+    webhookId,
+    which,
+    actOf('webhook.redelivered', { object: webhookId, ...told, detail }, occasion),
+  );
+}
+
+function changeAct(action: ActName, before: Webhook, after: Webhook, occasion: Occasion): Act {
+  const detail = { before: auditState(before), after: auditState(after) };
+  return actOf(action, { object: after.webhookId, detail }, occasion);
+}

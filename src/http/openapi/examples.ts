@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import type { Listed, Page } from '../../directory/store.ts';
+import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
+import type { Revision, Uuid } from '../../domain/id.ts';
+import { type AnyRecord, type Key, lineage, membersOf, type Resource } from '../../domain/resource.ts';
+import { RESOURCES } from '../../domain/resources.ts';
+import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visible_text.ts';
+import { collectionLinks, selfLinks } from '../pipeline/links.ts';
+import { listBody } from '../pipeline/paging.ts';
+import { etags, itemPresenterOf, presenterOf } from '../pipeline/present.ts';
+import { NEWEST_FIRST } from '../pipeline/query.ts';
+import { replyOf } from '../server/reply.ts';
+
+/** The instant of every example, in milliseconds since the epoch. */
+const AT = Date.UTC(2026, 0, 31, 9);
+const REVISION = '17a4c09be25d6f83' as Revision;
+/** The installation of every example; a real one mints its own. */
+export const INSTALLATION = exampleId(0);
+
+/** An identifier of the examples: each resource has its own, so that they fit together. */
+function exampleId(number: number): Uuid {
+  return `019c1318-a400-7000-8000-${String(number).padStart(12, '0')}` as Uuid;
+}
+
+/** The identifier of the one record that a resource has in the examples. */
+export function exampleIdOf(resource: Resource): Uuid {
+  return exampleId(RESOURCES.indexOf(resource) + 1);
+}
+
+const keyOf = (resource: Resource): Key => lineage(resource).map(exampleIdOf) as unknown as Key;
+
+/** What a record says in the examples: values of its description, or such as fit it. */
+function recordOf(resource: Resource): AnyRecord {
+  const members = membersOf(resource).map(({ name, schema }) => [name, exampleOf(resource, name, schema)]);
+  return {
+    ...Object.fromEntries(members),
+    id: exampleIdOf(resource),
+    created_at: AT,
+    updated_at: AT,
+    revision: REVISION,
+  };
+}
+
+/** What a member is in the examples. An address that something is learned from is one it can be learned from. */
+function exampleOf(resource: Resource, name: string, schema: z.ZodType): unknown {
+  const members = membersOf(resource);
+  const references = members.find((member) => member.name === name)?.placement.references;
+  const named = RESOURCES.find((other) => other.name === references);
+  if (named) return exampleIdOf(named);
+  const value = sampleOf(name, z.toJSONSchema(schema, { io: 'output' }));
+  const learned = members.find(({ placement }) => placement.derived?.from === name)?.placement.derived;
+  return learned ? `${value}${learned.without}` : value;
+}
+
+type JsonSchema = z.core.JSONSchema.JSONSchema;
+
+const SAMPLES: Readonly<Record<string, string>> = {
+  uri: 'https://login.example.com',
+  email: 'jane@example.com',
+  password: 'correct horse battery staple',
+};
+
+/** A value that fits a schema: its own example, else one made from its form. */
+function sampleOf(name: string, schema: JsonSchema): unknown {
+  const [example] = schema.examples ?? schema.enum ?? [];
+  if (example !== undefined) return example;
+  const [choice] = schema.anyOf ?? [];
+  if (choice) return sampleOf(name, choice as JsonSchema);
+  if (schema.type === 'array') return [sampleOf(name, schema.items as JsonSchema)];
+  if (schema.type === 'object') {
+    const properties = Object.entries(schema.properties ?? {});
+    return Object.fromEntries(properties.map(([key, each]) => [key, sampleOf(key, each as JsonSchema)]));
+  }
+  if (schema.type !== 'string') return schema.default ?? false;
+  return (
+    SAMPLES[schema.format ?? ''] ?? name.replace(/^./, (first) => first.toUpperCase()).replaceAll('_', ' ')
+  );
+}
+
+/** The body of a POST or PUT that says everything it can say. */
+export function requestExample(resource: Resource, verb: InputVerb): object {
+  const sayable = sayableOf(resource, verb);
+  const within = (place: Sayable['within']) =>
+    Object.fromEntries(
+      sayable
+        .filter((each) => each.within === place)
+        .map(({ name, schema }) => [name, exampleOf(resource, name, schema)]),
+    );
+  const relationships = within('relationships');
+  const related = Object.keys(relationships).length > 0 ? { relationships } : {};
+  return { data: { type: resource.type, ...within('data'), ...related } };
+}
+
+/** A filter that finds the record of the examples by these members. */
+export function filterExample(resource: Resource, members: readonly string[]): string {
+  const record = recordOf(resource);
+  return members.map((member) => `eq(${member},${record[member]})`).join(':');
+}
+
+/** Answers of one service, made by the code that makes its answers. */
+export interface Examples {
+  readonly etag: string;
+  location(resource: Resource): string;
+  record(resource: Resource): unknown;
+  /** A page of one record. `filter` stands in its links. */
+  page(resource: Resource, kind: Page['kind']): unknown;
+  found(resource: Resource, kind: Page['kind'] | 'search'): unknown;
+  everywhere(resource: Resource): unknown;
+}
+
+export function openExamples(baseUrl: string): Examples {
+  const read = (text: string): unknown => JSON.parse(text);
+
+  function pageOf(resource: Resource, kind: Page['kind'], url: string | undefined, saysParent = false) {
+    const placed = { key: keyOf(resource), record: recordOf(resource) };
+    const present = itemPresenterOf(resource, { baseUrl, installation: INSTALLATION, saysParent });
+    const isCounted = kind === 'offset';
+    const page: Page = isCounted ? { kind, offset: 0, limit: 25 } : { kind, after: undefined, limit: 25 };
+    const listed: Listed = { items: [placed], hasMore: false, total: isCounted ? 1 : undefined };
+    const address = url === undefined ? undefined : { url, carried: '' };
+    return read(listBody(present(placed.record, placed.key), { listed, page, sort: NEWEST_FIRST, address }));
+  }
+
+  const urlOf = (line: readonly Resource[]) => collectionLinks(line, baseUrl)(line.map(exampleIdOf));
+  return {
+    etag: etags(baseUrl)({ revision: REVISION }),
+    location: (resource) => selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl)(keyOf(resource)),
+    record: (resource) =>
+      read(presenterOf(resource, baseUrl, INSTALLATION)(recordOf(resource), keyOf(resource))),
+    page: (resource, kind) => pageOf(resource, kind, urlOf(lineage(resource))),
+    found(resource, kind) {
+      const url = urlOf([...lineage(resource).slice(0, 1), resource]);
+      return kind === 'after'
+        ? pageOf(resource, kind, url, true)
+        : pageOf(resource, 'offset', undefined, resource.finding !== undefined);
+    },
+    everywhere(resource) {
+      const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
+      return { data, meta: { page: { limit: 25 }, realms: { searched: 1, next: null, cut: null } }, links };
+    },
+  };
+}
+
+/** The error body of a fault. */
+export function faultExample(code: FaultCode): unknown {
+  const { example } = FAULTS[code];
+  return JSON.parse(replyOf(new Fault(code, example ? [example] : [])).body as string);
+}

@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import type {
+  ZodOpenApiOperationObject,
+  ZodOpenApiPathsObject,
+  ZodOpenApiRequestBodyObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+import type { FaultCode } from '../../domain/fault.ts';
+import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+import { JSON_TYPE } from '../server/reply.ts';
+import { headersNamed } from './parameters.ts';
+import { ALWAYS, HEADERS, OURS } from './responses.ts';
+
+/** The operations as the document lists them, by path. */
+export function pathsOf(
+  operations: readonly Operation<never>[],
+  context: DocumentContext,
+): ZodOpenApiPathsObject {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const operation of operations) {
+    const path = operation.path.replace(/:(\w+)/g, '{$1}');
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: operationObject(operation, context) };
+  }
+  return paths;
+}
+
+function operationObject(operation: Operation<never>, context: DocumentContext): ZodOpenApiOperationObject {
+  const { name, access } = operation;
+  const documentation = operation.document(context);
+  const { summary, description, tag, isExtension, body } = documentation;
+  const requestParams = requestParameters(documentation);
+  return {
+    ...(isExtension ? OURS : {}),
+    operationId: name,
+    ...(Object.keys(requestParams).length > 0 ? { requestParams } : {}),
+    summary,
+    ...(description === undefined ? {} : { description }),
+    tags: [tag],
+    security: securityOf(access),
+    ...(body ? { requestBody: requestBody(body) } : {}),
+    responses: responsesOf(operation, documentation, context),
+  };
+}
+
+function securityOf(access: Operation<never>['access']): Record<string, string[]>[] {
+  if (access === 'open') return [];
+  return access === 'session' ? [{ session: [] }] : [{ client_credentials: [access.scope] }];
+}
+
+function requestParameters({ path, query, headers = [], ownHeaders }: Documentation) {
+  const header = headersNamed(headers).extend(ownHeaders ?? {});
+  return {
+    ...(path ? { path } : {}),
+    ...(query ? { query } : {}),
+    ...(Object.keys(header.shape).length > 0 ? { header } : {}),
+  };
+}
+
+function requestBody({ schema, example, form }: NonNullable<Documentation['body']>) {
+  const type = form ? 'application/x-www-form-urlencoded' : JSON_TYPE;
+  return { required: true, content: { [type]: { schema, example } } } satisfies ZodOpenApiRequestBodyObject;
+}
+
+function responsesOf(
+  operation: Operation<never>,
+  documentation: Documentation,
+  { faults, etag }: DocumentContext,
+): ZodOpenApiResponsesObject {
+  const { success, headers = [], responses } = documentation;
+  return {
+    ...(success ? { [success.status]: successResponse(success) } : {}),
+    ...(headers.includes('If-None-Match') ? { '304': notModified(etag) } : {}),
+    ...faults(...faultsOf(operation, documentation)),
+    ...responses,
+  };
+}
+
+function successResponse({ description, headers, content }: NonNullable<Documentation['success']>) {
+  return {
+    description,
+    headers: z.object({ ...ALWAYS, ...headers }),
+    ...(content ? { content } : {}),
+  };
+}
+
+function notModified(etag: z.ZodType) {
+  return {
+    ...OURS,
+    description: 'The record still carries an ETag of If-None-Match.',
+    headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl }),
+  };
+}
+
+/** What may be wrong with a body before its content is read, and with its content. */
+const BODY_FAULTS = {
+  json: ['malformed', 'invalid', 'request_timeout', 'body_too_large', 'media_type_unknown'],
+  form: ['request_timeout', 'body_too_large'],
+} as const satisfies Record<string, readonly FaultCode[]>;
+
+/** Every fault of an operation: those that its description implies, and those that it lists. */
+function faultsOf(
+  { access, isUncounted }: Operation<never>,
+  { body, query, headers = [], isFixed, faults = [] }: Documentation,
+): readonly FaultCode[] {
+  const when = (condition: boolean, ...codes: readonly FaultCode[]) => (condition ? codes : []);
+  const isRepeatable = headers.includes('Idempotency-Key');
+  return [
+    ...when(access !== 'open', 'unauthenticated', 'insufficient_scope'),
+    ...when(!isUncounted, 'rate_limited', 'overloaded'),
+    ...when(!isFixed, 'internal'),
+    'unavailable',
+    ...(body ? BODY_FAULTS[body.form ? 'form' : 'json'] : []),
+    ...when(query !== undefined || isRepeatable, 'query_invalid'),
+    ...when(headers.includes('If-Match'), 'precondition_failed'),
+    ...faults,
+    ...when(isRepeatable, 'key_in_flight', 'key_reused', 'outcome_unknown'),
+  ];
+}

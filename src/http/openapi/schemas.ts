@@ -1,0 +1,262 @@
+import { z } from 'zod';
+import { LIMITS } from '../../domain/limits.ts';
+import { isVisible, type Member, membersOf, type Resource } from '../../domain/resource.ts';
+import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visible_text.ts';
+
+type Shape = Record<string, z.ZodType>;
+
+/** A component of the document, made when the document first names it: a schema of five members takes 40 KB. */
+export function component<T extends z.ZodType>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+export const identifier = z.string().meta({ format: 'uuid' });
+export const link = z.string().meta({ format: 'uri' });
+export const instant = z.iso
+  .datetime({ precision: 3 })
+  .meta({ id: 'Instant', description: 'UTC, with milliseconds and `Z`.' });
+
+/** A single record as it is answered: exactly the members of the description, secrets left out. */
+export function recordSchema(resource: Resource): z.ZodType {
+  return z
+    .strictObject({ data: z.strictObject(dataShape(resource)), links: linksSchema(resource) })
+    .meta({ id: resource.type, description: resource.summary });
+}
+
+/** `data` of a record: the members of the description where they stand, and nothing else. */
+function dataShape(resource: Resource, relations: Shape = {}): Shape {
+  const visible = membersOf(resource).filter(isVisible);
+  const within = (place: 'meta' | 'relationships' | undefined): Shape =>
+    Object.fromEntries(
+      visible
+        .filter(({ placement }) => placement.within === place)
+        .map((member) => [member.name, shown(member)]),
+    );
+  const relationships = { ...within('relationships'), ...relations };
+  return {
+    id: identifier,
+    type: z.literal(resource.type),
+    ...within(undefined),
+    ...(Object.keys(relationships).length > 0 ? { relationships: z.strictObject(relationships) } : {}),
+    meta: z.strictObject({ ...within('meta'), created_at: instant, updated_at: instant }),
+  };
+}
+
+/** A member of an answer is always there; null where a record has none. */
+function shown({ name, schema, placement }: Member): z.ZodType {
+  const { inner, notes } = opened(schema);
+  const isOptional = inner instanceof z.ZodOptional;
+  const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
+  const known = isOptional && placement.installation === undefined ? bare.nullable() : bare;
+  return known.meta({ ...known.meta(), ...notes, ...named(name, placement.references) });
+}
+
+/** A schema without its default, and what is noted about the whole of it. */
+function opened(schema: z.ZodType): { readonly inner: z.ZodType; readonly notes: object } {
+  const inner = schema instanceof z.ZodDefault ? (schema.unwrap() as z.ZodType) : schema;
+  return { inner, notes: schema.meta() ?? {} };
+}
+
+/** Says which operation reads the record that an identifier names, for people and for programs. */
+function named(name: string, references: string | undefined): object {
+  if (references === undefined) return {};
+  return {
+    description: `\`${name}\` names a record of ${references} in the same realm.`,
+    'x-authrealm-reads': `get-${references}`,
+  };
+}
+
+/** One record of a list: as a single one, its links inside of it, and the record above where that is not in the path. */
+export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
+  const { parent, type } = resource;
+  const above = z.strictObject({
+    data: z.strictObject({ id: identifier, type: z.literal(parent?.type ?? '') }),
+  });
+  return z
+    .strictObject({
+      ...dataShape(resource, isFound && parent ? { [parent.type]: above } : {}),
+      links: linksSchema(resource),
+    })
+    .meta({ id: `${type}.${isFound ? 'found-item' : 'item'}` });
+}
+
+function linksSchema(resource: Resource): z.ZodType {
+  const more = Object.keys(resource.moreLinks ?? {}).map((name) => [name, link]);
+  return z.strictObject({ self: link, ...Object.fromEntries(more) });
+}
+
+const count = z.int().min(0);
+const limit = z.int().min(1).max(LIMITS.pageRecordsMax);
+const perhaps = link.nullable();
+
+const counted = {
+  meta: z
+    .strictObject({
+      page: z.strictObject({
+        limit,
+        offset: count,
+        current: count.meta({ description: 'The number of this page, from 1.' }),
+        total: count.meta({ description: 'How many pages there are.' }),
+      }),
+      results: z.strictObject({ total: count.meta({ description: 'How many records there are.' }) }),
+    })
+    .meta({ id: 'PageCounted' }),
+  links: z
+    .strictObject({ current: link, first: link, last: link, next: perhaps, prev: perhaps })
+    .meta({ id: 'PageLinks', description: 'Null where there is no such page.' }),
+};
+export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
+export const followedLinks = z
+  .strictObject({ current: link, first: link, last: z.null(), next: perhaps, prev: z.null() })
+  .meta({ id: 'PageFollowedLinks', description: 'Such pages lead onwards only.' });
+const followed = { meta: followedMeta, links: followedLinks };
+const nowhere = z.null();
+const unlinked = {
+  links: z
+    .strictObject({ current: nowhere, first: nowhere, last: nowhere, next: nowhere, prev: nowhere })
+    .meta({
+      id: 'NoLinks',
+      description: 'All there is stands here, or the question stood in a body and has no address.',
+    }),
+};
+
+/** A page that is counted from the start, or one that follows a record and is not counted. */
+export function listSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  return pageSchema(item).meta({ id: `${resource.type}.page` });
+}
+
+/** The same of a whole realm, where every item says whose it is; mostly answered whole, and then without links. */
+export function foundSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  const whole = z.strictObject({ data: dataOf(item), ...counted, ...unlinked });
+  return z.union([whole, pageSchema(item)]).meta({ id: `${resource.type}.found` });
+}
+
+/** What was found by a question in a body has no address that could be linked. */
+export function searchedSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  return z
+    .strictObject({ data: dataOf(item), ...counted, ...unlinked })
+    .meta({ id: `${resource.type}.searched` });
+}
+
+function pageSchema(item: z.ZodType): z.ZodType {
+  const data = dataOf(item);
+  return z.union([z.strictObject({ data, ...counted }), z.strictObject({ data, ...followed })]);
+}
+
+function dataOf(item: z.ZodType): z.ZodType {
+  return z.array(item).max(LIMITS.pageRecordsMax);
+}
+
+/** The body of a POST or PUT, from what the reader of requests takes. Members beside these are ignored. */
+export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
+  const sayable = sayableOf(resource, verb);
+  const within = (place: Sayable['within']): Shape =>
+    Object.fromEntries(
+      sayable.filter((each) => each.within === place).map((each) => [each.name, said(resource, each, verb)]),
+    );
+  const related = within('relationships');
+  const relationships = z.object(related).nullable().optional();
+  const data = z.object({
+    type: z.literal(resource.type),
+    ...(verb === 'update' ? bodyId(resource) : {}),
+    ...within('data'),
+    ...(Object.keys(related).length > 0 ? { relationships } : {}),
+  });
+  return z.object({ data }).meta({ id: `${resource.type}.${verb}` });
+}
+
+/** What is missing in an update stays as it is, so a default would be a lie there. */
+function said(resource: Resource, { name, schema, within, isAsked }: Sayable, verb: InputVerb): z.ZodType {
+  const { inner, notes } = opened(schema);
+  const references = membersOf(resource).find((member) => member.name === name)?.placement.references;
+  const known = verb === 'update' ? inner.optional() : isAsked ? z.nonoptional(schema) : schema;
+  // Clients send null for a relationship that names nothing (contract 2.1).
+  const sent = within === 'relationships' ? known.nullable() : known;
+  return sent.meta({ ...notes, ...named(name, references) });
+}
+
+function bodyId({ bodyId, parent }: Resource): Shape {
+  if (bodyId === 'ignored') return {};
+  const other = bodyId === 'own_or_parent' && parent ? `, or of the ${parent.name} above it` : '';
+  return {
+    id: identifier.optional().meta({ description: `That of the record in the path${other}; no other.` }),
+  };
+}
+
+const everywhereMeta = z
+  .strictObject({
+    page: z.strictObject({ limit }),
+    realms: z.strictObject({
+      searched: count.meta({ description: 'How many realms were asked.' }),
+      next: identifier
+        .nullable()
+        .meta({ description: 'Say it as `after_realm` to go on; null where all were asked.' }),
+      cut: identifier.nullable().meta({
+        description:
+          'The realm that has more of them than the page had room for; the rest is found by asking that realm. Null where there is none.',
+      }),
+    }),
+  })
+  .meta({ id: 'PageEverywhere' });
+
+/** What was found in all realms; where there are more, behind which one to go on. */
+export function everywhereFoundSchema(resource: Resource, item: z.ZodType): z.ZodType {
+  return z
+    .strictObject({ data: dataOf(item), meta: everywhereMeta, ...unlinked })
+    .meta({ id: `${resource.type}.everywhere` });
+}
+
+/** The body of a search. */
+export const searchSchema = z
+  .object({
+    filter: z.string().min(1).max(LIMITS.filterBytesMax),
+    page: z
+      .object({ limit: limit.optional(), offset: count.max(LIMITS.pageOffsetMax).optional() })
+      .optional(),
+  })
+  .meta({ id: 'search' });
+
+const source = z.union([
+  z.strictObject({ pointer: z.string().meta({ description: 'A JSON pointer into the body.' }) }),
+  z.strictObject({ parameter: z.string().meta({ description: 'A parameter of the query, or a header.' }) }),
+]);
+
+/** What every answer says that is not a success. */
+export const errorsShape = {
+  errors: z
+    .array(
+      z.strictObject({
+        status: z.string().regex(/^[45]\d\d$/),
+        title: z.string().min(1),
+        detail: z.string().min(1),
+        source: source.optional(),
+        meta: z
+          .strictObject({ oldest_cursor: z.string() })
+          .optional()
+          .meta({ description: 'Of `cursor_gone`: where the feed may be read on.' }),
+      }),
+    )
+    .min(1)
+    .max(LIMITS.complaintsMax),
+};
+
+export const errorsSchema = z.strictObject(errorsShape).meta({
+  id: 'Errors',
+  description: 'What went wrong, one error for each broken rule; never a value of the request.',
+});
+
+/** The fields of a zod schema that a pipe leads to: what a text must be beyond what it looks like. */
+export function narrow(context: {
+  readonly zodSchema: z.core.$ZodType;
+  jsonSchema: object;
+  io: string;
+}): void {
+  const { zodSchema, jsonSchema, io } = context;
+  if (io !== 'input' || !(zodSchema instanceof z.ZodPipe)) return;
+  const { $schema, ...out } = z.toJSONSchema(zodSchema.out, { io: 'output' });
+  Object.assign(jsonSchema, out);
+}

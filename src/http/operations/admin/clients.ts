@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import {
+  CLIENT_ID_PATTERN,
+  CLIENT_NAME,
+  changeClient,
+  createClient,
+  deleteClient,
+  rotateSecret,
+} from '../../../auth/clients/clients.ts';
+import type { Client } from '../../../auth/port.ts';
+import { Fault } from '../../../domain/fault.ts';
+import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../../domain/principal.ts';
+import { instant, link } from '../../openapi/schemas.ts';
+import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
+import type { AdminRequest } from './operation.ts';
+import { realmsOf, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
+
+const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
+const AT = '2026-01-31T09:00:00.000Z';
+const RIGHTS = { name: 'The shop', scopes: ['oidc-profile-infos:read'], realms: '*' };
+
+const input = z.object({
+  name: CLIENT_NAME,
+  scopes: z
+    .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
+    .min(1)
+    .max(SCOPE_WORDS.length),
+  realms: SAID_REALMS,
+});
+const change = input.partial();
+
+const lastUse = instant.nullable().meta({
+  description: 'When it last asked for a token or used one, to the minute; null where it never did.',
+});
+
+/** Words that a schema has accepted. */
+function scopesOf(words: readonly string[]): Scopes {
+  return parseScopes(words.join(' ')) ?? new Set();
+}
+
+/** No administrator locks itself out by accident. Throws Fault `conflict`. */
+function assertNotCaller({ params, clientId }: AdminRequest<unknown, unknown>, field = 'id'): void {
+  if (params.client_id !== clientId) return;
+  const rule =
+    'is the client that asks, which would lock itself out: ask as another one, or at the command line';
+  throw new Fault('conflict', [{ field, rule }]);
+}
+
+function timestamp(at: number | undefined): string | null {
+  return at === undefined ? null : new Date(at).toISOString();
+}
+
+/** Clients: who may ask for tokens, and what they may do. */
+const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
+  type: 'client',
+  idPattern: CLIENT_ID_PATTERN,
+  created: { schema: input, example: RIGHTS },
+  updated: { schema: change, example: RIGHTS },
+  members: {
+    name: z.string(),
+    scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
+    realms: SHOWN_REALMS.meta({ description: 'The realms it may touch; `*` is all there are.' }),
+  },
+  listed: { last_used_at: lastUse },
+  secret: {
+    member: 'client_secret',
+    description: 'Shown here and never again.',
+    example: 'ars_3mZk9Q',
+  },
+  example: { id: CLIENT_ID, members: RIGHTS, listed: { last_used_at: AT } },
+  texts: {
+    noun: 'client',
+    fullNoun: 'client',
+    create: 'Felt by every process within a second.',
+    update: 'Change name, scopes or realms of a client: what the body does not say stays as it is.',
+    updateMore:
+      'Fewer rights end within a second, for tokens already given as well. No client takes `admin` from itself.',
+    delete: 'Delete a client: its tokens are refused within a second. What it did stays in the log.',
+    disable: 'Refuse a client and its tokens, within a second.',
+    enable: 'Accept a disabled client again.',
+    previousSecret: 'Until when the secret before the last rotation is accepted; null where none is.',
+    overlap: 'How long the old secret is accepted beside it; 24 hours unless said.',
+  },
+  rotatesConditionally: true,
+  idOf: ({ clientId }) => clientId,
+  membersOf: ({ name, scopes, realms }) => ({ name, scopes: [...scopes], realms: showRealms(realms) }),
+  async page({ after = '', limit }, { accessStore }) {
+    const clients = await accessStore.clientsBehind(after, limit);
+    const uses = await accessStore.uses();
+    return clients.map((thing) => ({
+      thing,
+      listed: { last_used_at: timestamp(uses.get(thing.clientId)) },
+    }));
+  },
+  find: (id, { accessStore }) => accessStore.client(id),
+  async create({ name, scopes, realms }, deps, occasion) {
+    const grant = { scopes: scopesOf(scopes), realms: await realmsOf(realms, deps) };
+    const { client, secret } = await createClient(deps.accessStore, name, grant, occasion);
+    return { thing: client, secret };
+  },
+  async patch({ name, scopes, realms }, deps, request) {
+    const granted = scopes && scopesOf(scopes);
+    if (granted && !granted.has('admin')) assertNotCaller(request, 'data.scopes');
+    return {
+      ...(name === undefined ? {} : { name }),
+      ...(granted ? { scopes: granted } : {}),
+      ...(realms === undefined ? {} : { realms: await realmsOf(realms, deps) }),
+    };
+  },
+  change: (id, edit, { accessStore }, occasion) => changeClient(accessStore, id, edit, occasion),
+  async rotate(id, rotation, { accessStore }, occasion) {
+    const { client, secret } = await rotateSecret(accessStore, id, rotation, occasion);
+    return { thing: client, secret };
+  },
+  remove: (id, seen, { accessStore }, occasion) => deleteClient(accessStore, id, seen, occasion),
+  assertNotCaller,
+};
+
+const use = z
+  .strictObject({
+    data: z.strictObject({ id: z.string(), type: z.literal('client_use'), last_used_at: lastUse }),
+    links: z.strictObject({ self: link }),
+  })
+  .meta({ id: 'client_use' });
+
+export const CLIENT_OPERATIONS = [
+  ...managedOperations(CLIENTS),
+  managedOperation({
+    name: 'get-client-use',
+    method: 'GET',
+    path: '/clients/:client_id/use',
+    summary: 'When a client last asked for a token or used one.',
+    params: { client_id: { description: 'The identifier of the client.', example: CLIENT_ID } },
+    success: {
+      status: 200,
+      description: 'To the minute.',
+      schema: use,
+      example: {
+        data: { id: CLIENT_ID, type: 'client_use', last_used_at: AT },
+        links: { self: `https://idp.example/admin/v1/clients/${CLIENT_ID}/use` },
+      },
+    },
+    faults: ['not_found'],
+    async act({ params: { client_id: id = '' }, url }, { accessStore }) {
+      if (!CLIENT_ID_PATTERN.test(id) || !(await accessStore.client(id))) throw new Fault('not_found');
+      const data = { id, type: 'client_use', last_used_at: timestamp((await accessStore.uses()).get(id)) };
+      return { body: { data, links: { self: url(`/clients/${encodeURIComponent(id)}/use`) } } };
+    },
+  }),
+] as const;

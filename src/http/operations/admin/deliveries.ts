@@ -1,0 +1,230 @@
+import { z } from 'zod';
+import { Fault } from '../../../domain/fault.ts';
+import { parseUuid } from '../../../domain/id.ts';
+import {
+  DELIVERY_OUTCOMES,
+  type DeadLetter,
+  type Delivery,
+  type LetterPlace,
+} from '../../../events/webhooks/port.ts';
+import { redeliver } from '../../../events/webhooks/targets.ts';
+import { identifier, instant, link } from '../../openapi/schemas.ts';
+import { managedOperation } from './managed.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
+import { NAMED_WEBHOOK, WEBHOOK_ID, webhookAt, webhookPath } from './webhooks.ts';
+
+const REALM_ID = '019c1318-a400-7000-8000-000000000001';
+const DELIVERY_ID = '019c1318-a400-7000-8000-000000000095';
+const LETTER_ID = `${REALM_ID}.42`;
+const AT = '2026-01-31T09:00:00.000Z';
+
+const seq = z.int().min(1);
+const told = {
+  realm_id: identifier,
+  first_seq: seq.meta({ description: 'The place of its first change in the order of the realm.' }),
+  last_seq: seq.meta({ description: 'The place of its last change.' }),
+};
+
+const delivery = z
+  .strictObject({
+    id: identifier,
+    type: z.literal('delivery'),
+    message_id: z.string().nullable().meta({
+      description: 'The `webhook-id` header, the same at every attempt; null where nothing was sent.',
+    }),
+    ...told,
+    attempt: z.int().min(1),
+    outcome: z.enum(DELIVERY_OUTCOMES).meta({
+      description:
+        'A 2xx answer; any other one; none in time; or the changes are not kept any more and nothing was sent.',
+    }),
+    status: z.int().nullable().meta({ description: 'Of the answer; null where there was none.' }),
+    duration_ms: z.int().min(0),
+    at: instant,
+  })
+  .meta({ id: 'webhook_delivery' });
+
+const letter = z
+  .strictObject({
+    id: z.string().meta({ description: 'The realm and the place of its first change.' }),
+    type: z.literal('dead_letter'),
+    ...told,
+    state: z.enum(['dead', 'waiting', 'redelivered']).meta({
+      description: 'It was given up; it waits to be sent again; or it was received after all.',
+    }),
+    attempts: z.int().min(0).meta({ description: '0 while it waits to be sent again.' }),
+    at: instant.meta({ description: 'When it was given up.' }),
+    redelivered_at: instant.nullable(),
+  })
+  .meta({ id: 'webhook_dead_letter' });
+
+const redelivery = z
+  .strictObject({
+    data: z.strictObject({
+      id: z.string().meta({ description: 'The target.' }),
+      type: z.literal('redelivery'),
+      dead_letters: z.int().min(0).meta({ description: 'How many are sent again.' }),
+    }),
+    links: z.strictObject({ dead_letters: link, deliveries: link }),
+  })
+  .meta({ id: 'webhook_redelivery' });
+
+function describeDelivery(each: Delivery) {
+  return {
+    id: each.deliveryId,
+    type: 'delivery',
+    message_id: each.messageId || null,
+    realm_id: each.realm,
+    first_seq: each.firstSeq,
+    last_seq: each.lastSeq,
+    attempt: each.attempt,
+    outcome: each.outcome,
+    status: each.status ?? null,
+    duration_ms: each.durationMs,
+    at: new Date(each.at).toISOString(),
+  };
+}
+
+function describeLetter({ realm, firstSeq, lastSeq, attempts, at, redeliveredAt }: DeadLetter) {
+  const waits = attempts === 0 ? 'waiting' : 'dead';
+  return {
+    id: `${realm}.${firstSeq}`,
+    type: 'dead_letter',
+    realm_id: realm,
+    first_seq: firstSeq,
+    last_seq: lastSeq,
+    state: redeliveredAt === undefined ? waits : 'redelivered',
+    attempts,
+    at: new Date(at).toISOString(),
+    redelivered_at: redeliveredAt === undefined ? null : new Date(redeliveredAt).toISOString(),
+  };
+}
+
+/** What the identifier of a dead letter looks like. */
+const LETTER = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
+
+function placeOf(id: string): LetterPlace | undefined {
+  const [, realm = '', firstSeq] = LETTER.exec(id) ?? [];
+  const read = parseUuid(realm);
+  return read && { realm: read, firstSeq: Number(firstSeq) };
+}
+
+const ALL = '*';
+
+/** What was sent to webhook targets, and what was given up. */
+export const DELIVERY_OPERATIONS = [
+  managedOperation({
+    name: 'list-deliveries',
+    method: 'GET',
+    path: '/webhooks/:webhook_id/deliveries',
+    summary: 'What was sent to a target lately, the newest first: an entry for each attempt.',
+    params: NAMED_WEBHOOK,
+    query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: DELIVERY_ID })),
+    success: {
+      status: 200,
+      description: 'The attempts. What the target answered is kept nowhere but for its status.',
+      schema: pageSchema(delivery, 'webhook_delivery.page'),
+      example: {
+        data: [
+          {
+            id: DELIVERY_ID,
+            type: 'delivery',
+            message_id: 'msg_2b7c5f1e0a9d4c63',
+            ...{ realm_id: REALM_ID, first_seq: 41, last_seq: 42, attempt: 1 },
+            ...{ outcome: 'delivered', status: 204, duration_ms: 12, at: AT },
+          },
+        ],
+        meta: { page: { limit: 25 } },
+        links: linksExample(`/webhooks/${WEBHOOK_ID}/deliveries`),
+      },
+    },
+    faults: ['not_found'],
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
+      const wanted = wantedOf(asked.query, deps.pageLength);
+      const rows = await deps.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
+      const url = asked.url(webhookPath(webhookId, '/deliveries'));
+      return { body: pageBody(rows.map(describeDelivery), wanted, url) };
+    },
+  }),
+  managedOperation({
+    name: 'list-dead-letters',
+    method: 'GET',
+    path: '/webhooks/:webhook_id/dead-letters',
+    summary: 'What a target was not told and is not tried any more, by realm and place.',
+    params: NAMED_WEBHOOK,
+    query: z.object(pageParameters({ pattern: LETTER, example: LETTER_ID })),
+    success: {
+      status: 200,
+      description: 'The dead letters, those that were received after all too.',
+      schema: pageSchema(letter, 'webhook_dead_letter.page'),
+      example: {
+        data: [
+          {
+            ...{ id: LETTER_ID, type: 'dead_letter', realm_id: REALM_ID, first_seq: 42, last_seq: 42 },
+            ...{ state: 'dead', attempts: 296, at: AT, redelivered_at: null },
+          },
+        ],
+        meta: { page: { limit: 25 } },
+        links: linksExample(`/webhooks/${WEBHOOK_ID}/dead-letters`),
+      },
+    },
+    faults: ['not_found'],
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
+      const wanted = wantedOf(asked.query, deps.pageLength);
+      const after = placeOf(wanted.after ?? '');
+      const rows = await deps.webhooks.store.deadLetters(webhookId, after, wanted.limit);
+      const url = asked.url(webhookPath(webhookId, '/dead-letters'));
+      return { body: pageBody(rows.map(describeLetter), wanted, url) };
+    },
+  }),
+  managedOperation({
+    name: 'redeliver-webhook',
+    method: 'POST',
+    path: '/webhooks/:webhook_id/redeliver',
+    summary: 'Send a dead letter again, or with `*` all that were not received yet.',
+    params: NAMED_WEBHOOK,
+    data: {
+      schema: z.object({
+        dead_letter: z
+          .string()
+          .refine((id) => id === ALL || placeOf(id) !== undefined, {
+            error: 'must be * or the id of a dead letter',
+          })
+          .meta({ pattern: `^(\\*|[0-9a-f-]{36}\\.[1-9]\\d{0,14})$` }),
+      }),
+      example: { dead_letter: ALL },
+    },
+    success: {
+      status: 202,
+      description: 'They are sent within seconds, once each; what came of it stands in the deliveries.',
+      schema: redelivery,
+      example: {
+        data: { id: WEBHOOK_ID, type: 'redelivery', dead_letters: 1 },
+        links: {
+          dead_letters: `https://idp.example/admin/v1/webhooks/${WEBHOOK_ID}/dead-letters`,
+          deliveries: `https://idp.example/admin/v1/webhooks/${WEBHOOK_ID}/deliveries`,
+        },
+      },
+    },
+    faults: ['not_found', 'conflict', 'outcome_unknown'],
+    async act(asked, deps) {
+      const { webhookId } = await webhookAt(asked, deps);
+      const which = placeOf(asked.data.dead_letter);
+      const count = await redeliver(deps.webhooks.store, webhookId, which, asked.occasion);
+      if (which && count === 0) {
+        throw new Fault('conflict', [
+          { field: 'data.dead_letter', rule: 'is no dead letter of this target' },
+        ]);
+      }
+      const below = (name: string) => asked.url(webhookPath(webhookId, `/${name}`));
+      return {
+        body: {
+          data: { id: webhookId, type: 'redelivery', dead_letters: count },
+          links: { dead_letters: below('dead-letters'), deliveries: below('deliveries') },
+        },
+      };
+    },
+  }),
+] as const;

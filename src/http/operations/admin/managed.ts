@@ -1,0 +1,353 @@
+import { z } from 'zod';
+import type { Occasion } from '../../../domain/act.ts';
+import { Fault, type FaultCode } from '../../../domain/fault.ts';
+import type { Revision } from '../../../domain/id.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { assertFound, assertSeen, type Edit, type Managed } from '../../../domain/managed.ts';
+import { instant, link } from '../../openapi/schemas.ts';
+import {
+  ADMIN_PATH,
+  type AdminAnswer,
+  type AdminDeps,
+  type AdminDescription,
+  type AdminRequest,
+  adminOperation,
+} from './operation.ts';
+import {
+  linksExample,
+  type PageQuery,
+  pageBody,
+  pageParameters,
+  pageSchema,
+  type Wanted,
+  wantedOf,
+} from './page.ts';
+
+/** What the operations work on. */
+export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'ambient' | 'pageLength'> {
+  /** Where realms are looked up; undefined where they may be unknown. */
+  readonly store: AdminDeps['store'] | undefined;
+}
+type Request = AdminRequest<unknown, unknown>;
+
+interface Thing extends Managed {
+  readonly previous: { readonly expiresAt: number } | undefined;
+}
+
+/** A thing that was just given a secret: the only moment the secret is known. */
+interface Issued<T> {
+  readonly thing: T;
+  readonly secret: string;
+}
+
+/**
+ * Something that administrators manage and that has a secret: clients, webhook targets. The operations that list, create,
+ * get, update, delete, rotate, disable and enable it follow from this description.
+ */
+export interface ManagedKind<
+  T extends Thing = Thing,
+  C extends z.ZodObject = z.ZodObject,
+  U extends z.ZodObject = z.ZodObject,
+> {
+  readonly type: 'client' | 'webhook';
+  readonly idPattern: RegExp;
+  /** `data` of the requests that create and update one. */
+  readonly created: { readonly schema: C; readonly example: object };
+  readonly updated: { readonly schema: U; readonly example: object };
+  /** Members of its answers, and further ones in a list. */
+  readonly members: z.ZodRawShape;
+  readonly listed: z.ZodRawShape;
+  readonly secret: { readonly member: string; readonly description: string; readonly example: string };
+  readonly example: { readonly id: string; readonly members: object; readonly listed: object };
+  readonly texts: Texts;
+  /** Whether a rotation reads `If-Match`. */
+  readonly rotatesConditionally: boolean;
+  idOf(thing: T): string;
+  membersOf(thing: T): object;
+  page(wanted: Wanted, deps: ManagedDeps): Promise<readonly { readonly thing: T; readonly listed: object }[]>;
+  find(id: string, deps: ManagedDeps): T | undefined | Promise<T | undefined>;
+  create(data: z.output<C>, deps: ManagedDeps, occasion: Occasion): Promise<Issued<T>>;
+  /** The changes that a request asks for. Rejects with Fault `conflict`. */
+  patch(data: z.output<U>, deps: ManagedDeps, request: Request): Promise<Partial<T>>;
+  change(id: string, edit: Edit<T>, deps: ManagedDeps, occasion: Occasion): Promise<T>;
+  rotate(
+    id: string,
+    rotation: { readonly overlapMs: number; readonly seen: Revision | undefined },
+    deps: ManagedDeps,
+    occasion: Occasion,
+  ): Promise<Issued<T>>;
+  remove(id: string, seen: Revision | undefined, deps: ManagedDeps, occasion: Occasion): Promise<boolean>;
+  /** Throws Fault `conflict` where the caller must not disable or delete what it names. */
+  assertNotCaller?(request: Request): void;
+}
+
+/** In the OpenAPI document; `fullNoun` is the noun at first mention. */
+type Text =
+  | 'create'
+  | 'update'
+  | 'updateMore'
+  | 'delete'
+  | 'disable'
+  | 'enable'
+  | 'previousSecret'
+  | 'overlap';
+type Texts = Readonly<Record<'noun' | 'fullNoun' | Text, string>>;
+
+const AT = '2026-01-31T09:00:00.000Z';
+
+/** The paths, schemas and examples of one kind. */
+function documentationOf({ type, texts, members, listed, secret, example }: ManagedKind) {
+  const shown = {
+    id: z.string(),
+    type: z.literal(type),
+    ...members,
+    is_disabled: z.boolean(),
+    previous_secret_expires_at: instant.nullable().meta({ description: texts.previousSecret }),
+    meta: z.strictObject({ created_at: instant, updated_at: instant }),
+  };
+  const once = { description: secret.description, 'x-authrealm-shown-once': true };
+  const issued = { ...shown, [secret.member]: z.string().meta(once) };
+  const links = z.strictObject({ self: link });
+  const one = (shape: z.ZodRawShape, id: string) =>
+    z.strictObject({ data: z.strictObject(shape), links }).meta({ id });
+  const item = z.strictObject({ ...shown, ...listed, links }).meta({ id: `${type}.item` });
+  const data = {
+    ...{ id: example.id, type, ...example.members, is_disabled: false, previous_secret_expires_at: null },
+    meta: { created_at: AT, updated_at: AT },
+  };
+  const path = `/${type}s`;
+  const self = { self: `https://idp.example${ADMIN_PATH}${path}/${example.id}` };
+  const answer = (schema: z.ZodType, more: object = {}) =>
+    ({ schema, example: { data: { ...data, ...more }, links: self }, hasEtag: true }) as const;
+  const pages = {
+    data: [{ ...data, ...example.listed, links: self }],
+    meta: { page: { limit: 25 } },
+    links: linksExample(path),
+  };
+  return {
+    path,
+    named: `${path}/:${type}_id`,
+    params: { [`${type}_id`]: { description: `The identifier of the ${texts.noun}.`, example: example.id } },
+    shown: answer(one(shown, type)),
+    issued: answer(one(issued, `${type}.issued`), { [secret.member]: secret.example }),
+    page: { schema: pageSchema(item, `${type}.page`), example: pages },
+  };
+}
+
+function timestamp(at: number): string {
+  return new Date(at).toISOString();
+}
+
+/** Reads the identifier and the condition of a request, and presents its result. */
+function handlersOf(kind: ManagedKind) {
+  /** Throws Fault `not_found` for what cannot be an identifier. */
+  function idIn({ params }: Request): string {
+    const id = params[`${kind.type}_id`] ?? '';
+    if (!kind.idPattern.test(id)) throw new Fault('not_found');
+    return id;
+  }
+  const find = async (request: Request, deps: ManagedDeps) =>
+    assertFound(await kind.find(idIn(request), deps));
+  const locationOf = (thing: Thing, { url }: Pick<Request, 'url'>) =>
+    url(`/${kind.type}s/${encodeURIComponent(kind.idOf(thing))}`);
+  const describe = (thing: Thing, { ambient }: ManagedDeps) => {
+    const { previous, disabledAt, createdAt, updatedAt } = thing;
+    const overlaps = previous !== undefined && previous.expiresAt > ambient.now();
+    return {
+      id: kind.idOf(thing),
+      type: kind.type,
+      ...kind.membersOf(thing),
+      is_disabled: disabledAt !== undefined,
+      previous_secret_expires_at: overlaps ? timestamp(previous.expiresAt) : null,
+      meta: { created_at: timestamp(createdAt), updated_at: timestamp(updatedAt) },
+    };
+  };
+  const present = (thing: Thing, request: Request, deps: ManagedDeps, secret: object = {}): AdminAnswer => ({
+    body: { data: { ...describe(thing, deps), ...secret }, links: { self: locationOf(thing, request) } },
+    revision: thing.revision,
+  });
+  const seenBy = (request: Request, deps: ManagedDeps) =>
+    request.seen(async () => (await find(request, deps)).revision);
+  return {
+    ...{ idIn, find, locationOf, describe, present, seenBy },
+    presentIssued: ({ thing, secret }: Issued<Thing>, request: Request, deps: ManagedDeps) =>
+      present(thing, request, deps, { [kind.secret.member]: secret }),
+    async edit(request: Request, deps: ManagedDeps, edit: (found: Thing) => Partial<Thing> | undefined) {
+      const seen = await seenBy(request, deps);
+      const checked = (found: Thing) => {
+        assertSeen(found, seen);
+        return edit(found);
+      };
+      return present(await kind.change(idIn(request), checked, deps, request.occasion), request, deps);
+    },
+  };
+}
+
+/** An operation that needs no more than `ManagedDeps`. */
+export function managedOperation<Query extends z.ZodObject, Data extends z.ZodObject>(
+  description: AdminDescription<Query, Data, ManagedDeps>,
+) {
+  return adminOperation(description);
+}
+
+/** The operations on one kind. */
+export function managedOperations<T extends Thing, C extends z.ZodObject, U extends z.ZodObject>(
+  described: ManagedKind<T, C, U>,
+) {
+  const kind = described as unknown as ManagedKind;
+  const parts = { kind, ...documentationOf(kind), ...handlersOf(kind) };
+  return [
+    ...readingAndCreating(parts),
+    ...changing(parts),
+    rotating(parts),
+    turning(parts, 'disable'),
+    turning(parts, 'enable'),
+  ];
+}
+
+type Parts = { readonly kind: ManagedKind } & ReturnType<typeof documentationOf> &
+  ReturnType<typeof handlersOf>;
+
+function readingAndCreating({ kind, path, named, params, shown, issued, page, ...handle }: Parts) {
+  const { type, example, texts } = kind;
+  return [
+    managedOperation({
+      name: `list-${type}s`,
+      method: 'GET',
+      path,
+      summary: `List the ${texts.fullNoun}s, in the order of their identifiers.`,
+      query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
+      success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
+      async act(request: AdminRequest<PageQuery, unknown>, deps) {
+        const wanted = wantedOf(request.query, deps.pageLength);
+        const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
+          const links = { self: handle.locationOf(thing, request) };
+          return { ...handle.describe(thing, deps), ...listed, links };
+        });
+        return { body: pageBody(items, wanted, request.url(path)) };
+      },
+    }),
+    managedOperation({
+      name: `create-${type}`,
+      method: 'POST',
+      path,
+      summary: `Make a ${texts.fullNoun}; its secret is in this answer and in no other.`,
+      description: texts.create,
+      data: kind.created,
+      success: {
+        ...issued,
+        status: 201,
+        description: `The ${texts.noun} and its secret.`,
+        location: `${path}/${example.id}`,
+      },
+      faults: ['conflict', 'outcome_unknown'],
+      async act(request, deps) {
+        const created = await kind.create(request.data, deps, request.occasion);
+        const location = handle.locationOf(created.thing, request);
+        return { ...handle.presentIssued(created, request, deps), location };
+      },
+    }),
+    managedOperation({
+      name: `get-${type}`,
+      method: 'GET',
+      path: named,
+      summary: `Get one ${texts.fullNoun}.`,
+      params,
+      success: { ...shown, status: 200, description: `The ${texts.noun}, without secrets.` },
+      faults: ['not_found'],
+      act: async (request, deps) => handle.present(await handle.find(request, deps), request, deps),
+    }),
+  ];
+}
+
+function changing({ kind, named, params, shown, ...handle }: Parts) {
+  const { type, texts } = kind;
+  return [
+    managedOperation({
+      name: `update-${type}`,
+      method: 'PUT',
+      path: named,
+      summary: texts.update,
+      description: texts.updateMore,
+      params,
+      isConditional: true,
+      data: kind.updated,
+      success: { ...shown, status: 200, description: `The ${texts.noun} as it is now.` },
+      faults: ['not_found', 'conflict', 'outcome_unknown'],
+      async act(request, deps) {
+        const patch = await kind.patch(request.data, deps, request);
+        return handle.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
+      },
+    }),
+    managedOperation({
+      name: `delete-${type}`,
+      method: 'DELETE',
+      path: named,
+      summary: texts.delete,
+      params,
+      isConditional: true,
+      success: { status: 204, description: 'It is gone.' },
+      faults: ['not_found', ...endingFaults(kind), 'outcome_unknown'],
+      async act(request, deps) {
+        kind.assertNotCaller?.(request);
+        const seen = await handle.seenBy(request, deps);
+        const isGone = await kind.remove(handle.idIn(request), seen, deps, request.occasion);
+        assertFound(isGone || undefined);
+        return undefined;
+      },
+    }),
+  ];
+}
+
+function rotating({ kind, named, params, issued, ...handle }: Parts) {
+  const { type, texts, rotatesConditionally } = kind;
+  const overlap = z
+    .int()
+    .min(0)
+    .max(LIMITS.secretOverlapHoursMax * 3_600);
+  const schema = z.object({ overlap_seconds: overlap.optional().meta({ description: texts.overlap }) });
+  return managedOperation({
+    name: `rotate-${type}`,
+    method: 'POST',
+    path: `${named}/rotate`,
+    summary: `Give a ${texts.noun} a new secret; it is in this answer and in no other.`,
+    params,
+    ...(rotatesConditionally ? { isConditional: true as const } : {}),
+    data: { schema, example: { overlap_seconds: 7_200 } },
+    success: { ...issued, status: 200, description: `The ${texts.noun} and its new secret.` },
+    faults: ['not_found', 'outcome_unknown'],
+    async act(request, deps) {
+      const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
+      const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
+      const rotation = { overlapMs: seconds * 1_000, seen };
+      const rotated = await kind.rotate(handle.idIn(request), rotation, deps, request.occasion);
+      return handle.presentIssued(rotated, request, deps);
+    },
+  });
+}
+
+/** Disables or enables; what is so already stays as it is. */
+function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disable' | 'enable') {
+  const disables = verb === 'disable';
+  return managedOperation({
+    name: `${verb}-${kind.type}`,
+    method: 'POST',
+    path: `${named}/${verb}`,
+    summary: kind.texts[verb],
+    params,
+    isConditional: true,
+    success: { ...shown, status: 200, description: `The ${kind.texts.noun} as it is now.` },
+    faults: ['not_found', 'outcome_unknown', ...(disables ? endingFaults(kind) : [])],
+    act(request, deps) {
+      if (disables) kind.assertNotCaller?.(request);
+      const disabledAt = disables ? deps.ambient.now() : undefined;
+      return handle.edit(request, deps, (found) =>
+        (found.disabledAt !== undefined) === disables ? undefined : { disabledAt },
+      );
+    },
+  });
+}
+
+function endingFaults({ assertNotCaller }: ManagedKind): readonly FaultCode[] {
+  return assertNotCaller ? ['conflict'] : [];
+}

@@ -1,0 +1,279 @@
+import { z } from 'zod';
+import type { Person } from '../../../audit/keys.ts';
+import type { Erasure, LogStore, Scrubbed } from '../../../audit/port.ts';
+import type { LogReading } from '../../../audit/reading.ts';
+import type { Held } from '../../../audit/subject_access.ts';
+import type { Keyring } from '../../../auth/keys/keyring.ts';
+import type { AccessStore } from '../../../auth/port.ts';
+import type { Tokens } from '../../../auth/tokens/token.ts';
+import type { MaybePromise, Store } from '../../../directory/store.ts';
+import type { Occasion } from '../../../domain/act.ts';
+import type { FaultCode } from '../../../domain/fault.ts';
+import type { Ambient, Revision } from '../../../domain/id.ts';
+import type { Principal } from '../../../domain/principal.ts';
+import type { WebhookRooms } from '../../../events/webhooks/targets.ts';
+import type { Snapshot } from '../../../metrics/family.ts';
+import { HEADERS, header } from '../../openapi/responses.ts';
+import { authenticate } from '../../pipeline/bearer.ts';
+import { readBody } from '../../pipeline/body.ts';
+import type { Call, Stage } from '../../pipeline/call.ts';
+import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
+import { permit } from '../../pipeline/pipeline.ts';
+import { namedRevisions, revisionReader, soleRevision } from '../../pipeline/precondition.ts';
+import { etags } from '../../pipeline/present.ts';
+import type { RateLimits } from '../../server/rate_limits.ts';
+import { JSON_TYPE, type Reply } from '../../server/reply.ts';
+import type { Method } from '../../server/router.ts';
+import { noteAddress } from '../record_writes.ts';
+import { checkData, readData, readParameters } from './reading.ts';
+
+/** What administrative operations work on. */
+export interface AdminDeps {
+  readonly store: Pick<Store, 'get'>;
+  readonly accessStore: AccessStore;
+  readonly keyring: Keyring;
+  readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
+  readonly logReading: LogReading;
+  readonly webhooks: WebhookRooms;
+  /** What all processes of the service measure together. Rejects with Fault `unavailable` where nobody tells it in time. */
+  metrics(): Promise<Snapshot>;
+  /** Erases a user; undefined where nothing tells that there was one. The files follow, as far as that can be done here. */
+  erase(
+    person: Person,
+    occasion: Occasion,
+  ): Promise<
+    | {
+        readonly erasure: Erasure;
+        /** Why it does not stand outside of the database yet; undefined where it does. */
+        readonly untold: Promise<unknown>;
+        readonly scrubbed: Promise<Scrubbed | undefined>;
+      }
+    | undefined
+  >;
+  /** Everything held about a user. */
+  tellHeld(person: Person, occasion: Occasion): AsyncIterable<Held>;
+  readonly ambient: Ambient;
+  readonly baseUrl: string;
+  /** How many entries a page holds unless the caller says. */
+  readonly pageLength: number;
+}
+
+/** What administrative operations are built from. */
+export interface AdminApiDeps extends AdminDeps {
+  readonly tokens: Tokens;
+  readonly limits: RateLimits;
+}
+
+/** Everything below this path is administration. */
+export const ADMIN_PATH = '/admin/v1';
+export const ADMIN_TAG = 'Administration';
+/** The scope that all of them need. */
+const ADMIN_SCOPE = 'admin';
+
+/** A named segment of a path, for the document. */
+interface PathParameter {
+  readonly description: string;
+  readonly example: string;
+  /** The operation that reads what it names, where that is none of administration. */
+  readonly readBy?: string;
+}
+
+/** A request whose values are checked. */
+export interface AdminRequest<Query, Data> {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly data: Data;
+  /** The client that asks. */
+  readonly clientId: string;
+  readonly occasion: Occasion;
+  /**
+   * The one revision that a write may land on, given what the record has now; undefined where `If-Match` sets no
+   * condition.
+   */
+  seen(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
+  /** The absolute address of a path below administration. */
+  url(path: string): string;
+}
+
+/** The answer of an administrative operation. */
+export interface AdminAnswer {
+  readonly body: object;
+  /** Becomes the ETag. */
+  readonly revision?: Revision;
+  /** The absolute address of what was made. */
+  readonly location?: string;
+}
+
+/** The description of an administrative operation: an operation whose request is checked by schemas. */
+export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodObject, Deps> {
+  readonly name: string;
+  readonly method: Method;
+  /** Below ADMIN_PATH, for example `/clients/:client_id`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly params?: Readonly<Record<string, PathParameter>>;
+  readonly query?: Query;
+  /** What `data` of the body is. */
+  readonly data?: { readonly schema: Data; readonly example: object };
+  /** It reads `If-Match`. */
+  readonly isConditional?: true;
+  /** Without a schema there is no body: 204. */
+  readonly success: {
+    readonly status: 200 | 201 | 202 | 204;
+    readonly description: string;
+    readonly schema?: z.ZodType;
+    readonly example?: object;
+    /** Its answer carries an ETag. */
+    readonly hasEtag?: true;
+    /** The path of the created thing, in the example. */
+    readonly location?: string;
+  };
+  /** Faults besides those that follow from the rest. */
+  readonly faults?: readonly FaultCode[];
+  act(
+    request: AdminRequest<z.output<Query>, z.output<Data>>,
+    deps: Deps,
+  ): MaybePromise<AdminAnswer | undefined>;
+}
+
+/** A request from this process, its query and data not checked yet. */
+export interface LocalRequest {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly data?: object;
+}
+
+/** An administrative operation, which the command line performs without HTTP. */
+export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
+  /** Answers the body. Rejects with Fault `invalid` for data that breaks its schema, else as `act` does. */
+  perform(request: LocalRequest, deps: Deps): Promise<object | undefined>;
+}
+
+/**
+ * An administrative operation. Its stages: who calls (401), may they (403), the body (415, 413, 408), query and body
+ * against their schemas (400), then what it does (404, 412, 422).
+ */
+export function adminOperation<
+  Query extends z.ZodObject,
+  Data extends z.ZodObject,
+  Deps extends Pick<AdminDeps, 'ambient'> = AdminDeps,
+>(description: AdminDescription<Query, Data, Deps>): AdminOperation<Deps> {
+  const described = description as unknown as AnyDescription;
+  const { name, method, path, data } = described;
+  return Object.freeze({
+    name,
+    method,
+    path: `${ADMIN_PATH}${path}`,
+    access: { scope: ADMIN_SCOPE },
+    stages: (deps: AdminApiDeps) => [
+      authenticate(deps.tokens, deps.limits),
+      permit(ADMIN_SCOPE),
+      noteAddress,
+      ...(data ? [readBody] : []),
+      acting(described, deps),
+    ],
+    document: (context: DocumentContext) => documentationOf(described, context),
+    async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
+      const request: AnyRequest = {
+        ...{ params, query, data: data ? checkData(data.schema, given) : {} },
+        clientId: '',
+        occasion: deps.ambient,
+        seen: async () => undefined,
+        url: (below: string) => below,
+      };
+      return (await described.act(request, deps))?.body;
+    },
+  });
+}
+
+type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
+type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
+
+function acting(described: AnyDescription, deps: AdminApiDeps): Stage {
+  const etagOf = etags(deps.baseUrl);
+  const requestOf = requestReader(described, deps);
+  return async (call) => replyOf(described, await described.act(requestOf(call), deps), etagOf);
+}
+
+/** Makes what an operation receives of a call. */
+function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminApiDeps) {
+  const revisionOf = revisionReader(etags(baseUrl));
+  return (call: Call): AnyRequest => {
+    const { clientId } = call.principal as Principal;
+    const named = namedRevisions(call.request.headers.get('if-match'), revisionOf);
+    return {
+      params: call.params,
+      query: query ? readParameters(query, call.request.url) : {},
+      data: data ? readData(data.schema, call.body ?? '') : {},
+      clientId,
+      occasion: {
+        ...ambient,
+        asker: { actor: clientId, address: call.address(), requestId: call.requestId },
+      },
+      seen: (current) => soleRevision(named, current),
+      url: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
+    };
+  };
+}
+
+const DONE: Reply = Object.freeze({
+  status: 204,
+  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
+  body: null,
+});
+
+function replyOf(
+  { success }: AnyDescription,
+  answer: AdminAnswer | undefined,
+  etagOf: ReturnType<typeof etags>,
+): Reply {
+  if (!answer) return DONE;
+  const { body, revision, location } = answer;
+  const headers = {
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': 'no-store',
+    ...(revision === undefined ? {} : { ETag: etagOf({ revision }) }),
+    ...(location === undefined ? {} : { Location: location }),
+  };
+  return { status: success.status, headers, body: JSON.stringify(body) };
+}
+
+function documentationOf(described: AnyDescription, { etag }: DocumentContext): Documentation {
+  const { name, summary, description, params, query, data, isConditional, success, faults } = described;
+  const { status, schema, example, hasEtag, location } = success;
+  const headers = {
+    'Cache-Control': HEADERS.noStore,
+    ...(hasEtag ? { ETag: etag } : {}),
+    ...(location === undefined ? {} : { Location: locationHeader(location) }),
+  };
+  const content = schema && { [JSON_TYPE]: { schema, example } };
+  return {
+    summary,
+    ...(description === undefined ? {} : { description }),
+    tag: ADMIN_TAG,
+    isExtension: true,
+    ...(params ? { path: pathParameters(params) } : {}),
+    ...(query ? { query } : {}),
+    headers: isConditional ? ['If-Match', 'X-Request-Id'] : ['X-Request-Id'],
+    ...(data ? { body: requestBody(name, data) } : {}),
+    success: { status, description: success.description, headers, ...(content ? { content } : {}) },
+    ...(faults ? { faults } : {}),
+  };
+}
+
+function locationHeader(path: string): z.ZodType {
+  return header('The absolute address of what was made.', `https://idp.example${ADMIN_PATH}${path}`);
+}
+
+function requestBody(name: string, { schema, example }: NonNullable<AnyDescription['data']>) {
+  return { schema: z.object({ data: schema }).meta({ id: `${name}.request` }), example: { data: example } };
+}
+
+function pathParameters(params: Readonly<Record<string, PathParameter>>): z.ZodObject {
+  const parameters = Object.entries(params).map(([name, { description, example, readBy }]) => {
+    const reads = readBy === undefined ? {} : { 'x-authrealm-reads': readBy };
+    return [name, z.string().meta({ param: { description, example }, ...reads })];
+  });
+  return z.object(Object.fromEntries(parameters));
+}

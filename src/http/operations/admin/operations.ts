@@ -1,0 +1,23 @@
+import type { Operation } from '../../pipeline/operation.ts';
+import { CLIENT_OPERATIONS } from './clients.ts';
+import { DELIVERY_OPERATIONS } from './deliveries.ts';
+import { LOG_OPERATIONS } from './log.ts';
+import { METRICS_OPERATIONS } from './metrics.ts';
+import type { AdminApiDeps } from './operation.ts';
+import { PERSON_OPERATIONS } from './persons.ts';
+import { SIGNING_KEY_OPERATIONS } from './signing_keys.ts';
+import { WEBHOOK_OPERATIONS } from './webhooks.ts';
+
+/** Operations that the command line performs in its own process. */
+export const LOCAL_OPERATIONS = [...CLIENT_OPERATIONS, ...WEBHOOK_OPERATIONS, ...DELIVERY_OPERATIONS];
+
+/** Every administrative operation. */
+export const ADMIN_OPERATIONS: readonly Operation<AdminApiDeps>[] = [
+  ...CLIENT_OPERATIONS,
+  ...SIGNING_KEY_OPERATIONS,
+  ...WEBHOOK_OPERATIONS,
+  ...DELIVERY_OPERATIONS,
+  ...LOG_OPERATIONS,
+  ...PERSON_OPERATIONS,
+  ...METRICS_OPERATIONS,
+];

@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { type Complaint, Fault } from '../../../domain/fault.ts';
+import { ruleOf } from '../../../domain/rule.ts';
+import { dataOf } from '../../pipeline/body.ts';
+
+/** Reads the `data` of a body. Throws Fault `invalid` with every complaint there is. */
+export function readData<S extends z.ZodObject>(schema: S, body: string): z.output<S> {
+  return checkData(schema, dataOf(body));
+}
+
+/** Throws Fault `invalid` with every complaint there is. */
+export function checkData<S extends z.ZodObject>(schema: S, data: object): z.output<S> {
+  const parsed = schema.safeParse(data);
+  if (parsed.success) return parsed.data;
+  const complaints = parsed.error.issues.map((issue): Complaint => {
+    const isMissing = issue.code === 'invalid_type' && valueAt(data, issue.path) === undefined;
+    return {
+      field: ['data', ...issue.path].join('.'),
+      rule: isMissing || isMissingChoice(issue, data) ? 'is missing' : ruleOf(issue),
+    };
+  });
+  throw new Fault('invalid', complaints);
+}
+
+/** A choice of several forms is not told by its type. */
+function isMissingChoice({ code, path }: z.core.$ZodIssue, data: object): boolean {
+  return (code === 'invalid_union' || code === 'custom') && valueAt(data, path) === undefined;
+}
+
+function valueAt(data: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce((at, name) => (at as Record<PropertyKey, unknown> | undefined)?.[name], data);
+}
+
+/**
+ * Reads the parameters of a query. Throws Fault `query_invalid` that names every one that is wrong, or given twice. What
+ * is not listed is ignored.
+ */
+export function readParameters<S extends z.ZodObject>(schema: S, url: string): z.output<S> {
+  const given = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
+  const complaints: Complaint[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(schema.shape as Record<string, z.ZodType>)) {
+    const [text, ...more] = given.getAll(name);
+    if (text === undefined) continue;
+    const parsed = each.safeParse(isNumber(each) && NUMBER.test(text) ? Number(text) : text);
+    const rules = [
+      ...(more.length > 0 ? ['is given more than once'] : []),
+      ...(parsed.error?.issues ?? []).map(ruleOf),
+    ];
+    complaints.push(...rules.map((rule) => ({ field: name, rule })));
+    values[name] = parsed.data;
+  }
+  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  return values as z.output<S>;
+}
+
+const NUMBER = /^-?\d{1,15}$/;
+
+function isNumber(schema: z.core.$ZodType): boolean {
+  return schema instanceof z.ZodOptional ? isNumber(schema.unwrap()) : schema instanceof z.ZodNumber;
+}

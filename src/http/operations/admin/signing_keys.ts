@@ -1,0 +1,188 @@
+import { z } from 'zod';
+import {
+  HOW_TO_MAKE_ROOM,
+  KeyRefusal,
+  keySetAt,
+  rotateSigningKey,
+  withdrawSigningKey,
+} from '../../../auth/keys/signing.ts';
+import type { SigningKey } from '../../../auth/port.ts';
+import { Fault } from '../../../domain/fault.ts';
+import { parseUuid } from '../../../domain/id.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { instant, link } from '../../openapi/schemas.ts';
+import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } from './operation.ts';
+import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
+
+const KID = '019c1318-a400-7000-8000-000000000099';
+const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
+
+/** What a key does now. */
+const STATES = ['signs', 'next', 'accepted', 'retired', 'withdrawn'] as const;
+
+const shown = {
+  id: z.string(),
+  type: z.literal('signing_key'),
+  state: z.enum(STATES).meta({
+    description:
+      'It signs; is published and signs next; no longer signs, and its tokens are accepted; its tokens have all ended; or ' +
+      'it was withdrawn, and they are refused.',
+  }),
+  signs_from: instant,
+  withdrawn_at: instant.nullable(),
+  meta: z.strictObject({ created_at: instant }),
+};
+const links = z.strictObject({ self: link });
+const one = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'signing_key' });
+const item = z.strictObject({ ...shown, links }).meta({ id: 'signing_key.item' });
+
+const EXAMPLE = {
+  id: KID,
+  type: 'signing_key',
+  state: 'signs',
+  signs_from: '2026-01-31T09:00:00.000Z',
+  withdrawn_at: null,
+  meta: { created_at: '2026-01-31T09:00:00.000Z' },
+};
+const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
+const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
+
+/** What a key does at this moment, beside those in use. */
+function describing(inUse: readonly SigningKey[], now: number) {
+  const { signer, accepted } = keySetAt(inUse, now);
+  const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
+    if (withdrawnAt !== undefined) return 'withdrawn';
+    if (kid === signer?.kid) return 'signs';
+    if (!accepted.has(kid)) return 'retired';
+    return signsFrom > (signer?.signsFrom ?? 0) ? 'next' : 'accepted';
+  };
+  return (key: SigningKey) => ({
+    id: key.kid,
+    type: 'signing_key',
+    state: stateOf(key),
+    signs_from: new Date(key.signsFrom).toISOString(),
+    withdrawn_at: key.withdrawnAt === undefined ? null : new Date(key.withdrawnAt).toISOString(),
+    meta: { created_at: new Date(key.createdAt).toISOString() },
+  });
+}
+
+/** Throws Fault `not_found` for what no key is called. */
+function kidIn({ params: { kid = '' } }: AdminRequest<unknown, unknown>): string {
+  const id = parseUuid(kid);
+  if (id === undefined) throw new Fault('not_found');
+  return id;
+}
+
+/** A key, and the others in use. Throws Fault `not_found`. */
+async function keyAt(kid: string, { accessStore }: AdminDeps) {
+  const {
+    keys: [key],
+    inUse,
+  } = await accessStore.signingKey(kid);
+  if (!key) throw new Fault('not_found');
+  return { key, inUse };
+}
+
+function present(
+  { key, inUse }: { readonly key: SigningKey; readonly inUse: readonly SigningKey[] },
+  { url }: AdminRequest<unknown, unknown>,
+  { ambient }: AdminDeps,
+): AdminAnswer & { readonly self: string } {
+  const self = url(`/signing-keys/${key.kid}`);
+  return { body: { data: describing(inUse, ambient.now())(key), links: { self } }, self };
+}
+
+/** Nothing is sealed by a master key that ends at this very moment. */
+const MASTER_KEY_CHANGED = new Error('the master key was changed');
+
+const TOO_MANY = {
+  field: 'signing_keys',
+  rule: `at most ${LIMITS.signingKeysMax} are in use: ${HOW_TO_MAKE_ROOM}`,
+};
+
+async function rotated({ occasion }: AdminRequest<unknown, unknown>, { accessStore, keyring }: AdminDeps) {
+  try {
+    return await rotateSigningKey(accessStore, keyring, occasion);
+  } catch (error) {
+    if (!(error instanceof KeyRefusal)) throw error;
+    if (error.why === 'too many') throw new Fault('conflict', [TOO_MANY]);
+    throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
+  }
+}
+
+/** The keys that sign access tokens. The master key that seals them is changed at the command line alone. */
+export const SIGNING_KEY_OPERATIONS = [
+  adminOperation({
+    name: 'list-signing-keys',
+    method: 'GET',
+    path: '/signing-keys',
+    summary: 'List the keys that sign access tokens, and what each one does.',
+    query: z.object(pageParameters({ pattern: /^[0-9a-f-]{36}$/, example: KID })),
+    success: {
+      status: 200,
+      description: 'The keys, without their private halves.',
+      schema: pageSchema(item, 'signing_key.page'),
+      example: {
+        data: [{ ...EXAMPLE, links: SELF }],
+        meta: { page: { limit: 25 } },
+        links: linksExample('/signing-keys'),
+      },
+    },
+    async act({ query, url }, deps) {
+      const wanted = wantedOf(query, deps.pageLength);
+      const { keys, inUse } = await deps.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
+      const describe = describing(inUse, deps.ambient.now());
+      const items = keys.map((key) => ({
+        ...describe(key),
+        links: { self: url(`/signing-keys/${key.kid}`) },
+      }));
+      return { body: pageBody(items, wanted, url('/signing-keys')) };
+    },
+  }),
+  adminOperation({
+    name: 'create-signing-key',
+    method: 'POST',
+    path: '/signing-keys',
+    summary: 'Add a key that takes over once every cached key set has seen it.',
+    success: {
+      ...SHOWN,
+      status: 201,
+      description: 'The key, which signs later on.',
+      location: `/signing-keys/${KID}`,
+    },
+    faults: ['conflict', 'outcome_unknown'],
+    async act(asked, deps) {
+      const { kid } = await rotated(asked, deps);
+      const { body, self } = present(await keyAt(kid, deps), asked, deps);
+      return { body, location: self };
+    },
+  }),
+  adminOperation({
+    name: 'get-signing-key',
+    method: 'GET',
+    path: '/signing-keys/:kid',
+    summary: 'Get one key, and what it does.',
+    params: NAMED,
+    success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
+    faults: ['not_found'],
+    act: async (asked, deps) => present(await keyAt(kidIn(asked), deps), asked, deps),
+  }),
+  adminOperation({
+    name: 'withdraw-signing-key',
+    method: 'POST',
+    path: '/signing-keys/:kid/withdraw',
+    summary: 'Refuse every token that this key signed, within a second; one that signs is replaced at once.',
+    description:
+      'Of the key that signs this ends the token that asks as well. A key that was withdrawn stays so.',
+    params: NAMED,
+    success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
+    faults: ['not_found', 'outcome_unknown'],
+    async act(asked, deps) {
+      const kid = kidIn(asked);
+      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.occasion);
+      const found = await keyAt(kid, deps);
+      if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
+      return present(found, asked, deps);
+    },
+  }),
+] as const;

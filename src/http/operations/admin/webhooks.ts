@@ -1,0 +1,184 @@
+import { z } from 'zod';
+import { type Complaint, Fault } from '../../../domain/fault.ts';
+import { LIMITS } from '../../../domain/limits.ts';
+import { assertFound } from '../../../domain/managed.ts';
+import { httpUrl } from '../../../domain/text/text.ts';
+import type { Webhook } from '../../../events/webhooks/port.ts';
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  EVENT_NAMES,
+  findWebhook,
+  rotateWebhook,
+  SKIPPED_CLIENT,
+  WEBHOOK_NAME,
+  WEBHOOK_URL_RULE,
+  type WebhookPatch,
+  type WebhookWish,
+} from '../../../events/webhooks/targets.ts';
+import { link } from '../../openapi/schemas.ts';
+import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
+import type { AdminDeps, AdminRequest } from './operation.ts';
+import { sliceOf } from './page.ts';
+import { complaintsAboutRealms, readRealms, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
+
+export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
+/** The segment of a path that names a target. */
+export const NAMED_WEBHOOK = {
+  webhook_id: { description: 'The identifier of the target.', example: WEBHOOK_ID },
+};
+
+const event = z.enum(EVENT_NAMES as [string, ...string[]]);
+const saidEvent = z
+  .string()
+  .refine((name) => EVENT_NAMES.includes(name), { error: `must be one of ${EVENT_NAMES.join(', ')}` })
+  .meta({ enum: [...EVENT_NAMES] });
+const eventsMax = z
+  .int()
+  .min(1)
+  .max(LIMITS.webhookEventsMax)
+  .meta({ description: 'Events of one message at most. With 1 they come by themselves, else as a list.' });
+const withData = z.boolean().meta({
+  description: 'Whether events hold the state of their record, and so what it says about a person.',
+});
+const skippedClient = { description: 'A client whose changes it is not told; null where it is told all.' };
+const said = {
+  name: WEBHOOK_NAME,
+  url: httpUrl(LIMITS.webhookUrlCharactersMax),
+  events: z.union([z.literal('*'), z.array(saidEvent).min(1).max(EVENT_NAMES.length)], {
+    error: 'must be * or a list of names of events',
+  }),
+  realms: SAID_REALMS,
+};
+const more = {
+  with_data: withData.optional(),
+  events_max: eventsMax.optional(),
+  skipped_client: SKIPPED_CLIENT.nullable().optional().meta(skippedClient),
+};
+
+const WISH = {
+  name: 'Shop search',
+  url: 'https://search.example/hooks/authrealm',
+  events: ['user-authentication-info.created', 'user-authentication-info.deleted'],
+  realms: '*',
+  with_data: false,
+  events_max: 100,
+  skipped_client: '019c1318-a400-7000-8000-000000000098',
+};
+/** The path of a target, or of what lies below it. */
+export function webhookPath(webhookId: string, below = ''): string {
+  return `/webhooks/${encodeURIComponent(webhookId)}${below}`;
+}
+
+/** The target that a path names. Throws Fault `not_found`. */
+export async function webhookAt(
+  { params }: Pick<AdminRequest<unknown, unknown>, 'params'>,
+  { webhooks }: Pick<AdminDeps, 'webhooks'>,
+): Promise<Webhook> {
+  return assertFound(await findWebhook(webhooks.store, params.webhook_id ?? ''));
+}
+
+const input = z.object({ ...said, ...more });
+const created = input.extend({
+  from: z.enum(['present', 'oldest']).optional().meta({
+    description: 'Whether it is told what comes, which is so unless said, or everything that is kept.',
+  }),
+});
+const change = input.partial();
+type Said = z.output<typeof change>;
+
+/** Throws Fault `conflict` that names what is well-formed and stands for nothing that events can go to or come from. */
+async function assertReachable({ url, realms = '*' }: Said, deps: ManagedDeps): Promise<void> {
+  const isAllowed = url === undefined || deps.webhooks.isAllowed(url);
+  const complaints: readonly Complaint[] = [
+    ...(isAllowed ? [] : [{ field: 'data.url', rule: WEBHOOK_URL_RULE }]),
+    ...(await complaintsAboutRealms(realms, deps)),
+  ];
+  if (complaints.length > 0) throw new Fault('conflict', complaints);
+}
+
+/** What a body says, and nothing of what it does not. */
+function patchOf({ events, realms, skipped_client, ...data }: Said): WebhookPatch {
+  return {
+    ...(data.name === undefined ? {} : { name: data.name }),
+    ...(data.url === undefined ? {} : { url: data.url }),
+    ...(events === undefined ? {} : { events: events === '*' ? events : [...new Set(events)] }),
+    ...(realms === undefined ? {} : { realms: readRealms(realms) }),
+    ...(data.with_data === undefined ? {} : { withData: data.with_data }),
+    ...(data.events_max === undefined ? {} : { eventsMax: data.events_max }),
+    ...(skipped_client === undefined ? {} : { skippedClient: skipped_client ?? undefined }),
+  };
+}
+
+/** Webhook targets: receivers of events. */
+const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
+  type: 'webhook',
+  idPattern: /^[0-9a-f-]{36}$/,
+  created: { schema: created, example: { ...WISH, from: 'present' } },
+  updated: { schema: change, example: WISH },
+  members: {
+    name: z.string(),
+    url: link,
+    events: z
+      .union([z.literal('*'), z.array(event)])
+      .meta({ description: 'What it is told; `*` is everything.' }),
+    realms: SHOWN_REALMS.meta({ description: 'The realms it is told of; `*` is all there are.' }),
+    with_data: withData,
+    events_max: eventsMax,
+    skipped_client: z.string().nullable().meta(skippedClient),
+  },
+  listed: {},
+  secret: {
+    member: 'secret',
+    description: 'What signs its messages. Shown here and never again.',
+    example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
+  },
+  example: { id: WEBHOOK_ID, members: WISH, listed: {} },
+  texts: {
+    noun: 'target',
+    fullNoun: 'webhook target',
+    create: `There may be ${LIMITS.webhooksMax} of them.`,
+    update: 'Change what a target is told, and where: what the body does not say stays as it is.',
+    updateMore:
+      'Felt within seconds. Of realms that it did not have before it is told what comes from now on.',
+    delete: 'Delete a target, its deliveries and what it was not told.',
+    disable: 'Tell a target nothing for now; it is told later what it missed.',
+    enable: 'Go on telling a disabled target, from where it was.',
+    previousSecret: 'Until when the secret before the last rotation signs as well; null where none does.',
+    overlap: 'How long the old secret signs beside it; 24 hours unless said.',
+  },
+  rotatesConditionally: false,
+  idOf: ({ webhookId }) => webhookId,
+  membersOf: ({ name, url, events, realms, withData, eventsMax, skippedClient }) => ({
+    ...{ name, url, events, realms: showRealms(realms), with_data: withData, events_max: eventsMax },
+    skipped_client: skippedClient ?? null,
+  }),
+  page: async (wanted, { webhooks }) =>
+    sliceOf(await webhooks.store.list(), ({ webhookId }) => webhookId, wanted).map((thing) => ({
+      thing,
+      listed: {},
+    })),
+  find: (id, { webhooks }) => findWebhook(webhooks.store, id),
+  async create({ from = 'present', ...data }, deps, occasion) {
+    await assertReachable(data, deps);
+    const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
+    const wish = { ...defaults, ...patchOf(data) } as WebhookWish;
+    const { webhook, secret } = await createWebhook(deps.webhooks, wish, from, occasion);
+    return { thing: webhook, secret };
+  },
+  async patch(data, deps, request) {
+    await webhookAt(request, deps);
+    await assertReachable(data, deps);
+    return patchOf(data);
+  },
+  change: async (id, edit, { webhooks }, occasion) =>
+    assertFound(await changeWebhook(webhooks, id, edit, occasion)),
+  async rotate(id, { overlapMs }, { webhooks }, occasion) {
+    const { webhook, secret } = assertFound(await rotateWebhook(webhooks, id, overlapMs, occasion));
+    return { thing: webhook, secret };
+  },
+  remove: (id, seen, { webhooks }, occasion) => deleteWebhook(webhooks.store, id, occasion, seen),
+};
+
+export const WEBHOOK_OPERATIONS = managedOperations(WEBHOOKS);

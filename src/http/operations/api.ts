@@ -1,0 +1,23 @@
+import { RESOURCES } from '../../domain/resources.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import type { AdminApiDeps } from './admin/operation.ts';
+import { ADMIN_OPERATIONS } from './admin/operations.ts';
+import type { FeedDeps } from './changes.ts';
+import { FEED_OPERATIONS } from './feed.ts';
+import { OAUTH_OPERATIONS, type OAuthDeps } from './oauth.ts';
+import { operationsOf, type ResourceDeps } from './resources.ts';
+import { SERVICE_OPERATIONS, type ServiceDeps } from './service.ts';
+
+/** What the operations of the API are built from. */
+export interface ApiDeps extends ResourceDeps, FeedDeps, OAuthDeps, ServiceDeps, AdminApiDeps {
+  readonly store: ResourceDeps['store'] & FeedDeps['store'] & ServiceDeps['store'] & AdminApiDeps['store'];
+}
+
+/** Every operation of the API, in the order of its document; those of the console stand by themselves. */
+export const OPERATIONS: readonly Operation<ApiDeps>[] = [
+  ...RESOURCES.flatMap(operationsOf),
+  ...FEED_OPERATIONS,
+  ...OAUTH_OPERATIONS,
+  ...SERVICE_OPERATIONS,
+  ...ADMIN_OPERATIONS,
+];

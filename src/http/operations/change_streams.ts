@@ -1,0 +1,187 @@
+import type { Tokens } from '../../auth/tokens/token.ts';
+import type { Store } from '../../directory/store.ts';
+import { Fault, overloaded } from '../../domain/fault.ts';
+import type { Ambient, Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { mayTouch, type Principal } from '../../domain/principal.ts';
+import { readCursor } from '../../events/feed/cursor.ts';
+import type { WriteEvents } from '../../events/feed/event.ts';
+import type { FeedStore } from '../../events/feed/port.ts';
+import { type FeedPage, type Place, readFeed } from '../../events/feed/reading.ts';
+import { bearerToken } from '../pipeline/bearer.ts';
+import type { Call } from '../pipeline/call.ts';
+import { REQUEST_ID, type Reply } from '../server/reply.ts';
+import { type ChangeStream, openChangeStream } from './change_stream.ts';
+import { FEED_SCOPE, readableBy, STREAM_TYPE } from './changes.ts';
+
+/** Answers a call with a stream of the changes of a realm from a place on (Server-Sent Events). */
+export type FollowChanges = (call: Call, realm: Uuid, place: Place) => Reply;
+
+/** All streams of a process. */
+export interface ChangeStreams {
+  readonly follow: FollowChanges;
+  count(): number;
+  /** Ends them all, and takes no more. */
+  stop(): Promise<void>;
+}
+
+interface StreamRooms {
+  readonly store: Pick<Store, 'changes'>;
+  readonly feed: Pick<FeedStore, 'heads'>;
+  readonly tokens: Pick<Tokens, 'verify'>;
+  readonly writeEvents: WriteEvents;
+  readonly ambient: Pick<Ambient, 'monotonic'>;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** Changes that a stream gets at one look: a page of the feed. */
+const PAGE = LIMITS.pageRecordsMax;
+
+/** Streams over one poller: however many there are, the heads of their realms are read once a look. */
+export function openChangeStreams(deps: StreamRooms): ChangeStreams {
+  const { monotonic } = deps.ambient;
+  const streams = new Set<ChangeStream>();
+  let isStopped = false;
+  let isAsked = false;
+  let looking: Promise<void> | undefined;
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  function forget(stream: ChangeStream): void {
+    streams.delete(stream);
+    if (streams.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  /** Looks after all streams, one look at a time. While a database is in trouble streams wait. */
+  function look(): void {
+    isAsked = true;
+    looking ??= lookAgain().finally(() => {
+      looking = undefined;
+    });
+  }
+
+  async function lookAgain(): Promise<void> {
+    while (isAsked && !isStopped) {
+      isAsked = false;
+      // What was asked for in one turn is one look, and requests have the next one.
+      await new Promise((resolve) => setImmediate(resolve));
+      await lookAfter(streams, deps).catch(deps.onTrouble);
+    }
+  }
+
+  return {
+    follow(call, realm, place) {
+      const principal = call.principal as Principal;
+      const own = [...streams].filter((stream) => stream.principal.clientId === principal.clientId);
+      if (isStopped) throw new Fault('unavailable');
+      if (streams.size >= LIMITS.streamsMax || own.length >= LIMITS.streamsPerClientMax)
+        throw overloaded('PLACES_TAKEN');
+      const token = bearerToken(call.authorization() ?? '') ?? '';
+      const stream = openChangeStream({
+        ...{ realm, token, principal, place, monotonic },
+        onRoom: look,
+        onEnd: () => forget(stream),
+      });
+      stream.keepAlive();
+      streams.add(stream);
+      timer ??= setInterval(look, LIMITS.feedPollMs);
+      look();
+      return { status: 200, headers: headersOf(call), body: stream.body };
+    },
+    count: () => streams.size,
+    async stop() {
+      isStopped = true;
+      for (const stream of [...streams]) stream.end('shutdown');
+      await looking;
+    },
+  };
+}
+
+async function lookAfter(streams: ReadonlySet<ChangeStream>, deps: StreamRooms): Promise<void> {
+  for (const stream of [...streams]) await alone(stream, deps, () => judge(stream, deps));
+  const heads = await headsOf([...streams], deps);
+  const pages = new Map<string, Promise<FeedPage>>();
+  for (const stream of [...streams]) {
+    if (stream.hasRoom() && isBehind(stream.place, heads.get(stream.realm))) {
+      await alone(stream, deps, () => tell(stream, deps, pages));
+    }
+    stream.keepAlive();
+  }
+}
+
+/** A bug in what is done for one stream ends that one. */
+async function alone(
+  stream: ChangeStream,
+  { onTrouble }: StreamRooms,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof Fault) throw error;
+    onTrouble(error);
+    stream.end('fault');
+  }
+}
+
+/** Ends a stream whose token says less than it did, or that nobody reads. */
+async function judge(stream: ChangeStream, { tokens, ambient }: StreamRooms): Promise<void> {
+  if (stream.isStalled()) stream.end('slow');
+  const now = ambient.monotonic();
+  if (!stream.isOpen() || now - stream.checkedAt < LIMITS.streamCheckMs) return;
+  const principal = await tokens.verify(stream.token);
+  if (typeof principal !== 'object') return stream.end('token');
+  if (!principal.scopes.has(FEED_SCOPE) || !mayTouch(principal, stream.realm)) return stream.end('rights');
+  stream.principal = principal;
+  stream.checkedAt = now;
+}
+
+async function headsOf(
+  streams: readonly ChangeStream[],
+  { feed }: StreamRooms,
+): Promise<ReadonlyMap<Uuid, number>> {
+  const realms = [...new Set(streams.map(({ realm }) => realm))];
+  if (realms.length === 0) return new Map();
+  const heads = await feed.heads(undefined, realms.length, realms);
+  return new Map(heads.map(({ realm, seq }) => [realm, seq]));
+}
+
+/** A head before the place tells that the database was put back, which the reading finds out. */
+function isBehind(place: Place, head: number | undefined): boolean {
+  return place === 'oldest' || place.side === 'before' || place.seq !== head;
+}
+
+/** Sends the next page. Streams at the same place share its reading. */
+async function tell(
+  stream: ChangeStream,
+  { store, writeEvents }: StreamRooms,
+  pages: Map<string, Promise<FeedPage>>,
+): Promise<void> {
+  const { realm, place } = stream;
+  const name = `${realm} ${place === 'oldest' ? place : `${place.side} ${place.seq} ${place.mark}`}`;
+  const reading = pages.get(name) ?? readFeed(store, realm, place, PAGE);
+  pages.set(name, reading);
+  const page = await reading;
+  if (page.kind !== 'page') return stream.end('cursor');
+  const changes = page.told.map(({ change }) => change);
+  const events = await writeEvents(changes, readableBy(stream.principal));
+  stream.hasMore = true;
+  for (const [index, { cursor }] of page.told.entries()) {
+    if (!stream.hasRoom()) return;
+    stream.send(cursor, events[index] as string);
+    stream.place = readCursor(cursor, realm) as Place;
+  }
+  stream.hasMore = page.hasMore;
+}
+
+function headersOf({ requestId }: Call): Readonly<Record<string, string>> {
+  return {
+    'Content-Type': STREAM_TYPE,
+    'Cache-Control': 'no-store',
+    Vary: 'Accept',
+    // What proxies are asked to do by those who send such streams (nginx).
+    'X-Accel-Buffering': 'no',
+    [REQUEST_ID]: requestId,
+  };
+}

@@ -1,0 +1,198 @@
+import type { Store } from '../../directory/store.ts';
+import { type Complaint, Fault } from '../../domain/fault.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Resource } from '../../domain/resource.ts';
+import { type Cursor, cursorAt, readCursor } from '../../events/feed/cursor.ts';
+import type { WriteEvents } from '../../events/feed/event.ts';
+import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
+import {
+  type Place,
+  placeOf,
+  readFeed,
+  readFeedBefore,
+  readUserFeedBefore,
+} from '../../events/feed/reading.ts';
+import type { Answer, Call } from '../pipeline/call.ts';
+import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { instant } from '../pipeline/present.ts';
+import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import type { FollowChanges } from './change_streams.ts';
+
+/** What the paths of the feed are built from. */
+export interface FeedDeps extends Pick<RecordDeps, 'tokens' | 'limits' | 'baseUrl'> {
+  readonly store: Pick<Store, 'changes'>;
+  readonly feed: FeedStore;
+  readonly writeEvents: WriteEvents;
+  readonly followChanges: FollowChanges;
+}
+
+export const FEED_SCOPE = 'changes:read';
+export const STREAM_TYPE = 'text/event-stream';
+
+const NOT_FOUND = faultReply('not_found');
+
+/** Whether a token may read the records of a resource; events about them then carry their state. */
+export function readableBy({ scopes }: Principal): (resource: Resource) => boolean {
+  return ({ scope }) => scopes.has(`${scope}:read`);
+}
+
+/** Pages of changes, from a place on or back from one, or a stream of them. */
+export function changes(deps: FeedDeps): Answer {
+  const after = changesAfter(deps);
+  const before = changesBefore(deps);
+  return (call) => {
+    const query = readFeedQuery(call.request.url);
+    const isStream = acceptsStream(call.request);
+    if (query.before === undefined && query.user === undefined) return after(call, query, isStream);
+    if (query.before === undefined || isStream || query.after !== undefined) throw pagesAlone();
+    return before(call, { ...query, before: query.before });
+  };
+}
+
+/** 400 for a cursor that is none of this realm, 410 for one whose place is gone. */
+function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) {
+  return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
+    const realm = call.key?.[0] as Uuid;
+    const resumed = isStream ? call.request.headers.get('last-event-id') : '';
+    const place = placeNamed(realm, after, resumed || undefined);
+    const page = await readFeed(store, realm, place, limit);
+    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'after');
+    if (isStream) return followChanges(call, realm, place);
+    const told = page.told.map(({ change }) => change);
+    const events = await writeEvents(told, readableBy(call.principal as Principal));
+    // Where nothing is told, a cursor was given: a realm has a change at least.
+    const cursor = page.told.at(-1)?.cursor ?? (after as string);
+    const next = page.hasMore ? `${urlAt(baseUrl, realm, cursor)}&limit=${limit}` : null;
+    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
+  };
+}
+
+/** The changes that stand before a cursor, or the newest ones: the next page is the older one. */
+function changesBefore(deps: FeedDeps) {
+  const { writeEvents, baseUrl } = deps;
+  const readBack = (realm: Uuid, user: Uuid | undefined, place: 'end' | Cursor, limit: number) =>
+    user
+      ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
+      : readFeedBefore(deps, realm, place, limit);
+  return async (call: Call, { before, limit, user }: Backwards): Promise<Reply> => {
+    const realm = call.key?.[0] as Uuid;
+    const place = before === '' ? 'end' : readCursor(before, realm);
+    if (place === undefined) throw cursorInvalid('before');
+    const page = await readBack(realm, user, place, limit);
+    if (page.kind === 'absent') return NOT_FOUND;
+    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'before');
+    const told = page.told.map(({ change }) => change);
+    const events = await writeEvents(told, readableBy(call.principal as Principal));
+    const [first] = told;
+    const cursor = page.told.at(-1)?.cursor ?? page.behind ?? before;
+    const at = first && cursorAt('before', first);
+    const carried = `&limit=${limit}${user ? `&user_id=${user}` : ''}`;
+    const next = page.hasMore ? `${urlAt(baseUrl, realm, `${at}`, 'before')}${carried}` : null;
+    return feedReply(call, events, { cursor, has_more: page.hasMore }, next);
+  };
+}
+
+function pagesAlone(): Fault {
+  const rule = 'goes with neither after nor a stream, and user_id with nothing else';
+  return new Fault('query_invalid', [{ field: 'before', rule }]);
+}
+
+/** The place that the query names, or the last event that a stream has told. Throws Fault `query_invalid`. */
+function placeNamed(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
+  const place = placeOf(resumed ?? after, realm);
+  if (place === undefined) throw cursorInvalid(resumed === undefined ? 'after' : 'Last-Event-ID');
+  return place;
+}
+
+function cursorInvalid(parameter: string): Fault {
+  const rule = 'must be a cursor of this realm, as the feed gave it';
+  return new Fault('query_invalid', [{ field: parameter, rule }]);
+}
+
+/** HEAD is answered as of a page: it would wait for the end of a stream. */
+function acceptsStream({ method, headers }: Request): boolean {
+  const accepted = (headers.get('accept') ?? '').split(',');
+  return (
+    method === 'GET' && accepted.some((type) => type.split(';')[0]?.trim().toLowerCase() === STREAM_TYPE)
+  );
+}
+
+/** How far the realms are that a token may read, in the order of their identifiers. */
+export function heads({ feed, baseUrl }: FeedDeps): Answer {
+  return async (call) => {
+    const { after: text, limit } = readFeedQuery(call.request.url);
+    const after = text === undefined ? undefined : parseUuid(text);
+    if (text !== undefined && after === undefined) {
+      throw new Fault('query_invalid', [{ field: 'after', rule: 'must be the ID of a realm' }]);
+    }
+    const { realms } = call.principal as Principal;
+    // One more than a page holds tells of more.
+    const found = await feed.heads(after, limit + 1, realms === '*' ? undefined : [...realms]);
+    const told = found.slice(0, limit);
+    const hasMore = found.length > limit;
+    const next = hasMore ? `${baseUrl}/v2/changes?after=${told.at(-1)?.realm}&limit=${limit}` : null;
+    return feedReply(
+      call,
+      told.map((head) => headText(head, baseUrl)),
+      { has_more: hasMore },
+      next,
+    );
+  };
+}
+
+function headText(head: RealmHead, baseUrl: string): string {
+  const cursor = cursorAt('behind', head);
+  const links = { changes: urlAt(baseUrl, head.realm, cursor) };
+  return JSON.stringify({ realm_id: head.realm, cursor, time: instant(head.at), links });
+}
+
+/** Where the changes behind a cursor are, or before it. */
+function urlAt(baseUrl: string, realm: Uuid, cursor: string, side: 'after' | 'before' = 'after'): string {
+  return `${baseUrl}/v2/authentication-realms/${realm}/changes?${side}=${cursor}`;
+}
+
+function feedReply(call: Call, items: readonly string[], meta: object, next: string | null): Reply {
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': JSON_TYPE,
+      'Cache-Control': RECORD_CACHING,
+      Vary: 'Accept',
+      [REQUEST_ID]: call.requestId,
+    },
+    body: `{"data":[${items.join(',')}],"meta":${JSON.stringify(meta)},"links":${JSON.stringify({ next })}}`,
+  };
+}
+
+interface FeedQuery {
+  readonly after: string | undefined;
+  /** Of the changes of a realm; empty for the newest. */
+  readonly before: string | undefined;
+  readonly limit: number;
+  /** Whose changes alone are told. */
+  readonly user: Uuid | undefined;
+}
+
+type Backwards = FeedQuery & { readonly before: string };
+
+/** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
+function readFeedQuery(url: string): FeedQuery {
+  const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
+  const complaints: Complaint[] = [];
+  for (const name of ['after', 'before', 'limit', 'user_id']) {
+    if (said.getAll(name).length > 1) complaints.push({ field: name, rule: 'must be given at most once' });
+  }
+  const text = said.get('limit') ?? String(LIMITS.pageRecordsMax);
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > LIMITS.pageRecordsMax) {
+    complaints.push({ field: 'limit', rule: `must be a whole number from 1 to ${LIMITS.pageRecordsMax}` });
+  }
+  const named = said.get('user_id');
+  const user = named === null ? undefined : parseUuid(named);
+  if (named !== null && !user) complaints.push({ field: 'user_id', rule: 'must be the ID of a user' });
+  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit, user };
+}

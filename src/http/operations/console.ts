@@ -1,0 +1,168 @@
+import type { Answer, Call } from '../pipeline/call.ts';
+import { isNamedBy } from '../pipeline/present.ts';
+import { faultReply, type Reply } from '../server/reply.ts';
+import { pathOf, type Route } from '../server/router.ts';
+import { prefixOf } from '../server/routes.ts';
+
+/** What every page of ours is shown under: nothing but what this service itself answers. */
+const PAGE_HEADERS = {
+  'Content-Security-Policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  Vary: 'Accept-Encoding',
+} as const;
+
+/** Pages are asked for again each time; an asset is never another one, because its name holds a hash of it. */
+const REVALIDATED = 'no-cache';
+const FOREVER = 'public, max-age=31536000, immutable';
+
+/** The pages, by their paths; all other files that were built are assets. */
+const PAGES: Readonly<Record<string, string>> = { '/console': 'index.html', '/docs': 'docs.html' };
+
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  json: 'application/json',
+  map: 'application/json',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  webp: 'image/webp',
+  ico: 'image/vnd.microsoft.icon',
+  txt: 'text/plain; charset=utf-8',
+};
+
+/** One file as it is answered. */
+interface Asset {
+  readonly plain: Reply;
+  /** The same, compressed, where that was built. */
+  readonly packed: Reply | undefined;
+}
+
+type Assets = ReadonlyMap<string, Asset>;
+
+/**
+ * Serves the console and the rendered OpenAPI document, as they were built into a folder: its names are read now, its files
+ * when they are first asked for. No other origin reads them.
+ */
+export function consoleRoutes(folder: string, baseUrl: string): readonly Route[] {
+  const names = namesIn(folder);
+  const replies = lazily(folder, names);
+  const isPage = new Set(Object.values(PAGES));
+  const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
+  const routes: Route[] = [
+    ...Object.entries(PAGES).map(([pattern, name]) => ({ pattern, answers: { GET: page(name, replies) } })),
+    ...assets.map((name) => ({
+      pattern: `/console/${name}`,
+      label: '/console/:name',
+      answers: { GET: asset(name, replies) },
+    })),
+  ];
+  const prefix = prefixOf(baseUrl);
+  return [...new Set(['', prefix])].flatMap((before) =>
+    routes.map((route) => ({ ...route, pattern: before + route.pattern, isOwn: true as const })),
+  );
+}
+
+function lazily(folder: string, names: readonly string[]): () => Promise<Assets> {
+  let reading: Promise<Assets> | undefined;
+  return () => {
+    // What could not be read now may be there the next time.
+    reading ??= readAssets(folder, names).catch((error) => {
+      reading = undefined;
+      throw error;
+    });
+    return reading;
+  };
+}
+
+function page(name: string, assets: () => Promise<Assets>): Answer {
+  return async (call) => {
+    const slashes = /\/*$/.exec(pathOf(call.request.url))?.[0].length ?? 0;
+    // Assets are named beside the page: below a slash they would be looked for in another place.
+    if (slashes > 0) return moved(call, slashes);
+    const found = (await assets()).get(name);
+    return found ? unlessKnown(call, chosen(call, found)) : faultReply('console_unbuilt');
+  };
+}
+
+/** Leads to the spelling without slashes, relatively: what a proxy took off the path nobody here knows. */
+function moved(call: Call, slashes: number): Reply {
+  const name = pathOf(call.request.url).replace(/\/+$/, '').split('/').at(-1) ?? '';
+  return {
+    status: 308,
+    headers: { Location: '../'.repeat(slashes) + name, 'Cache-Control': REVALIDATED },
+    body: null,
+  };
+}
+
+function asset(name: string, assets: () => Promise<Assets>): Answer {
+  return async (call) => chosen(call, (await assets()).get(name) as Asset);
+}
+
+function chosen({ request }: Call, { plain, packed }: Asset): Reply {
+  return packed && takesGzip(request.headers.get('accept-encoding')) ? packed : plain;
+}
+
+/** Whether gzip is welcome (RFC 9110, 12.5.3): it is named, or all are, and not with a weight of nothing. */
+export function takesGzip(accepted: string | null): boolean {
+  const weights = new Map(
+    (accepted ?? '').split(',').map((each) => {
+      const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
+      const weight = parameters.find((part) => part.startsWith('q='))?.slice(2);
+      return [name, weight === undefined ? 1 : Number(weight)];
+    }),
+  );
+  return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0;
+}
+
+function unlessKnown({ request }: Call, reply: Reply): Reply {
+  const named = request.headers.get('if-none-match');
+  const { ETag = '' } = reply.headers;
+  if (named === null || !isNamedBy(named, ETag)) return reply;
+  const { 'Content-Type': _, 'Content-Encoding': __, ...headers } = reply.headers;
+  return { status: 304, headers, body: null };
+}
+
+async function readAssets(folder: string, names: readonly string[]): Promise<Assets> {
+  const files = new Map<string, Uint8Array<ArrayBuffer>>();
+  for (const name of names) files.set(name, await Bun.file(`${folder}/${name}`).bytes());
+  const assets = new Map<string, Asset>();
+  for (const [name, bytes] of files) {
+    if (name.endsWith('.gz')) continue;
+    const zipped = files.get(`${name}.gz`);
+    const packed = zipped && replyFor(name, zipped, { 'Content-Encoding': 'gzip' });
+    assets.set(name, { plain: replyFor(name, bytes, {}), packed });
+  }
+  return assets;
+}
+
+/** Names that can stand in a path as they are. */
+const NAME = /^\w[\w.-]*$/;
+
+/** The files of a folder; none where there is no folder. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return [...new Bun.Glob('*').scanSync({ cwd: folder, onlyFiles: true })].filter((name) =>
+      NAME.test(name),
+    );
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function replyFor(name: string, body: Uint8Array<ArrayBuffer>, encoding: Record<string, string>): Reply {
+  const isPage = Object.values(PAGES).includes(name);
+  const headers = {
+    'Content-Type': MEDIA_TYPES[name.split('.').at(-1) ?? ''] ?? 'application/octet-stream',
+    ...encoding,
+    ...PAGE_HEADERS,
+    'Cache-Control': isPage ? REVALIDATED : FOREVER,
+    ...(isPage ? { ETag: `"${Bun.SHA256.hash(body, 'base64url')}"` } : {}),
+  };
+  return Object.freeze({ status: 200, headers: Object.freeze(headers), body });
+}

@@ -1,0 +1,351 @@
+import { z } from 'zod';
+import type { Session, Sessions } from '../../auth/sessions/sessions.ts';
+import type { Tokens } from '../../auth/tokens/token.ts';
+import { Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { fixedHeader, HEADERS, jsonContent, OURS } from '../openapi/responses.ts';
+import { identifier, link } from '../openapi/schemas.ts';
+import { authenticate, bearerToken } from '../pipeline/bearer.ts';
+import { readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { fromOwnPage } from '../server/own_origin.ts';
+import type { RateLimits } from '../server/rate_limits.ts';
+import { documentReply, faultReply, type Reply } from '../server/reply.ts';
+import { readData } from './admin/reading.ts';
+import { NO_STORE } from './oauth_form.ts';
+import { noteAddress } from './record_writes.ts';
+
+export const CONSOLE_TAG = 'console';
+
+/** By what one can sign in, beside the links that there always are. */
+export interface ConsoleDesk {
+  readonly sessions: Sessions;
+  /** The page takes those of a client. */
+  readonly clientCredentials: boolean;
+}
+
+/** What sign-in to the console is built from. */
+export interface SessionDeps {
+  readonly tokens: Tokens;
+  readonly limits: RateLimits;
+  readonly baseUrl: string;
+  readonly console: ConsoleDesk;
+}
+
+const providerName = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(32, 'must have at most 32 characters')
+  .meta({ description: 'One of those that `/console/ways` names.' });
+
+/** What is exchanged for a session. */
+const exchangeSchema = z
+  .object({
+    grant: z.enum(['link', 'provider']),
+    code: z
+      .string()
+      .min(1)
+      // How long one is, a provider alone decides (RFC 6749, 4.1.2).
+      .max(8_192)
+      .meta({ description: 'Of a link what stands behind `#code=`; of a provider what it sent along.' }),
+    name: providerName.optional(),
+    code_verifier: z
+      .string()
+      .regex(/^[\w.~-]{43,128}$/, 'must be 43 to 128 letters, digits or . _ ~ - (RFC 7636, 4.1)')
+      .optional(),
+    nonce: z
+      .string()
+      .regex(/^[\w-]{22,255}$/, 'must be 22 to 255 characters of base64url')
+      .optional()
+      .meta({ description: 'That of the request to the provider.' }),
+    iss: z
+      .string()
+      .min(1, 'must not be empty')
+      .max(1_024, 'must have at most 1024 characters')
+      .optional()
+      .meta({ description: 'As the provider sent it along (RFC 9207).' }),
+  })
+  .superRefine((said, context) => {
+    if (said.grant !== 'provider') return;
+    for (const name of ['name', 'code_verifier', 'nonce'] as const) {
+      if (said[name] === undefined) context.addIssue({ code: 'custom', path: [name], message: 'is missing' });
+    }
+  });
+
+/** Which provider somebody is to be sent to. */
+const departureSchema = z.object({ name: providerName });
+
+const CODE_REFUSED: Reply = faultReply('code_refused');
+/** Of a client that has no session to end, and of a person who may do nothing here. */
+const NO_RIGHT = faultReply('insufficient_scope', {
+  'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"',
+});
+const SIGNED_OUT: Reply = Object.freeze({
+  status: 204,
+  headers: Object.freeze({ 'Cache-Control': 'no-store' }),
+  body: null,
+});
+
+/** The ways to sign in to the console. */
+const listWays: Operation<SessionDeps> = {
+  name: 'get-console-ways',
+  method: 'GET',
+  path: '/console/ways',
+  access: 'open',
+  isOwn: true,
+  stages: ({ console }) => [ways(console)],
+  document: () => ({
+    summary: 'By what one can sign in to the console.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    isFixed: true,
+    success: {
+      status: 200,
+      description: 'The ways.',
+      headers: { 'Cache-Control': HEADERS.noStore },
+      content: jsonContent(waysSchema(), WAYS),
+    },
+  }),
+};
+
+const beginDeparture: Operation<SessionDeps> = {
+  name: 'begin-console-departure',
+  method: 'POST',
+  path: '/console/provider',
+  access: 'open',
+  isOwn: true,
+  stages: ({ baseUrl, console }) => [fromOwnPage(baseUrl), readBody, departing(console.sessions)],
+  document: ({ baseUrl }) => ({
+    summary: 'What a page needs to send somebody to a provider, to sign in to the console by it.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    body: bodyOf('console_departure.create', departureSchema, { name: 'staff' }),
+    success: {
+      status: 200,
+      description: 'Where to go, as whom, and where to come back to.',
+      headers: CACHING,
+      content: jsonContent(departureAnswer(), departureExample(baseUrl)),
+    },
+    faults: ['origin_foreign', 'provider_unavailable'],
+  }),
+};
+
+const beginSession: Operation<SessionDeps> = {
+  name: 'begin-console-session',
+  method: 'POST',
+  path: '/console/token',
+  access: 'open',
+  isOwn: true,
+  stages: ({ baseUrl, limits, console }) => [
+    fromOwnPage(baseUrl),
+    unguessed(limits),
+    readBody,
+    exchanging(console.sessions, limits),
+  ],
+  document: ({ baseUrl }) => ({
+    summary: 'Sign in to the console by the code of a link, or of a provider.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    body: bodyOf('console_session.create', exchangeSchema, { grant: 'link', code: 'k3Yb0Q6nqv8l1uW9sDZbXA' }),
+    success: {
+      status: 200,
+      description: 'The session.',
+      headers: CACHING,
+      content: jsonContent(sessionSchema(), SESSION),
+    },
+    faults: ['code_refused', 'insufficient_scope', 'origin_foreign', 'provider_unavailable'],
+  }),
+};
+
+const endSession: Operation<SessionDeps> = {
+  name: 'end-console-session',
+  method: 'DELETE',
+  path: '/console/token',
+  access: 'session',
+  isOwn: true,
+  stages: ({ baseUrl, tokens, limits, console }) => [
+    fromOwnPage(baseUrl),
+    noteAddress,
+    authenticate(tokens, limits),
+    ending(tokens, console.sessions),
+  ],
+  document: ({ baseUrl }) => ({
+    summary: 'Sign out of the console. The token is refused within a second.',
+    tag: CONSOLE_TAG,
+    isExtension: true,
+    ownHeaders: originHeader(baseUrl),
+    success: {
+      status: 204,
+      description: 'It is over.',
+      headers: { 'Cache-Control': HEADERS.noStore },
+    },
+    faults: ['origin_foreign'],
+  }),
+};
+
+/** Sign-in to the console and sign-out, from pages of the service alone, whatever origins are listed for CORS. */
+export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
+  listWays,
+  beginDeparture,
+  beginSession,
+  endSession,
+];
+
+function ways({ sessions, clientCredentials }: ConsoleDesk): Stage {
+  const providers = sessions.providers.map((name) => ({ name }));
+  const reply = documentReply(
+    { data: { link: true, providers, client_credentials: clientCredentials } },
+    'no-store',
+  );
+  return () => reply;
+}
+
+/** Nobody looks at another code of an address that has sent too many wrong ones. */
+function unguessed({ guesses }: RateLimits): Stage {
+  return (call) => {
+    // Who leaves early is to be known as well.
+    call.address();
+    return guesses?.admit(call);
+  };
+}
+
+function departing(sessions: Sessions): Stage {
+  return async (call) => {
+    const { name } = readData(departureSchema, call.body ?? '');
+    const departure = await sessions.depart(name);
+    if (departure === 'unavailable') throw new Fault('provider_unavailable');
+    if (!departure)
+      throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
+    const { authorizationEndpoint, clientId, issuer, scope, redirectUri } = departure;
+    const data = {
+      ...{ authorization_endpoint: authorizationEndpoint, client_id: clientId, issuer, scope },
+      redirect_uri: redirectUri,
+    };
+    return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
+  };
+}
+
+function exchanging(sessions: Sessions, { guesses }: RateLimits): Stage {
+  return async (call) => {
+    const session = await begun(sessions, readData(exchangeSchema, call.body ?? ''), call);
+    if (typeof session === 'object') return granted(session);
+    if (session === 'unavailable') throw new Fault('provider_unavailable');
+    if (session === 'rightless') {
+      call.refused = 'insufficient scope';
+      return NO_RIGHT;
+    }
+    call.refused = 'bad credentials';
+    guesses?.note(call);
+    return CODE_REFUSED;
+  };
+}
+
+function begun(sessions: Sessions, said: z.output<typeof exchangeSchema>, call: Call) {
+  const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = said;
+  const from = { address: call.address(), requestId: call.requestId };
+  if (said.grant === 'link') return sessions.byLink(code, from);
+  return sessions.byProvider(name, { code, codeVerifier, nonce, iss }, from);
+}
+
+function ending(tokens: Tokens, sessions: Sessions): Stage {
+  return async (call) => {
+    const token = await tokens.inspect(bearerToken(call.authorization() ?? '') ?? '');
+    return token && (await sessions.end(token, { address: call.address(), requestId: call.requestId }))
+      ? SIGNED_OUT
+      : NO_RIGHT;
+  };
+}
+
+function granted({ token, expiresIn, scopes, realms, actor, label }: Session): Reply {
+  const data = {
+    access_token: token,
+    expires_in: expiresIn,
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? realms : [...realms],
+    actor,
+    label,
+  };
+  return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
+}
+
+const waysSchema = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        link: z.literal(true).meta({ description: 'By a link of `authrealm console link`.' }),
+        providers: z
+          .array(z.strictObject({ name: z.string() }))
+          .meta({ description: 'By these OpenID providers.' }),
+        client_credentials: z.boolean().meta({ description: 'By the credentials of a client.' }),
+      }),
+    })
+    .meta({ id: 'ConsoleWays' });
+
+const sessionSchema = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        access_token: z.string(),
+        expires_in: z.int().meta({ description: 'Seconds.' }),
+        scope: z.string(),
+        realms: z.literal('*').or(z.array(identifier)),
+        actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
+        label: z.string().meta({ description: 'What they are called in the console.' }),
+      }),
+    })
+    .meta({ id: 'ConsoleSession' });
+
+const departureAnswer = () =>
+  z
+    .strictObject({
+      data: z.strictObject({
+        authorization_endpoint: link,
+        client_id: z.string(),
+        issuer: link,
+        scope: z.string(),
+        redirect_uri: link,
+      }),
+    })
+    .meta({ id: 'ConsoleDeparture', description: 'State, nonce and the verifier of PKCE are of the page.' });
+
+const SESSION = {
+  data: {
+    access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
+    expires_in: LIMITS.consoleTokenSeconds,
+    scope: 'users:read',
+    realms: '*',
+    actor: 'console:anna',
+    label: 'anna',
+  },
+};
+
+const WAYS = { data: { link: true, providers: [{ name: 'staff' }], client_credentials: false } };
+
+function departureExample(baseUrl: string): object {
+  const issuer = 'https://login.example';
+  return {
+    data: {
+      authorization_endpoint: `${issuer}/authorize`,
+      client_id: 'authrealm-console',
+      issuer,
+      scope: 'openid profile email',
+      redirect_uri: `${baseUrl}/console`,
+    },
+  };
+}
+
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+
+/** The header that the page of the service sends along. */
+function originHeader(baseUrl: string): z.ZodRawShape {
+  const description = 'Browsers send it: the origin of the base URL, and no other.';
+  const example = new URL(baseUrl).origin;
+  return { Origin: z.string().meta({ param: { ...OURS, description, example } }) };
+}
+
+function bodyOf(id: string, schema: z.ZodType, example: object) {
+  return { schema: z.object({ data: schema }).meta({ id }), example: { data: example } };
+}

@@ -1,0 +1,135 @@
+import type { Listed, Listing, MaybePromise, Page, Store } from '../../directory/store.ts';
+import { type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import type { Principal } from '../../domain/principal.ts';
+import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
+import { listParameters } from '../openapi/parameters.ts';
+import { listSchema } from '../openapi/schemas.ts';
+import { authenticate } from '../pipeline/bearer.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { collectionLinks, collectionPattern } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { type ListAddress, listBody } from '../pipeline/paging.ts';
+import { locateScope, permit, RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
+import { itemPresenterOf } from '../pipeline/present.ts';
+import { type ListQuery, readQuery } from '../pipeline/query.ts';
+import { faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
+
+/** What the paths of lists are built from. */
+export interface ListDeps extends RecordDeps {
+  readonly store: Pick<Store, 'get' | 'list' | 'find' | 'crowds'>;
+  /** How many records a page holds unless the caller says. */
+  readonly pageLength: number;
+}
+
+const NOT_FOUND = faultReply('not_found');
+const NO_FILTER: Filter = Object.freeze([]);
+
+/**
+ * A list of a collection: who asks (401), may they at all (403), may they here (404), what they ask for (400), the
+ * page (404 where the record above is not there), the body. Of realms a limited client sees its own.
+ */
+export function list(resource: Resource): Operation<ListDeps> {
+  return recordOperation(resource, {
+    name: `list-${resource.name}`,
+    method: 'GET',
+    path: collectionPattern(resource),
+    right: 'read',
+    stages: (deps) => [...entrance(resource, deps), locateScope(resource), listing(resource, deps)],
+    document: ({ items, examples }) => ({
+      summary: `List ${resource.name} records, the newest first.`,
+      query: listParameters(resource),
+      success: pageAnswer(listSchema(resource, schemaOf(items, resource)), {
+        counted: examples.page(resource, 'offset'),
+        followed: examples.page(resource, 'after'),
+      }),
+      faults: [
+        ...(resource.filterables ? (['filter_malformed'] as const) : []),
+        ...(resource.parent ? (['not_found'] as const) : []),
+      ],
+    }),
+  });
+}
+
+function listing(resource: Resource, deps: ListDeps): Stage {
+  const { filterables } = resource;
+  const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
+  const answer = answering(resource, { line: lineage(resource), saysParent: false }, deps);
+  return (call) => {
+    const query = readQuery(call.request.url, rules);
+    const filter =
+      filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
+    const listing = { filter, sort: query.sort, page: pageOf(query, deps.pageLength), ...ownRealms(call) };
+    return answer(call, listing, query.carried);
+  };
+}
+
+/** The stages that everyone who reads a collection goes through before it is known which. */
+export function entrance(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
+  return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
+}
+
+function ownRealms({ principal, scope }: Call): Pick<Listing, 'only'> {
+  const { realms } = principal as Principal;
+  return realms === '*' || scope?.length !== 0 ? {} : { only: [...realms] };
+}
+
+/** The page that a query asks for, of this length unless it says. */
+export function pageOf({ limit, offset, after }: ListQuery, length: number): Page {
+  if (after === undefined) return { kind: 'offset', offset: offset ?? 0, limit: limit ?? length };
+  return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
+}
+
+/** Whose records are listed, and how their items are written. */
+export interface Collection {
+  /** The resources whose collections its path names. */
+  readonly line: readonly Resource[];
+  /** Its items say whose they are. */
+  readonly saysParent: boolean;
+}
+
+/** A reverse lookup is mostly answered whole; then there is no other page, and no link to one. */
+function isWhole({ page }: Listing, { hasMore }: Listed): boolean {
+  return page.kind === 'offset' && page.offset === 0 && !hasMore;
+}
+
+/** Makes what asks the store and writes the page. `carried` is what links take along; without it there are none. */
+export function answering(resource: Resource, { line, saysParent }: Collection, deps: ListDeps) {
+  const { store, baseUrl, installation } = deps;
+  const present = itemPresenterOf(resource, { baseUrl, installation, saysParent });
+  const urlOf = collectionLinks(line, baseUrl);
+
+  function reply(
+    call: Call,
+    listing: Listing,
+    listed: Listed | undefined,
+    carried: string | undefined,
+  ): Reply {
+    if (!listed) return NOT_FOUND;
+    let items = '';
+    for (const { key, record } of listed.items)
+      items += items === '' ? present(record, key) : `,${present(record, key)}`;
+    const address: ListAddress | undefined =
+      carried === undefined || (saysParent && isWhole(listing, listed))
+        ? undefined
+        : { url: urlOf(call.scope as Scope), carried };
+    return pageReply(call, listBody(items, { listed, page: listing.page, sort: listing.sort, address }));
+  }
+
+  return (call: Call, listing: Listing, carried: string | undefined): MaybePromise<Reply> => {
+    const listed = store.list(resource, call.scope as Scope, listing);
+    return listed instanceof Promise
+      ? listed.then((later) => reply(call, listing, later, carried))
+      : reply(call, listing, listed, carried);
+  };
+}
+
+/** The answer that a page is. */
+export function pageReply({ requestId }: Call, body: string): Reply {
+  const headers = {
+    'Content-Type': JSON_TYPE,
+    'Cache-Control': RECORD_CACHING,
+    [REQUEST_ID]: requestId,
+  };
+  return { status: 200, headers, body };
+}

@@ -1,0 +1,270 @@
+import { z } from 'zod';
+import { type GrantToken, refusalOfType } from '../../auth/tokens/grant.ts';
+import type { OwnToken } from '../../auth/tokens/token.ts';
+import type { TokenDesk } from '../../auth/tokens/token_endpoint.ts';
+import { GRANT_FAULTS } from '../../domain/fault.ts';
+import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/responses.ts';
+import { component, errorsShape, link } from '../openapi/schemas.ts';
+import type { Answer } from '../pipeline/call.ts';
+import type { Documentation, Operation } from '../pipeline/operation.ts';
+import { errorBody, type Reply } from '../server/reply.ts';
+import { type FormEntrance, formEndpoint, NO_STORE } from './oauth_form.ts';
+
+/** What the endpoints for tokens are built from. */
+export interface OAuthDeps extends FormEntrance {
+  readonly grant: GrantToken;
+  readonly desk: TokenDesk;
+}
+
+/** The token endpoint (RFC 6749, 3.2). */
+function tokenEndpoint({ grant, ...entrance }: OAuthDeps): Answer {
+  const read = {
+    parameters: ['grant_type', 'scope'] as const,
+    refuse: (value: (name: 'grant_type') => string | undefined) => refusalOfType(value('grant_type')),
+  };
+  return formEndpoint(read, entrance, async ({ call, client, value }) => {
+    const from = { address: call.address(), requestId: call.requestId };
+    const answer = await grant(client, value('scope'), from);
+    if (answer.kind === 'refused') return answer;
+    const { minted, scopes } = answer;
+    return jsonReply({
+      access_token: minted.token,
+      token_type: 'Bearer',
+      expires_in: minted.expiresIn,
+      expires: minted.expires,
+      identifier: value('grant_type'),
+      scope: [...scopes].join(' '),
+    });
+  });
+}
+
+/** `token_type_hint` is ignored: there is one type of token (RFC 7009, 2.1). */
+const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
+const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' });
+
+/** Revocation (RFC 7009): any other text than a token of this client is answered as a token that was revoked before. */
+function revocationEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
+  return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
+    const from = { address: call.address(), requestId: call.requestId };
+    const answer = await desk.revoke(client, value('token'), from);
+    return answer.kind === 'refused' ? answer : DONE;
+  });
+}
+
+/** Introspection (RFC 7662): the answer about any other text than a token of this client holds nothing of it. */
+function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
+  return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
+    const answer = await desk.introspect(client, value('token'));
+    return answer.kind === 'refused' ? answer : jsonReply(inspected(answer.token));
+  });
+}
+
+function inspected(token: OwnToken | undefined): object {
+  if (!token) return { active: false };
+  const { scopes, clientId, issuer, jti, issuedAt, notBefore, expires } = token;
+  return {
+    active: true,
+    scope: [...scopes].join(' '),
+    client_id: clientId,
+    token_type: 'Bearer',
+    ...{ exp: expires, iat: issuedAt, nbf: notBefore },
+    ...{ sub: clientId, aud: issuer, iss: issuer, jti },
+  };
+}
+
+function jsonReply(body: object): Reply {
+  return { status: 200, headers: NO_STORE, body: JSON.stringify(body) };
+}
+
+/** An operation of a client that sends its credentials in a form. */
+interface FormDescription {
+  readonly name: string;
+  readonly path: string;
+  readonly isExtension?: true;
+  readonly summary: string;
+  readonly form: () => { readonly schema: z.ZodType; readonly example: object };
+  readonly success: {
+    readonly description: string;
+    readonly schema: () => z.ZodType;
+    readonly example: (baseUrl: string) => object;
+  };
+  readonly endpoint: (deps: OAuthDeps) => Answer;
+}
+
+const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
+
+function formOperation(described: FormDescription): Operation<OAuthDeps> {
+  const { name, path, isExtension, summary, form, success, endpoint } = described;
+  const { description, schema, example } = success;
+  return {
+    name,
+    method: 'POST',
+    path,
+    access: 'open',
+    stages: (deps) => [endpoint(deps)],
+    document: ({ baseUrl }) => ({
+      summary,
+      tag: 'service',
+      ...(isExtension ? { isExtension } : {}),
+      body: { ...form(), form: true },
+      success: {
+        status: 200,
+        description,
+        headers: CACHING,
+        content: jsonContent(schema(), example(baseUrl)),
+      },
+      responses: refusals(),
+    }),
+  };
+}
+
+const refused = component(() =>
+  z
+    .strictObject({
+      error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
+      error_description: z.string(),
+      ...errorsShape,
+    })
+    .meta({
+      id: 'TokenRefusal',
+      description: 'RFC 6749, 5.2, and beside it the errors of every other answer.',
+    }),
+);
+
+function refusals(): NonNullable<Documentation['responses']> {
+  const challenge = header('How to send them (RFC 6749, 5.2).', 'Basic realm="authrealm"');
+  return {
+    '400': {
+      description: 'The request is not right.',
+      headers: z.object({ ...ALWAYS, ...CACHING }),
+      content: jsonContent(refused(), {
+        error: 'invalid_scope',
+        error_description: 'the client does not hold that scope',
+        ...errorBody(400, 'Bad Request', 'the client does not hold that scope'),
+      }),
+    },
+    '401': {
+      description: 'The credentials are not right.',
+      headers: z.object({ ...ALWAYS, ...CACHING, 'WWW-Authenticate': challenge }),
+      content: jsonContent(refused(), {
+        error: 'invalid_client',
+        error_description: 'client or secret not right',
+        ...errorBody(401, 'Unauthorized', 'client or secret not right'),
+      }),
+    },
+  };
+}
+
+const credentials = () => ({ client_id: z.string().optional(), client_secret: z.string().optional() });
+const CLIENT = { client_id: '019c1318-a400-7000-8000-000000000098', client_secret: 'ars_3mZk9Q' };
+
+const granted = component(() =>
+  z
+    .strictObject({
+      access_token: z.string(),
+      token_type: z.literal('Bearer'),
+      expires_in: z.int().meta({ description: 'Seconds.' }),
+      expires: z.int().meta({ description: 'Seconds since the epoch.' }),
+      identifier: z.literal('client_credentials'),
+      scope: z.string(),
+    })
+    .meta({ id: 'Token' }),
+);
+
+const TOKEN = {
+  access_token: 'eyJhbGciOiJFZDI1NTE5In0.e30.c2lnbmF0dXJl',
+  token_type: 'Bearer',
+  expires_in: 3600,
+  expires: 1769853600,
+  identifier: 'client_credentials',
+  scope: 'oidc-profile-infos:read',
+};
+
+const GRANT = {
+  summary: 'Get an access token for client credentials, in the body or by HTTP Basic.',
+  form: () => ({
+    schema: z.object({
+      grant_type: z.literal('client_credentials'),
+      ...credentials(),
+      scope: z.string().optional().meta({ description: 'Fewer scopes than the client holds.' }),
+    }),
+    example: { grant_type: 'client_credentials', ...CLIENT, scope: 'oidc-profile-infos:read' },
+  }),
+  success: { description: 'The token.', schema: granted, example: () => TOKEN },
+  endpoint: tokenEndpoint,
+};
+
+const tokenForm = () => ({
+  schema: z.object({
+    token: z.string(),
+    token_type_hint: z.string().optional().meta({ description: 'Not read: there is one type of token.' }),
+    ...credentials(),
+  }),
+  example: { token: TOKEN.access_token, ...CLIENT },
+});
+
+const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
+
+const inspection = component(() =>
+  z
+    .strictObject({
+      active: z
+        .boolean()
+        .meta({ description: 'Accepted, and of this client. Nothing else stands beside false.' }),
+      scope: z.string().optional().meta({ description: 'What it may do now.' }),
+      client_id: z.string().optional(),
+      token_type: z.literal('Bearer').optional(),
+      exp: seconds().optional(),
+      iat: seconds().optional(),
+      nbf: seconds().optional(),
+      sub: z.string().optional(),
+      aud: link.optional(),
+      iss: link.optional(),
+      jti: z.string().optional(),
+    })
+    .meta({ id: 'TokenInspection' }),
+);
+
+function inspectionExample(issuer: string): object {
+  const { client_id: client } = CLIENT;
+  return {
+    active: true,
+    scope: TOKEN.scope,
+    client_id: client,
+    token_type: 'Bearer',
+    ...{ exp: TOKEN.expires, iat: TOKEN.expires - 3600, nbf: TOKEN.expires - 3600 },
+    ...{ sub: client, aud: issuer, iss: issuer, jti: '019c1318-a400-7000-8000-000000000097' },
+  };
+}
+
+/** How a client gets a token, revokes it and inspects it. */
+export const OAUTH_OPERATIONS: readonly Operation<OAuthDeps>[] = [
+  formOperation({ name: 'get-access-token', path: '/oauth/access_token', ...GRANT }),
+  formOperation({ name: 'get-token', path: '/oauth/token', isExtension: true, ...GRANT }),
+  formOperation({
+    name: 'revoke-token',
+    path: '/oauth/revoke',
+    isExtension: true,
+    summary: 'Take back an access token of this client (RFC 7009). It is refused within a second.',
+    form: tokenForm,
+    success: {
+      description: 'It is none, or none any more; of tokens of others nothing happens.',
+      schema: () => z.strictObject({}),
+      example: () => ({}),
+    },
+    endpoint: revocationEndpoint,
+  }),
+  formOperation({
+    name: 'introspect-token',
+    path: '/oauth/introspect',
+    isExtension: true,
+    summary: 'Ask what an access token of this client is worth now (RFC 7662).',
+    form: tokenForm,
+    success: {
+      description: 'What it says; of tokens of others, and of those not accepted, that they are not active.',
+      schema: inspection,
+      example: inspectionExample,
+    },
+    endpoint: introspectionEndpoint,
+  }),
+];

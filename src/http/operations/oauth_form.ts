@@ -1,0 +1,144 @@
+import type { AuthenticateClient } from '../../auth/clients/client_credentials.ts';
+import type { Client } from '../../auth/port.ts';
+import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
+import { readText } from '../pipeline/body.ts';
+import type { Answer, Call } from '../pipeline/call.ts';
+import type { RateLimits } from '../server/rate_limits.ts';
+import { errorBody, JSON_TYPE, type Reply } from '../server/reply.ts';
+
+/** What a refused request is answered with. */
+export interface Refusal {
+  readonly kind: 'refused';
+  readonly code: GrantFaultCode;
+  readonly description: string;
+}
+
+/** What a caller sent, as it sent it. */
+interface Form<P extends string> {
+  readonly clientId: string | undefined;
+  readonly clientSecret: string | undefined;
+  readonly value: (name: P) => string | undefined;
+}
+
+/** What an endpoint reads. */
+interface Read<P extends string> {
+  readonly parameters: readonly P[];
+  /** What is refused whoever asks, before it is looked at who does. */
+  readonly refuse?: (value: Form<P>['value']) => Refusal | undefined;
+}
+
+/** Who may ask, and how often. */
+export interface FormEntrance {
+  readonly authenticateClient: AuthenticateClient;
+  readonly limits: RateLimits;
+}
+
+/** What is asked once the client is known. */
+export interface Asked<P extends string> {
+  readonly call: Call;
+  readonly client: Client;
+  readonly value: (name: P) => string | undefined;
+}
+
+/** Every answer of these endpoints has to do with a secret. */
+export const NO_STORE = {
+  'Content-Type': JSON_TYPE,
+  'Cache-Control': 'no-store',
+  Pragma: 'no-cache',
+} as const;
+
+/**
+ * An endpoint that reads a form and the credentials of a client (RFC 6749, 2.3.1 and 3.2). The body is a form whatever
+ * media type it arrives under, because existing clients send it as JSON (contract 4.1). A guessed secret counts for the
+ * address, a right one for the client, before anything is done for it.
+ */
+export function formEndpoint<P extends string>(
+  { parameters, refuse }: Read<P>,
+  { authenticateClient, limits }: FormEntrance,
+  answer: (asked: Asked<P>) => Promise<Reply | Refusal>,
+): Answer {
+  return async (call) => {
+    // Who leaves early is to be known as well.
+    call.address();
+    const refused = limits.guesses?.admit(call);
+    if (refused) return refused;
+    const form = await readForm(call.request, parameters);
+    if ('kind' in form) return refusalReply(form);
+    const unfit = refuse?.(form.value);
+    if (unfit) return refusalReply(unfit);
+    const client = await authenticateClient(form);
+    if ('kind' in client) {
+      call.refused = 'bad credentials';
+      limits.guesses?.note(call);
+      return refusalReply(client);
+    }
+    const spent = limits.client?.(call, client.clientId);
+    if (spent) return spent;
+    const answered = await answer({ call, client, value: form.value });
+    return 'kind' in answered ? refusalReply(answered) : answered;
+  };
+}
+
+async function readForm<P extends string>(
+  request: Request,
+  parameters: readonly P[],
+): Promise<Form<P> | Refusal> {
+  try {
+    return read(request, await readText(request), [...parameters, 'client_id', 'client_secret']);
+  } catch (error) {
+    if (error instanceof Fault && error.code === 'malformed') return refuse('the body is not UTF-8 text');
+    throw error;
+  }
+}
+
+function refuse(description: string): Refusal {
+  return { kind: 'refused', code: 'invalid_request', description };
+}
+
+function read(request: Request, body: string, names: readonly string[]): Form<string> | Refusal {
+  const query = new URLSearchParams(/\?(.*)$/.exec(request.url)?.[1]);
+  if (names.some((name) => query.has(name))) {
+    return refuse('parameters belong in the body: a query ends up in logs');
+  }
+  const form = new URLSearchParams(body);
+  const doubled = names.find((name) => form.getAll(name).length > 1);
+  if (doubled) return refuse(`${doubled} is given more than once`);
+  const value = (name: string) => form.get(name) ?? undefined;
+  const basic = readBasic(request.headers.get('authorization'));
+  if (basic === 'malformed') return refuse('the Basic credentials cannot be read');
+  if (basic && (form.has('client_id') || form.has('client_secret'))) {
+    return refuse('send the client credentials once: in the header or in the body');
+  }
+  return {
+    clientId: basic ? basic.id : value('client_id'),
+    clientSecret: basic ? basic.secret : value('client_secret'),
+    value,
+  };
+}
+
+/** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. Any other scheme is none of ours here. */
+function readBasic(header: string | null): { id: string; secret: string } | 'malformed' | undefined {
+  if (header === null || !/^basic(?: |$)/i.test(header)) return undefined;
+  const joined = Buffer.from(header.slice(6).trim(), 'base64').toString('utf8');
+  const colon = joined.indexOf(':');
+  if (colon < 0) return 'malformed';
+  try {
+    return { id: formDecode(joined.slice(0, colon)), secret: formDecode(joined.slice(colon + 1)) };
+  } catch {
+    return 'malformed';
+  }
+}
+
+function formDecode(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '));
+}
+
+/** Both forms at once: RFC 6749, 5.2 for OAuth clients, the family's `errors` for the others. */
+function refusalReply({ code, description }: Refusal): Reply {
+  const status = GRANT_FAULTS[code];
+  const { title } = status === 401 ? FAULTS.unauthenticated : FAULTS.malformed;
+  const body = { error: code, error_description: description, ...errorBody(status, title, description) };
+  const challenge: Record<string, string> =
+    status === 401 ? { 'WWW-Authenticate': 'Basic realm="authrealm"' } : {};
+  return { status, headers: { ...NO_STORE, ...challenge }, body: JSON.stringify(body), fault: code };
+}

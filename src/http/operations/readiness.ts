@@ -1,0 +1,87 @@
+import { z } from 'zod';
+import type { ZodOpenApiResponseObject } from 'zod-openapi';
+import type { AccessCache } from '../../auth/tokens/access_table.ts';
+import type { Store } from '../../directory/store.ts';
+import { type Complaint, FAULTS, Fault } from '../../domain/fault.ts';
+import { faultExample } from '../openapi/examples.ts';
+import { ALWAYS, HEADERS, OURS } from '../openapi/responses.ts';
+import { errorsShape } from '../openapi/schemas.ts';
+import type { Answer } from '../pipeline/call.ts';
+import { documentReply, JSON_TYPE, replyOf } from '../server/reply.ts';
+
+/** What a lookup needs. Names alone are answered: no address, and no reason, which the log has. */
+const DEPENDENCIES = ['database', 'access_table'] as const;
+
+/** The states of a dependency. */
+const STATES = ['ok', 'in trouble'] as const;
+
+type Dependency = (typeof DEPENDENCIES)[number];
+
+/** Settles where the dependency is well; throws or rejects with a Fault of status 503 where it is not. */
+type Probes = Readonly<Record<Dependency, () => unknown>>;
+
+export interface ReadinessDeps {
+  readonly store: Pick<Store, 'ready'>;
+  readonly access: AccessCache;
+}
+
+/** Ready means: a lookup would be answered now. Throws Fault `not_ready` otherwise, with the state of each dependency. */
+export function readiness({ store, access }: ReadinessDeps, caching: string): Answer {
+  const probes: Probes = { database: () => store.ready(), access_table: () => access.fresh() };
+  const well = documentReply(READY.example(), caching);
+  return async () => {
+    const troubles = await Promise.all(DEPENDENCIES.map((name) => troubleOf(probes[name])));
+    if (troubles.every((trouble) => trouble === undefined)) return well;
+    const complaints = DEPENDENCIES.map(
+      (field, place): Complaint => ({ field, rule: troubles[place] ? 'in trouble' : 'ok' }),
+    );
+    const first = troubles.find((trouble) => trouble !== undefined);
+    throw new Fault('not_ready', complaints, first?.cause ?? first);
+  };
+}
+
+/** What is wrong, where the dependency itself says so; a bug is thrown on. */
+async function troubleOf(probe: () => unknown): Promise<Fault | undefined> {
+  try {
+    await probe();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Fault && FAULTS[error.code].status === 503) return error;
+    throw error;
+  }
+}
+
+function dependenciesOf(state: z.ZodType) {
+  return z.strictObject(Object.fromEntries(DEPENDENCIES.map((name) => [name, state])));
+}
+
+/** The answer of a service that is ready. */
+export const READY = {
+  schema: () => z.strictObject({ status: z.literal('ok'), dependencies: dependenciesOf(z.literal('ok')) }),
+  example: () => ({
+    status: 'ok',
+    dependencies: Object.fromEntries(DEPENDENCIES.map((name) => [name, 'ok'])),
+  }),
+};
+
+/** The answer of a service that is not ready, which names the dependencies in trouble if it found out in time. */
+export function unreadyResponse(): ZodOpenApiResponseObject {
+  const complaints = DEPENDENCIES.map((field, place) => ({ field, rule: place === 0 ? 'ok' : 'in trouble' }));
+  const schema = z
+    .strictObject({ ...errorsShape, dependencies: dependenciesOf(z.enum(STATES)).optional() })
+    .meta({ id: 'Unready' });
+  const examples = {
+    not_ready: { value: JSON.parse(replyOf(new Fault('not_ready', complaints)).body as string) },
+    unavailable: { value: faultExample('unavailable') },
+  };
+  return {
+    ...OURS,
+    description: 'A lookup would not be answered now: which dependency is in trouble.',
+    headers: z.object({
+      ...ALWAYS,
+      'Cache-Control': HEADERS.noStore,
+      'Retry-After': HEADERS.retryAfter,
+    }),
+    content: { [JSON_TYPE]: { schema, examples } },
+  };
+}

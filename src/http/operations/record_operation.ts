@@ -1,0 +1,74 @@
+import type { z } from 'zod';
+import type { Resource } from '../../domain/resource.ts';
+import { pathParameters } from '../openapi/parameters.ts';
+import { HEADERS, jsonContent } from '../openapi/responses.ts';
+import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
+
+/** An operation on the records of one resource; everything that such operations share is left out. */
+interface RecordDescription<Deps> extends Pick<Operation<Deps>, 'name' | 'method' | 'path' | 'stages'> {
+  readonly right: 'read' | 'write';
+  /** The description is that of the resource by default. */
+  readonly document: (context: DocumentContext) => Omit<Documentation, 'tag' | 'path'>;
+}
+
+export function recordOperation<Deps>(
+  resource: Resource,
+  { name, method, path, stages, right, document }: RecordDescription<Deps>,
+): Operation<Deps> {
+  // The path of a self link is an addition where it is not below /v2.
+  const isSelfLink = !path.startsWith('/v2/');
+  const names = [...path.matchAll(/:(\w+)/g)].map(([, each]) => each ?? '');
+  return {
+    name: isSelfLink ? `${name}-by-self-link` : name,
+    method,
+    path,
+    access: { scope: `${resource.scope}:${right}` },
+    stages,
+    document(context) {
+      const documentation = document(context);
+      return {
+        description: resource.summary,
+        ...documentation,
+        tag: resource.name,
+        ...(isSelfLink ? { isExtension: true } : {}),
+        ...(names.length > 0 ? { path: pathParameters(resource, names) } : {}),
+        headers: [...(documentation.headers ?? []), 'X-Request-Id'],
+      };
+    },
+  };
+}
+
+/** The description of POST and DELETE: for records below nothing they need a client of all realms. */
+export function writeDescription({
+  summary,
+  parent,
+}: Resource): Pick<Documentation, 'description' | 'isExtension'> {
+  if (parent) return {};
+  return { description: `${summary} Only clients of all realms may do this.`, isExtension: true };
+}
+
+/** The answer that shows one record. */
+export function recordAnswer(resource: Resource, { examples, etag, records }: DocumentContext) {
+  return {
+    headers: { ETag: etag, 'Cache-Control': HEADERS.cacheControl },
+    content: jsonContent(schemaOf(records, resource), examples.record(resource)),
+  };
+}
+
+/** The answer that shows a page of records. */
+export function pageAnswer(schema: z.ZodType, examples: Readonly<Record<string, unknown>>) {
+  const values = Object.entries(examples).map(([name, value]) => [name, { value }]);
+  return {
+    status: 200 as const,
+    description: 'The records; none is no fault.',
+    headers: { 'Cache-Control': HEADERS.cacheControl },
+    content: { 'application/json': { schema, examples: Object.fromEntries(values) } },
+  };
+}
+
+/** The one component of a resource. */
+export function schemaOf(schemas: ReadonlyMap<Resource, z.ZodType>, resource: Resource): z.ZodType {
+  const schema = schemas.get(resource);
+  if (!schema) throw new Error(`${resource.name} has no schema in this document`);
+  return schema;
+}

@@ -1,0 +1,242 @@
+import type { Asking, Directory } from '../../directory/directory.ts';
+import type { Store } from '../../directory/store.ts';
+import { Fault } from '../../domain/fault.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { AnyRecord, Key, Resource, Scope } from '../../domain/resource.ts';
+import { readTraceContext } from '../../domain/trace_context.ts';
+import { requestExample } from '../openapi/examples.ts';
+import { header } from '../openapi/responses.ts';
+import { requestSchema } from '../openapi/schemas.ts';
+import { authenticate, insufficientScope } from '../pipeline/bearer.ts';
+import { dataOf, readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import type { WithIdempotency } from '../pipeline/idempotency.ts';
+import { collectionPattern, selfLinks } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import {
+  locate,
+  locateScope,
+  permit,
+  RECORD_CACHING,
+  type RecordDeps,
+  unlessCrowded,
+} from '../pipeline/pipeline.ts';
+import { namedRevisions, revisionReader, soleRevision } from '../pipeline/precondition.ts';
+import { etags, isNamedBy, presenterOf } from '../pipeline/present.ts';
+import { isKept, isRefusable } from '../pipeline/refusable.ts';
+import { JSON_TYPE, type Reply } from '../server/reply.ts';
+import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
+
+/** What the paths of the writing verbs are built from. */
+export interface WriteDeps extends RecordDeps {
+  readonly store: Pick<Store, 'get' | 'crowds'>;
+  readonly directory: Directory;
+  readonly withIdempotency: WithIdempotency;
+}
+
+const DONE: Reply = Object.freeze({ status: 204, headers: Object.freeze({}), body: null });
+
+/**
+ * A POST to a collection: who asks (401), may they at all (403), may they here (404), the body (415, 413,
+ * 408), then once for every idempotency key: its members (400, 422), the record (404 for its parent, 422), the answer a
+ * GET would give.
+ */
+export function create(resource: Resource): Operation<WriteDeps> {
+  return recordOperation(resource, {
+    name: `create-${resource.name}`,
+    method: 'POST',
+    path: collectionPattern(resource),
+    right: 'write',
+    stages: (deps) => [
+      ...entrance(resource, deps),
+      locateScope(resource),
+      readBody,
+      creating(resource, deps),
+    ],
+    document: (context) => {
+      const { headers, content } = recordAnswer(resource, context);
+      const { location } = context.examples;
+      return {
+        summary: `Create one ${resource.name} record.`,
+        ...writeDescription(resource),
+        headers: ['Idempotency-Key'],
+        body: {
+          schema: requestSchema(resource, 'create'),
+          example: requestExample(resource, 'create'),
+        },
+        success: {
+          status: 201,
+          description: 'The new record, as a GET answers it.',
+          headers: {
+            ...headers,
+            Location: header('The absolute address of the new record.', location(resource)),
+          },
+          content,
+        },
+        faults: [
+          ...(resource.parent ? (['not_found'] as const) : []),
+          ...(isRefusable(resource) ? (['conflict'] as const) : []),
+        ],
+      };
+    },
+  });
+}
+
+function creating(resource: Resource, deps: WriteDeps): Stage {
+  const { directory, withIdempotency } = deps;
+  const replyTo = recordReplies(resource, deps);
+  // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
+  const locationOf = selfLinks({ ...resource, selfPrefix: '/v2' }, deps.baseUrl);
+  return (call) =>
+    withIdempotency(call, resource, async (storable) => {
+      const data = dataOf(call.body ?? '');
+      const prepared = await directory.prepare(resource, call.scope as Scope, data, askedBy(call));
+      const { key, record } = prepared;
+      const reply = replyTo(201, key, record, { Location: locationOf(key) });
+      const isCreated = await directory.create(prepared, storable?.(reply, prepared));
+      return isCreated ? reply : undefined;
+    });
+}
+
+/** A PUT: as a POST, with the record's full key, and `If-Match` (412). */
+export function update(resource: Resource, path: string): Operation<WriteDeps> {
+  return recordOperation(resource, {
+    name: `update-${resource.name}`,
+    method: 'PUT',
+    path,
+    right: 'write',
+    stages: (deps) => [
+      ...unlessCrowded(deps.store.crowds.write),
+      authenticate(deps.tokens, deps.limits),
+      permit(`${resource.scope}:write`),
+      noteAddress,
+      locate(resource),
+      readBody,
+      updating(resource, deps),
+    ],
+    document: (context) => ({
+      summary: `Change one ${resource.name} record: what the body does not say stays as it is.`,
+      headers: ['If-Match'],
+      body: {
+        schema: schemaOf(context.updates, resource),
+        example: requestExample(resource, 'update'),
+      },
+      success: {
+        status: 200,
+        description: 'The record as it is now.',
+        ...recordAnswer(resource, context),
+      },
+      faults: [
+        'not_found',
+        ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
+        'outcome_unknown',
+      ],
+    }),
+  });
+}
+
+function updating(resource: Resource, deps: WriteDeps): Stage {
+  const replyTo = recordReplies(resource, deps);
+  const seenBy = preconditions(resource, deps);
+  return async (call) => {
+    const key = call.key as Key;
+    const by = { ...askedBy(call), seen: await seenBy(call) };
+    const record = await deps.directory.update(resource, key, dataOf(call.body ?? ''), by);
+    return replyTo(200, key, record);
+  };
+}
+
+/** A DELETE. A body is not read: existing clients send one (contract 3.6). */
+export function remove(resource: Resource, path: string): Operation<WriteDeps> {
+  return recordOperation(resource, {
+    name: `delete-${resource.name}`,
+    method: 'DELETE',
+    path,
+    right: 'write',
+    stages: (deps) => [...entrance(resource, deps), locate(resource), removing(resource, deps)],
+    document: () => ({
+      summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
+      ...writeDescription(resource),
+      headers: ['If-Match'],
+      success: { status: 204, description: 'It is gone.' },
+      faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'outcome_unknown'],
+    }),
+  });
+}
+
+function removing(resource: Resource, deps: WriteDeps): Stage {
+  const seenBy = preconditions(resource, deps);
+  return async (call) => {
+    const by = { ...askedBy(call), seen: await seenBy(call) };
+    await deps.directory.remove(resource, call.key as Key, by);
+    return DONE;
+  };
+}
+
+/** Who may create and remove: records below nothing need a client that may touch every realm. */
+function entrance(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
+  return [
+    ...unlessCrowded(store.crowds.write),
+    authenticate(tokens, limits),
+    permit(`${resource.scope}:write`),
+    noteAddress,
+    ...(resource.parent ? [] : [everyRealm(resource)]),
+  ];
+}
+
+function everyRealm({ scope }: Resource): Stage {
+  const refusal = insufficientScope(`${scope}:write`);
+  return (call) => {
+    if ((call.principal as Principal).realms === '*') return undefined;
+    call.refused = 'insufficient scope';
+    return refusal;
+  };
+}
+
+/** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */
+export const noteAddress: Stage = (call) => {
+  call.address();
+  return undefined;
+};
+
+function askedBy(call: Call): Asking {
+  const { principal, requestId, request } = call;
+  const { clientId: actor } = principal as Principal;
+  return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };
+}
+
+/**
+ * Reads If-Match into the one revision that a write may land on. Rejects with Fault `precondition_failed` where
+ * If-None-Match names the record as it is (RFC 9110, 13.1.2).
+ */
+function preconditions(resource: Resource, { store, baseUrl }: WriteDeps) {
+  const etagOf = etags(baseUrl);
+  const revisionOf = revisionReader(etagOf);
+  return async ({ request, key }: Call) => {
+    const current = async () => (await store.get(resource, key as Key))?.revision;
+    const unwanted = request.headers.get('if-none-match');
+    if (unwanted !== null) {
+      const revision = await current();
+      if (revision !== undefined && isNamedBy(unwanted, etagOf({ revision }))) {
+        throw new Fault('precondition_failed');
+      }
+    }
+    return soleRevision(namedRevisions(request.headers.get('if-match'), revisionOf), current);
+  };
+}
+
+/** Makes the answer that shows one record: the body a GET would give. */
+function recordReplies(resource: Resource, { baseUrl, installation }: RecordDeps) {
+  const present = presenterOf(resource, baseUrl, installation);
+  const etagOf = etags(baseUrl);
+  return (
+    status: number,
+    key: Key,
+    record: AnyRecord,
+    more: Readonly<Record<string, string>> = {},
+  ): Reply => ({
+    status,
+    headers: { 'Content-Type': JSON_TYPE, ETag: etagOf(record), 'Cache-Control': RECORD_CACHING, ...more },
+    body: present(record, key),
+  });
+}

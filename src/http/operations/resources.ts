@@ -1,0 +1,65 @@
+import { learningOf, type Resource } from '../../domain/resource.ts';
+import { linkParameters } from '../openapi/parameters.ts';
+import { discoveryPattern, itemPatterns, searchPattern } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { lookup } from '../pipeline/pipeline.ts';
+import { faultReply } from '../server/reply.ts';
+import { list } from './lists.ts';
+import { type InspectDeps, inspectProvider } from './provider_documents.ts';
+import { create, remove, update, type WriteDeps } from './record_writes.ts';
+import { find, search, searchList } from './reverse_lookup.ts';
+import { type SearchAllDeps, searchEverywhere } from './search_all_realms.ts';
+
+/** What the operations of a resource are built from. */
+export type ResourceDeps = WriteDeps & SearchAllDeps & InspectDeps;
+
+/** Every operation of a resource: five verbs, the reverse lookup of those that have one, and searches. */
+export function operationsOf(resource: Resource): readonly Operation<ResourceDeps>[] {
+  return [
+    list(resource),
+    create(resource),
+    ...itemPatterns(resource).flatMap((path) => [
+      lookup(resource, path),
+      update(resource, path),
+      remove(resource, path),
+    ]),
+    ...(resource.finding ? [find(resource)] : []),
+    ...searchOperations(resource),
+    ...(resource.everywhere ? [searchEverywhere(resource, resource.everywhere)] : []),
+    ...discoveryOperations(resource),
+    ...unofferedOperations(resource),
+  ];
+}
+
+function searchOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+  const path = searchPattern(resource);
+  if (path === undefined) return [];
+  return [resource.finding ? search(resource, path) : searchList(resource, path)];
+}
+
+function discoveryOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+  const [path, learning] = [discoveryPattern(resource), learningOf(resource)];
+  return path === undefined || !learning ? [] : [inspectProvider(resource, path, learning)];
+}
+
+/** Where further links of a record lead: there is nothing yet, and the answer says so (contract 8, row 31). */
+function unofferedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+  return Object.entries(resource.moreLinks ?? {}).map(([name, link]) => {
+    const path = link.split('?')[0] ?? '';
+    const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');
+    return {
+      name: `visit-${name}`,
+      method: 'GET',
+      path: path.replace(/\{(\w+)\}/g, ':$1'),
+      access: 'open',
+      stages: () => [() => faultReply('not_offered')],
+      document: () => ({
+        summary: `Where the link ${name} of an ${resource.name} record leads: not offered yet.`,
+        tag: resource.name,
+        path: linkParameters(resource, names),
+        isFixed: true,
+        faults: ['not_offered'],
+      }),
+    };
+  });
+}

@@ -1,0 +1,218 @@
+import { z } from 'zod';
+import type { Listing, Placed, Store } from '../../directory/store.ts';
+import { Fault, overloaded } from '../../domain/fault.ts';
+import { type Condition, type Filter, parseFilter } from '../../domain/filter/filter.ts';
+import type { Ambient, Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Finding, Key, Resource } from '../../domain/resource.ts';
+import { ruleOf } from '../../domain/rule.ts';
+import { filterExample } from '../openapi/examples.ts';
+import { everywhereFoundSchema } from '../openapi/schemas.ts';
+import { parseJson, readBody } from '../pipeline/body.ts';
+import type { Call, Stage } from '../pipeline/call.ts';
+import { everywherePattern } from '../pipeline/links.ts';
+import type { Operation } from '../pipeline/operation.ts';
+import { itemPresenterOf } from '../pipeline/present.ts';
+import { NEWEST_FIRST } from '../pipeline/query.ts';
+import { entrance, type ListDeps, pageReply } from './lists.ts';
+import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
+import { inBody } from './reverse_lookup.ts';
+import { inTurn, realmsOf, type Seek } from './search_realm_by_realm.ts';
+
+/** The body of a search in all realms. */
+const everywhereSchema = z
+  .object({
+    filter: z.string().min(1).max(LIMITS.filterBytesMax),
+    page: z
+      .object({
+        limit: z.int().min(1).max(LIMITS.pageRecordsMax).optional(),
+        after_realm: z
+          .string()
+          .regex(/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/, 'must be the identifier of a realm')
+          .toLowerCase()
+          .optional()
+          .meta({ format: 'uuid', description: 'Go on behind this realm: `next` of the answer before.' }),
+      })
+      .optional(),
+  })
+  .meta({ id: 'search_everywhere' });
+
+type Asked = z.output<typeof everywhereSchema>;
+
+export interface SearchAllDeps extends ListDeps {
+  readonly store: ListDeps['store'] & Pick<Store, 'leading'>;
+  readonly ambient: Ambient;
+}
+
+/**
+ * The path of a search in every realm that the token may read: who asks (401), may they at all (403), what for (400). One realm
+ * after the other is asked by an index, in the order of their identifiers; where there are more than
+ * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
+ * more than there was room for.
+ */
+export function searchEverywhere(resource: Resource, everywhere: Finding): Operation<SearchAllDeps> {
+  return recordOperation(resource, {
+    name: `search-every-${resource.name}`,
+    method: 'POST',
+    path: everywherePattern(resource),
+    right: 'read',
+    stages: (deps) => [
+      ...entrance(resource, deps),
+      readBody,
+      searchingEverywhere(resource, everywhere, deps),
+    ],
+    document: ({ foundItems, examples }) => ({
+      summary: `Find ${resource.name} records in every realm that the token may read.`,
+      isExtension: true,
+      description: `${resource.summary} The filter is one of: ${everywhereWords(everywhere)}.`,
+      body: {
+        schema: everywhereSchema,
+        example: { filter: filterExample(resource, everywhere.by[0] ?? []), page: { limit: 25 } },
+      },
+      success: pageAnswer(everywhereFoundSchema(resource, schemaOf(foundItems, resource)), {
+        found: examples.everywhere(resource),
+      }),
+    }),
+  });
+}
+
+function searchingEverywhere(resource: Resource, everywhere: Finding, deps: SearchAllDeps): Stage {
+  const present = itemPresenterOf(resource, { ...deps, saysParent: true });
+  let underWay = 0;
+
+  async function answer(call: Call): Promise<string> {
+    const { filter: text, page = {} } = readAsked(call.body ?? '');
+    const filter = inBody(() => readFilter(text, everywhere));
+    const limit = page.limit ?? deps.pageLength;
+    const seek = seeking(resource, filter, limit, deps.store);
+    const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, deps.store);
+    const found = await inTurn(order, seek, limit, deps.ambient);
+    const items = found.items.map(({ record, key }) => present(record, key)).join(',');
+    const { searched, next, cut } = found;
+    const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });
+    return `{"data":[${items}],"meta":${meta},${NO_LINKS}}`;
+  }
+
+  return async (call) => {
+    if (underWay >= LIMITS.searchesAtOnceMax) throw overloaded('PLACES_TAKEN');
+    underWay += 1;
+    try {
+      return pageReply(call, await answer(call));
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
+
+/** Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
+function readAsked(body: string): Asked {
+  const value = parseJson(body);
+  const parsed = everywhereSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const complaints = parsed.error.issues.map((issue) => ({
+    field: issue.path.length === 0 ? 'body' : issue.path.join('.'),
+    rule: ruleOf(issue),
+  }));
+  throw new Fault('invalid', complaints);
+}
+
+/** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `query_invalid`. */
+function readFilter(text: string, { filterables, by }: Finding): Filter {
+  const filter = parseFilter(text, filterables);
+  const members = filter.flat().map(({ member }) => member);
+  const isNarrowed = filter.every((group) => group.length === 1 && group.every(isNarrow));
+  if (isNarrowed && by.some((set) => areSame(set, members))) return filter;
+  throw new Fault('query_invalid', [
+    { field: 'filter', rule: `must be one of: ${everywhereWords({ filterables, by })}` },
+  ]);
+}
+
+/** Whether an index finds it: of `eq` and `like` that is a value, or a beginning. */
+function isNarrow(condition: Condition): boolean {
+  return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
+}
+
+/** Whether two sets have the same members. */
+function areSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((member) => other.includes(member));
+}
+
+/** The filters that such a search takes, as they are written. */
+function everywhereWords({ filterables, by }: Finding): string {
+  const written = (member: string) => {
+    const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');
+    return `eq(${member},…)${isPattern ? ` or like(${member},…*) with 2 characters or more` : ''}`;
+  };
+  return by.map((members) => members.map(written).join(':')).join('; ');
+}
+
+/** Makes what asks one realm, by the shortest way there is. */
+function seeking(resource: Resource, filter: Filter, limit: number, store: SearchAllDeps['store']): Seek {
+  const values = new Map(
+    filter
+      .flat()
+      .map((condition) => [condition.member, condition.kind === 'one_of' ? condition.values[0] : undefined]),
+  );
+  const asked = [...values.keys()];
+  const set = setOf(resource, asked);
+  const sole = (found: Placed | undefined) => (found ? [found] : []);
+  if (set && isSole(resource, set)) {
+    const sought = { members: set, values: set.map((member) => values.get(member) as string) };
+    return async (realm) => sole(await store.find(resource, realm, sought));
+  }
+  const id = values.get('id');
+  if (id !== undefined) {
+    return async (realm) => {
+      const key: Key = [realm, id as Uuid];
+      const record = await store.get(resource, key);
+      return sole(record && { key, record });
+    };
+  }
+  // An index begins with the other member of the two that are unique.
+  const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, asked)) ?? [];
+  if (missing && !set) return (realm) => byEach(realm, { resource, missing, values }, store);
+  const listing: Listing = {
+    filter,
+    sort: NEWEST_FIRST,
+    page: { kind: 'after', after: undefined, limit: limit + 1 },
+  };
+  return async (realm) => (await store.list(resource, [realm], listing))?.items ?? [];
+}
+
+/** The set of the description that these members are, in its order. */
+function setOf({ finding }: Resource, members: readonly string[]): readonly string[] | undefined {
+  return finding?.by.find((set) => areSame(set, members));
+}
+
+/** Whether at most one record of a realm says the same of these members. */
+function isSole({ unique }: Resource, members: readonly string[]): boolean {
+  return [['id'], ...unique].some((set) => areSame(set, members));
+}
+
+interface Incomplete {
+  readonly resource: Resource;
+  readonly missing: string;
+  readonly values: ReadonlyMap<string, unknown>;
+}
+
+/** Asks with each value that records of the realm have for the member that nobody said. */
+async function byEach(
+  realm: Uuid,
+  { resource, missing, values }: Incomplete,
+  store: SearchAllDeps['store'],
+): Promise<readonly Placed[]> {
+  const members = setOf(resource, [missing, ...values.keys()]) ?? [];
+  const found: Placed[] = [];
+  for (const value of await store.leading(resource, realm, missing, LIMITS.searchIssuersMax)) {
+    const sought = {
+      members,
+      values: members.map((member) => (values.get(member) as string | undefined) ?? value),
+    };
+    const one = await store.find(resource, realm, sought);
+    if (one) found.push(one);
+  }
+  return found;
+}

@@ -1,0 +1,43 @@
+import { type Complaint, Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { parseJson } from '../pipeline/body.ts';
+
+/** The question of a search, as its body says it. */
+export interface Search {
+  readonly filter: string | undefined;
+  readonly limit: number | undefined;
+  readonly offset: number | undefined;
+}
+
+/** The body of a search. Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
+export function readSearch(body: string): Search {
+  const complaints: Complaint[] = [];
+  const { filter, page } = membersOfObject(parseJson(body), 'body', complaints);
+  const { limit, offset } = page === undefined ? {} : membersOfObject(page, 'page', complaints);
+  const number = (field: string, value: unknown, [min, max]: readonly [number, number]) => {
+    if (value === undefined) return undefined;
+    if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return Number(value);
+    complaints.push({ field, rule: `must be a whole number from ${min} to ${max}` });
+    return undefined;
+  };
+  if (filter !== undefined && typeof filter !== 'string') {
+    complaints.push({ field: 'filter', rule: 'must be a string' });
+  }
+  const asked = {
+    filter: typeof filter === 'string' ? filter : undefined,
+    limit: number('page.limit', limit, [1, LIMITS.pageRecordsMax]),
+    offset: number('page.offset', offset, [0, LIMITS.pageOffsetMax]),
+  };
+  if (complaints.length > 0) throw new Fault('invalid', complaints);
+  return asked;
+}
+
+function membersOfObject(
+  value: unknown,
+  field: string,
+  complaints: Complaint[],
+): Readonly<Record<string, unknown>> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  complaints.push({ field, rule: 'must be a JSON object' });
+  return {};
+}

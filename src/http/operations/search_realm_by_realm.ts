@@ -1,0 +1,95 @@
+import type { Placed, Store } from '../../directory/store.ts';
+import type { Ambient, Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import { realm as realms } from '../../domain/resources.ts';
+
+/** Asks one realm for records: one more than there can be room for, if it has as many. */
+export type Seek = (realm: Uuid) => Promise<readonly Placed[]>;
+
+/** Realms that are asked together, where each has to be waited for. */
+const TOGETHER = 8;
+/** Realms that need no waiting are asked for so long before others get to be answered. */
+const TURN_MS = 4;
+
+/** The realms that a token may read, in the order of their identifiers, behind one of them. */
+export async function* realmsOf(
+  principal: Principal,
+  after: Uuid | undefined,
+  store: Pick<Store, 'list'>,
+): AsyncGenerator<readonly Uuid[]> {
+  if (principal.realms !== '*') {
+    yield [...principal.realms].sort().filter((each) => each > (after ?? ''));
+    return;
+  }
+  let last = after;
+  for (;;) {
+    const listed = await store.list(realms, [], {
+      filter: [],
+      sort: { by: 'id', isDescending: false },
+      page: {
+        kind: 'after',
+        after: last === undefined ? undefined : { at: undefined, id: last },
+        limit: LIMITS.pageRecordsMax,
+      },
+    });
+    const ids = listed?.items.map(({ record }) => record.id) ?? [];
+    yield ids;
+    if (!listed?.hasMore) return;
+    last = ids.at(-1);
+  }
+}
+
+export interface Found {
+  readonly items: readonly Placed[];
+  readonly searched: number;
+  /** Behind which realm to go on; null where there is no other one. */
+  readonly next: Uuid | null;
+  /** The realm that has more of it than there was room for: the last one that was asked, or null. */
+  readonly cut: Uuid | null;
+}
+
+/** Asks one realm after the other until there is enough of it. */
+export async function inTurn(
+  order: AsyncIterable<readonly Uuid[]>,
+  seek: Seek,
+  limit: number,
+  { monotonic }: Pick<Ambient, 'monotonic'>,
+): Promise<Found> {
+  const items: Placed[] = [];
+  const startedAt = monotonic();
+  let turnAt = startedAt;
+  let searched = 0;
+  let last: Uuid | null = null;
+  let cut: Uuid | null = null;
+
+  /** Keeps what some realms answered, in their order; those behind the last record that there is room for were not asked. */
+  function keep(asked: readonly Uuid[], found: readonly (readonly Placed[])[]): boolean {
+    for (const [place, each] of found.entries()) {
+      if (items.length >= limit) return false;
+      const room = limit - items.length;
+      items.push(...each.slice(0, room));
+      searched += 1;
+      last = asked[place] ?? last;
+      if (each.length > room) cut = last;
+    }
+    return true;
+  }
+
+  const isEnough = () => searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
+
+  for await (const asked of inGroups(order)) {
+    if (searched > 0 && isEnough()) return { items, searched, next: last, cut };
+    if (!keep(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last, cut };
+    if (monotonic() - turnAt < TURN_MS) continue;
+    await Bun.sleep(0);
+    turnAt = monotonic();
+  }
+  return { items, searched, next: null, cut };
+}
+
+async function* inGroups(order: AsyncIterable<readonly Uuid[]>): AsyncGenerator<readonly Uuid[]> {
+  for await (const page of order) {
+    for (let start = 0; start < page.length; start += TOGETHER) yield page.slice(start, start + TOGETHER);
+  }
+}

@@ -1,0 +1,190 @@
+import { z } from 'zod';
+import { publicKeySet } from '../../auth/keys/signing.ts';
+import type { AccessCache } from '../../auth/tokens/access_table.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { SCOPES } from '../../domain/principal.ts';
+import { fixedHeader, jsonContent } from '../openapi/responses.ts';
+import { link } from '../openapi/schemas.ts';
+import type { Answer } from '../pipeline/call.ts';
+import type { Documentation, Operation } from '../pipeline/operation.ts';
+import { documentReply, type Reply } from '../server/reply.ts';
+import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
+
+/** What the service answers about itself is built from. */
+export interface ServiceDeps extends ReadinessDeps {
+  readonly access: AccessCache;
+  readonly baseUrl: string;
+  /** Makes the OpenAPI document. */
+  readonly describe: () => Promise<object>;
+}
+
+/** An operation that says something about the service to every caller. */
+interface ServiceDescription<Deps>
+  extends Pick<Operation<Deps>, 'name' | 'path' | 'isUncounted'>,
+    Pick<Documentation, 'summary' | 'isFixed'> {
+  /** The `Cache-Control` of its answer. */
+  readonly caching: string;
+  readonly schema: () => z.ZodType;
+  readonly example: (baseUrl: string) => object;
+  /** Answers that are neither the success nor plain faults. */
+  readonly responses?: () => NonNullable<Documentation['responses']>;
+  readonly answer: (deps: Deps, caching: string) => Answer;
+}
+
+function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<Deps> {
+  const { name, path, isUncounted, summary, isFixed, responses, caching, schema, example, answer } =
+    described;
+  return {
+    name,
+    method: 'GET',
+    path,
+    access: 'open',
+    ...(isUncounted ? { isUncounted } : {}),
+    stages: (deps) => [answer(deps, caching)],
+    document: ({ baseUrl }) => ({
+      summary,
+      tag: 'service',
+      isExtension: true,
+      success: {
+        status: 200,
+        description: summary,
+        headers: { 'Cache-Control': fixedHeader('How long it may be kept.', caching) },
+        content: jsonContent(schema(), example(baseUrl)),
+      },
+      ...(responses ? { responses: responses() } : {}),
+      ...(isFixed ? { isFixed } : {}),
+    }),
+  };
+}
+
+const publicKey = () =>
+  z.strictObject({
+    kid: z.string(),
+    kty: z.literal('OKP'),
+    crv: z.literal('Ed25519'),
+    alg: z.literal('Ed25519'),
+    use: z.literal('sig'),
+    x: z.string(),
+  });
+
+const KEY_EXAMPLE = {
+  kty: 'OKP',
+  crv: 'Ed25519',
+  x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+  kid: '019c1318-a400-7000-8000-000000000099',
+  alg: 'Ed25519',
+  use: 'sig',
+};
+
+const keySet = serviceOperation<Pick<ServiceDeps, 'access'>>({
+  name: 'get-key-set',
+  path: '/.well-known/jwks.json',
+  summary: 'The public keys of access tokens (RFC 7517).',
+  caching: `public, max-age=${LIMITS.keySetAgeMsMax / 1000}`,
+  schema: () => z.strictObject({ keys: z.array(publicKey()) }),
+  example: () => ({ keys: [KEY_EXAMPLE] }),
+  answer({ access }, caching) {
+    return async () => {
+      const { keys } = await access.fresh();
+      return documentReply(publicKeySet(keys.accepted.values()), caching);
+    };
+  },
+});
+
+const authMethods = () => z.array(z.enum(['client_secret_basic', 'client_secret_post']));
+
+const metadata = () =>
+  z.strictObject({
+    issuer: link,
+    token_endpoint: link,
+    revocation_endpoint: link,
+    introspection_endpoint: link,
+    jwks_uri: link,
+    scopes_supported: z.array(z.string()),
+    response_types_supported: z.array(z.string()),
+    grant_types_supported: z.array(z.literal('client_credentials')),
+    token_endpoint_auth_methods_supported: authMethods(),
+    revocation_endpoint_auth_methods_supported: authMethods(),
+    introspection_endpoint_auth_methods_supported: authMethods(),
+  });
+
+function metadataOf(issuer: string, scopes: readonly string[]): z.output<ReturnType<typeof metadata>> {
+  const methods: z.output<ReturnType<typeof authMethods>> = ['client_secret_basic', 'client_secret_post'];
+  return {
+    issuer,
+    token_endpoint: `${issuer}/oauth/access_token`,
+    revocation_endpoint: `${issuer}/oauth/revoke`,
+    introspection_endpoint: `${issuer}/oauth/introspect`,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
+    scopes_supported: [...scopes],
+    response_types_supported: [],
+    grant_types_supported: ['client_credentials'],
+    token_endpoint_auth_methods_supported: methods,
+    revocation_endpoint_auth_methods_supported: methods,
+    introspection_endpoint_auth_methods_supported: methods,
+  };
+}
+
+export const SERVER_METADATA = serviceOperation<Pick<ServiceDeps, 'baseUrl'>>({
+  name: 'get-server-metadata',
+  path: '/.well-known/oauth-authorization-server',
+  summary: 'Metadata of the token endpoint (RFC 8414).',
+  caching: 'no-cache',
+  isFixed: true,
+  schema: metadata,
+  example: (baseUrl) => metadataOf(baseUrl, ['oidc-profile-infos:read']),
+  answer: ({ baseUrl }, caching) => fixed(documentReply(metadataOf(baseUrl, SCOPES), caching)),
+});
+
+const openApi = serviceOperation<Pick<ServiceDeps, 'describe'>>({
+  name: 'get-openapi',
+  path: '/openapi.json',
+  summary: 'This document.',
+  caching: 'no-cache',
+  schema: () => z.looseObject({ openapi: z.string() }),
+  example: () => ({ openapi: '3.1.0', info: { title: 'authrealm', version: '0.1.0' } }),
+  answer({ describe }, caching) {
+    // Built when it is first requested, so that a start does not wait for it.
+    let made: Promise<Reply> | undefined;
+    return () => {
+      made ??= describe().then((document) => documentReply(document, caching));
+      return made;
+    };
+  },
+});
+
+const health = serviceOperation({
+  name: 'get-health',
+  path: '/healthz',
+  summary: 'The process answers.',
+  caching: 'no-store',
+  isFixed: true,
+  isUncounted: true,
+  schema: () => z.strictObject({ status: z.literal('ok') }),
+  example: () => ({ status: 'ok' }),
+  answer: (_, caching) => fixed(documentReply({ status: 'ok' }, caching)),
+});
+
+const readinessOperation = serviceOperation<ReadinessDeps>({
+  name: 'get-readiness',
+  path: '/readyz',
+  summary: 'A lookup would be answered now.',
+  caching: 'no-store',
+  isUncounted: true,
+  ...READY,
+  responses: () => ({ '503': unreadyResponse() }),
+  answer: readiness,
+});
+
+function fixed(reply: Reply): Answer {
+  return () => reply;
+}
+
+/** What the service says about itself. */
+export const SERVICE_OPERATIONS: readonly Operation<ServiceDeps>[] = [
+  keySet,
+  SERVER_METADATA,
+  openApi,
+  health,
+  readinessOperation,
+];

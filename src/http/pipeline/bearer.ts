@@ -1,0 +1,69 @@
+import type { Tokens } from '../../auth/tokens/token.ts';
+import type { MaybePromise } from '../../directory/store.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { RateLimits } from '../server/rate_limits.ts';
+import { faultReply, type Reply } from '../server/reply.ts';
+import type { Call, Stage } from './call.ts';
+
+/** Challenges of RFC 6750, 3. No error code where no token was sent. */
+const REALM = 'Bearer realm="authrealm"';
+const NO_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': REALM });
+const BAD_TOKEN = faultReply('unauthenticated', { 'WWW-Authenticate': `${REALM}, error="invalid_token"` });
+
+export function insufficientScope(scope: string): Reply {
+  return faultReply('insufficient_scope', {
+    'WWW-Authenticate': `${REALM}, error="insufficient_scope", scope="${scope}"`,
+  });
+}
+
+/**
+ * Turns the Authorization header into a principal. The header is the only place a token may stand (contract 8, row
+ * 43): in a query or a body it would end up in other people's logs.
+ */
+export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): Stage {
+  function enter(call: Call, principal: Principal): Reply | undefined {
+    call.principal = principal;
+    return client?.(call, principal.clientId);
+  }
+
+  /** One that nobody could check may be a good one: its address pays nothing for an issuer that is out of reach. */
+  function judge(call: Call, judged: Principal | 'unchecked' | undefined): Reply | undefined {
+    if (typeof judged === 'object') return enter(call, judged);
+    if (judged !== 'unchecked') guesses?.note(call);
+    call.refused = judged === 'unchecked' ? 'token not checked' : 'bad token';
+    return BAD_TOKEN;
+  }
+
+  /** Of a token that was not seen before nobody checks the signature for an address that has sent too many bad ones. */
+  function check(call: Call, token: string): MaybePromise<Reply | undefined> {
+    const refused = guesses?.admit(call);
+    if (refused) return refused;
+    const principal = tokens.verify(token);
+    return principal instanceof Promise
+      ? principal.then((later) => judge(call, later))
+      : judge(call, principal);
+  }
+
+  return (call) => {
+    const header = call.authorization();
+    const token = header === null ? undefined : bearerToken(header);
+    if (token === undefined) {
+      call.refused = 'no token';
+      return NO_TOKEN;
+    }
+    const known = tokens.recall(token);
+    if (known instanceof Promise) {
+      return known.then((later) => (later ? enter(call, later) : check(call, token)));
+    }
+    return known ? enter(call, known) : check(call, token);
+  };
+}
+
+/**
+ * What stands behind `Bearer `; the scheme's name is case-insensitive (RFC 9110, 11.1). Another scheme, or nothing
+ * behind this one, is a request without a token (RFC 6750, 3.1). Whether it is a token is for the verifier to say.
+ */
+export function bearerToken(header: string): string | undefined {
+  if (!header.startsWith('Bearer ') && !/^bearer /i.test(header)) return undefined;
+  return header.slice('Bearer '.length).trimStart() || undefined;
+}

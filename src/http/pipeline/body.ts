@@ -1,0 +1,116 @@
+import type { JsonObject } from '../../directory/input.ts';
+import { Fault } from '../../domain/fault.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Stage } from './call.ts';
+
+/** Any parameters may follow; what they say changes nothing, JSON is UTF-8 (RFC 8259, 8.1). */
+const JSON_MEDIA = /^application\/json[ \t]*(?:;.*)?$/i;
+
+/** Reads the body of a request that has been let in: nobody else makes us buffer. Throws as `readText` does. */
+export const readBody: Stage = async (call) => {
+  const type = call.request.headers.get('content-type');
+  if (type !== null && call.request.body && !JSON_MEDIA.test(type.trim()))
+    throw new Fault('media_type_unknown');
+  call.body = await readText(call.request);
+  return undefined;
+};
+
+/** The `data` of a body. Throws Fault `malformed` for what is no JSON, `invalid` where there is no `data`. */
+export function dataOf(body: string): JsonObject {
+  const { data } = objectOf(parseJson(body), 'body');
+  return objectOf(data, 'data');
+}
+
+/** Of members that stand twice the last one counts, as in every JSON.parse. Throws Fault `malformed`. */
+export function parseJson(text: string): unknown {
+  if (depthOf(text) > LIMITS.bodyDepthMax)
+    throw malformed(`is nested deeper than ${LIMITS.bodyDepthMax} levels`);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw malformed(text === '' ? 'is empty' : 'is not JSON');
+  }
+}
+
+function malformed(rule: string): Fault {
+  return new Fault('malformed', [{ field: 'body', rule }]);
+}
+
+function objectOf(value: unknown, field: string): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
+  throw new Fault('invalid', [{ field, rule: value === undefined ? 'is missing' : 'must be a JSON object' }]);
+}
+
+/** How deep brackets are nested outside of strings, whether or not the text is JSON. One pass, whatever it holds. */
+function depthOf(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  let isString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) isString = !isString;
+    else if (isString) at += code === BACKSLASH ? 1 : 0;
+    else if (code === BRACKET || code === BRACE) {
+      depth += 1;
+      deepest = Math.max(deepest, depth);
+    } else if (code === BRACKET + 2 || code === BRACE + 2) depth -= 1;
+  }
+  return deepest;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** The closing ones stand two places behind. */
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
+
+/**
+ * Reads a body of bounded size and time as text. Nothing over the bound is ever held in memory. Throws Fault
+ * `body_too_large`, `request_timeout`, or `malformed` where the bytes are not UTF-8.
+ */
+export async function readText(request: Request): Promise<string> {
+  const announced = Number(request.headers.get('content-length') ?? 0);
+  if (announced > LIMITS.bodyBytesMax) throw new Fault('body_too_large');
+  if (!request.body) return '';
+  const reader = request.body.getReader();
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    reader.cancel('too slow').catch(() => undefined);
+  }, LIMITS.bodyMsMax);
+  try {
+    const bytes = await collect(reader);
+    if (isLate) throw new Fault('request_timeout');
+    return decoded(bytes);
+  } catch (error) {
+    // What is no fault of ours is the caller's: a connection given up half-way.
+    throw error instanceof Fault ? error : new Fault('malformed', [], error);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    throw malformed('is not UTF-8');
+  }
+}
+
+type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>;
+
+async function collect(reader: Reader): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return Buffer.concat(chunks);
+    size += value.length;
+    if (size > LIMITS.bodyBytesMax) {
+      await reader.cancel('too large');
+      throw new Fault('body_too_large');
+    }
+    chunks.push(value);
+  }
+}

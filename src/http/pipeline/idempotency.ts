@@ -1,0 +1,109 @@
+import type { Keyring, Place } from '../../auth/keys/keyring.ts';
+import type { Memory, MemoryPlace, Placed, Store } from '../../directory/store.ts';
+import { ownerPlace } from '../../domain/change.ts';
+import { Fault } from '../../domain/fault.ts';
+import { type Ambient, NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Principal } from '../../domain/principal.ts';
+import type { Resource, Scope } from '../../domain/resource.ts';
+import { isVisibleWord, VISIBLE_WORD } from '../../domain/text/visible_word.ts';
+import { type Reply, replyOf } from '../server/reply.ts';
+import type { Call } from './call.ts';
+
+export interface IdempotencyDeps {
+  readonly store: Pick<Store, 'recall' | 'commit'>;
+  readonly keyring: Pick<Keyring, 'digest' | 'seal' | 'open'>;
+  readonly ambient: Pick<Ambient, 'now'>;
+}
+
+/**
+ * Answers a request. Given `storable`, it commits what that makes of its answer together with the record; it answers
+ * undefined where the same request was answered concurrently.
+ */
+export type Act = (storable: Storable | undefined) => Promise<Reply | undefined>;
+
+/** What is stored of an answer to a request with a key. An answer that is a refusal is about no record. */
+export type Storable = (reply: Reply, created: Placed | undefined) => Memory;
+
+/** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
+export type WithIdempotency = (call: Call, resource: Resource, act: Act) => Promise<Reply>;
+
+/** A request with a key: where its answer is stored, a digest of its body, and the user that its record belongs to. */
+interface KeyedRequest {
+  readonly place: MemoryPlace;
+  readonly body: string;
+  readonly userOf: (created: Placed | undefined) => Uuid | undefined;
+}
+
+/** A refusal that would be the same next time is stored like any answer; these are not. */
+function isPassing(status: number): boolean {
+  return status === 401 || status === 403 || status === 409 || status === 429 || status >= 500;
+}
+
+/**
+ * Opens the store of answers (`Idempotency-Key`). A key belongs to its client, method and path. Neither it nor the body is
+ * ever stored: only digests of them under the keyring; the answer is stored encrypted. A replay has passed the same stages
+ * as a first request: token, scope and realm.
+ */
+export function openIdempotency({ store, keyring, ambient }: IdempotencyDeps): WithIdempotency {
+  const inFlight = new Set<string>();
+
+  async function replay(place: MemoryPlace, body: string): Promise<Reply | undefined> {
+    const memory = await store.recall(place, ambient.now());
+    if (!memory) return undefined;
+    if (memory.body !== body) throw new Fault('key_reused');
+    return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
+  }
+
+  async function run({ place, body, userOf }: KeyedRequest, act: Act): Promise<Reply> {
+    const stored = await replay(place, body);
+    if (stored) return stored;
+    const storable: Storable = (reply, created) => {
+      const at = ambient.now();
+      const sealed = keyring.seal('remembered-answer', sealPlace(place), JSON.stringify(reply));
+      const expiresAt = at + LIMITS.idempotencyMsMax;
+      const about = { recordId: created?.record.id, user: userOf(created) };
+      return { ...place, ...about, body, status: reply.status, sealed, at, expiresAt };
+    };
+    try {
+      return (await act(storable)) ?? (await replay(place, body)) ?? stillInFlight();
+    } catch (error) {
+      if (!(error instanceof Fault) || error.code === 'key_reused') throw error;
+      const refusal = replyOf(error);
+      if (error.isPassing || isPassing(refusal.status)) throw error;
+      // A refusal has no record: it is committed by itself, unless the same request was answered concurrently.
+      const { kind } = await store.commit([], storable(refusal, undefined));
+      return (kind === 'remembered' && (await replay(place, body))) || refusal;
+    }
+  }
+
+  return async (call, resource, act) => {
+    const key = call.request.headers.get('idempotency-key');
+    if (key === null) return (await act(undefined)) as Reply;
+    if (!isVisibleWord(key)) {
+      throw new Fault('query_invalid', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
+    }
+    const scope = call.scope as Scope;
+    const { clientId } = call.principal as Principal;
+    const request = JSON.stringify([clientId, 'POST', resource.collection, scope, key]);
+    const place = { realm: scope[0] ?? NIL_UUID, clientId, key: keyring.digest('idempotency-key', request) };
+    if (inFlight.has(place.key)) throw new Fault('key_in_flight');
+    inFlight.add(place.key);
+    try {
+      const body = keyring.digest('request-body', call.body ?? '');
+      const userOf = (created: Placed | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
+      return await run({ place, body, userOf }, act);
+    } finally {
+      inFlight.delete(place.key);
+    }
+  };
+}
+
+/** The other request was answered, and its answer is gone already. */
+function stillInFlight(): never {
+  throw new Fault('key_in_flight');
+}
+
+function sealPlace({ realm, key }: MemoryPlace): Place {
+  return { table: 'idempotency', column: 'answer_sealed', realm, id: key };
+}

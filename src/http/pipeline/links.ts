@@ -1,0 +1,77 @@
+import { type Key, learningOf, lineage, type Resource, type Scope } from '../../domain/resource.ts';
+
+/** The path of a resource's record below the version segment, as a route pattern: one `:column` per key column. */
+export function itemPattern(resource: Resource): string {
+  return lineage(resource)
+    .map((ancestor) => `/${ancestor.collection}/:${paramName(ancestor, resource)}`)
+    .join('');
+}
+
+/** The names of a route's parameters, in the order of the key they make. */
+export function paramNames(resource: Resource): readonly string[] {
+  return lineage(resource).map((ancestor) => paramName(ancestor, resource));
+}
+
+/** The names of a collection's parameters: those of the records above. */
+export function scopeParamNames(resource: Resource): readonly string[] {
+  return paramNames(resource).slice(0, -1);
+}
+
+/** Where the collection of a resource answers. */
+export function collectionPattern(resource: Resource): string {
+  return `/v2${itemPattern(resource)}`.replace(/\/:id$/, '');
+}
+
+/** Where the records of a whole realm are found by what they say. */
+export function findingPattern(resource: Resource): string {
+  const [realm] = lineage(resource);
+  return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
+}
+
+/** Where the records of a realm are found with the question in the body; undefined where lists take no filter. */
+export function searchPattern(resource: Resource): string | undefined {
+  if (resource.finding) return `${findingPattern(resource)}/search`;
+  return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
+}
+
+/** Where the same is asked of all realms. */
+export function everywherePattern({ collection }: Resource): string {
+  return `/v2/${collection}/search`;
+}
+
+/** Where is told what a provider says of itself, whose issuer records of the resource learn; undefined where they learn none. */
+export function discoveryPattern(resource: Resource): string | undefined {
+  return learningOf(resource) && `/v2${itemPattern(resource)}/discovery`;
+}
+
+function paramName(ancestor: Resource, resource: Resource): string {
+  return ancestor === resource ? 'id' : (ancestor.foreignKey ?? 'id');
+}
+
+/** Where the item of a resource answers: every path under `/v2`, and the one its own self link names. */
+export function itemPatterns(resource: Resource): readonly string[] {
+  const pattern = itemPattern(resource);
+  return resource.selfPrefix === '/v2'
+    ? [`/v2${pattern}`]
+    : [`/v2${pattern}`, `${resource.selfPrefix}${pattern}`];
+}
+
+/** The texts of a record's absolute self link: each stands before the identifier of that depth of its key. */
+export function selfLinkTexts(resource: Resource, baseUrl: string): readonly string[] {
+  return lineage(resource).map(({ collection }, depth) =>
+    depth === 0 ? `${baseUrl}${resource.selfPrefix}/${collection}/` : `/${collection}/`,
+  );
+}
+
+/** Builds the absolute self link of a single record, from the configured base URL and never from a request. */
+export function selfLinks(resource: Resource, baseUrl: string): (key: Key) => string {
+  const texts = selfLinkTexts(resource, baseUrl);
+  return (key) => texts.map((text, depth) => `${text}${key[depth]}`).join('');
+}
+
+/** Builds the absolute address of a collection, below as many records as its scope names; without a query. */
+export function collectionLinks(line: readonly Resource[], baseUrl: string): (scope: Scope) => string {
+  const [first = '', ...below] = line.map(({ collection }) => `/${collection}`);
+  return (scope) =>
+    below.reduce((url, text, depth) => `${url}/${scope[depth]}${text}`, `${baseUrl}/v2${first}`);
+}

@@ -1,0 +1,100 @@
+import type { z } from 'zod';
+import type { ZodOpenApiMediaTypeObject, ZodOpenApiResponsesObject } from 'zod-openapi';
+import type { FaultCode } from '../../domain/fault.ts';
+import type { Resource } from '../../domain/resource.ts';
+import type { Examples } from '../openapi/examples.ts';
+import type { RequestHeader } from '../openapi/parameters.ts';
+import type { Faults } from '../openapi/responses.ts';
+import type { Method, Route } from '../server/router.ts';
+import { type Stage, walk } from './call.ts';
+
+/**
+ * An operation of the API, described once: its route, the stages that answer it and its place in the OpenAPI document
+ * are one value. `Deps` is what its stages are built from.
+ */
+export interface Operation<in Deps> {
+  /** Its `operationId`. */
+  readonly name: string;
+  readonly method: Method;
+  /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
+  readonly path: string;
+  /** The right that a caller needs: a token with this scope, a console session, or none. */
+  readonly access: { readonly scope: string } | 'session' | 'open';
+  /** Answered whatever the rates and the load are: health checks. */
+  readonly isUncounted?: true;
+  /** Called by pages of this service alone, whatever origins are listed for CORS. */
+  readonly isOwn?: true;
+  /** Built once, when the service starts. The last stage answers. */
+  readonly stages: (deps: Deps) => readonly Stage[];
+  /** Evaluated when the OpenAPI document is first requested. */
+  readonly document: (context: DocumentContext) => Documentation;
+}
+
+/** What the OpenAPI document says about an operation beyond its route. */
+export interface Documentation {
+  readonly summary: string;
+  readonly description?: string;
+  readonly tag: string;
+  /** It is not part of the API that authrealm is compatible with (docs/extensions.md). */
+  readonly isExtension?: true;
+  /** The segments that its path names. */
+  readonly path?: z.ZodObject;
+  readonly query?: z.ZodObject;
+  /** Request headers that several operations read: faults and answers follow from some of them. */
+  readonly headers?: readonly RequestHeader[];
+  /** Request headers that it alone reads. */
+  readonly ownHeaders?: z.ZodRawShape;
+  readonly body?: Body;
+  /** Undefined where it only ever answers a fault. */
+  readonly success?: Success;
+  /** Answers that are neither the success nor plain faults, by status. */
+  readonly responses?: ZodOpenApiResponsesObject;
+  /** Its answer is made when the service starts, so it never fails with `internal`. */
+  readonly isFixed?: true;
+  /** Faults besides those that follow from the rest. */
+  readonly faults?: readonly FaultCode[];
+}
+
+interface Body {
+  readonly schema: z.ZodType;
+  readonly example: unknown;
+  /** JSON by default. */
+  readonly form?: true;
+}
+
+interface Success {
+  readonly status: 200 | 201 | 202 | 204;
+  readonly description: string;
+  /** Response headers besides those of every answer. */
+  readonly headers?: Readonly<Record<string, z.ZodType>>;
+  /** By media type; a text stands for JSON. Without content there is no body. */
+  readonly content?: Readonly<Record<string, ZodOpenApiMediaTypeObject>>;
+}
+
+/** What the operations of one document share. */
+export interface DocumentContext {
+  readonly baseUrl: string;
+  readonly examples: Examples;
+  readonly faults: Faults;
+  readonly etag: z.ZodType;
+  /** One component for each resource, whichever operation answers it. */
+  readonly records: ReadonlyMap<Resource, z.ZodType>;
+  readonly items: ReadonlyMap<Resource, z.ZodType>;
+  readonly foundItems: ReadonlyMap<Resource, z.ZodType>;
+  readonly updates: ReadonlyMap<Resource, z.ZodType>;
+}
+
+/** The routes of operations: one for each path. */
+export function routesFrom<Deps>(operations: readonly Operation<Deps>[], deps: Deps): readonly Route[] {
+  const byPath = Map.groupBy(operations, ({ path }) => path);
+  return [...byPath].map(([pattern, [first, ...others]]) => {
+    const { isUncounted, isOwn } = first as Operation<Deps>;
+    const all = [first as Operation<Deps>, ...others];
+    return {
+      pattern,
+      answers: Object.fromEntries(all.map(({ method, stages }) => [method, walk(stages(deps))])),
+      ...(isUncounted ? { isUncounted } : {}),
+      ...(isOwn ? { isOwn } : {}),
+    };
+  });
+}

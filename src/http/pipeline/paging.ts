@@ -1,0 +1,149 @@
+import type { Listed, Mark, Page, Sort } from '../../directory/store.ts';
+import type { Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+
+/** Where the pages of a list answer. */
+export interface ListAddress {
+  /** Without a query. */
+  readonly url: string;
+  /** What each link takes along, from the query that was asked. */
+  readonly carried: string;
+}
+
+/** The links of a page; each is null where there is no such page. */
+interface PageLinks {
+  readonly current: string | null;
+  readonly first: string | null;
+  readonly last: string | null;
+  readonly next: string | null;
+  readonly prev: string | null;
+}
+
+/** A list whose question must not stand in a URL has no links. */
+const NO_LINKS: PageLinks = Object.freeze({ current: null, first: null, last: null, next: null, prev: null });
+
+/** What a page is written from. */
+export interface PageOf {
+  readonly listed: Listed;
+  readonly page: Page;
+  readonly sort: Sort;
+  /** Undefined for a list without links. */
+  readonly address: ListAddress | undefined;
+}
+
+/**
+ * The body of a list: its items as they are written already, `meta` and the five links (contract 3.3). Behind a record
+ * nothing was counted, so there `meta` says the length alone.
+ */
+export function listBody(items: string, of: PageOf): string {
+  return `{"data":[${items}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
+}
+
+/** How the body of a list without links ends whose one item is all there is, for each length of a page. */
+const SOLE_ENDS = new Map<number, string>();
+
+/** The body of such a list. */
+export function soleBody(item: string, limit: number): string {
+  let end = SOLE_ENDS.get(limit);
+  if (end === undefined) {
+    const listed = { items: [], hasMore: false, total: 1 };
+    end = bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS);
+    SOLE_ENDS.set(limit, end);
+  }
+  return `{"data":[${item}${end}`;
+}
+
+function bodyEnd(of: Pick<PageOf, 'listed' | 'page'>, links: PageLinks): string {
+  return `],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
+}
+
+/** `current` counts from 1, and is 1 where there is nothing (contract 8, row 24). */
+function metaOf({ listed: { total }, page }: Pick<PageOf, 'listed' | 'page'>): string {
+  if (page.kind === 'after' || total === undefined) return `{"page":{"limit":${page.limit}}}`;
+  const { limit, offset } = page;
+  const current = total === 0 ? 1 : Math.floor(offset / limit) + 1;
+  const pages = Math.ceil(total / limit);
+  const numbers = `"limit":${limit},"offset":${offset},"current":${current},"total":${pages}`;
+  return `{"page":{${numbers}},"results":{"total":${total}}}`;
+}
+
+function linksBody({ current, first, last, next, prev }: PageLinks): string {
+  return `{"current":${said(current)},"first":${said(first)},"last":${said(last)},"next":${said(next)},"prev":${said(prev)}}`;
+}
+
+/** Nothing in a link of ours needs escaping. */
+function said(link: string | null): string {
+  return link === null ? 'null' : `"${link}"`;
+}
+
+/** No link answers 400: what lies beyond the bound of offsets is read behind a record (contract 8, row 25). */
+function linksOf({ listed, page, sort }: PageOf, { url, carried }: ListAddress): PageLinks {
+  const { limit } = page;
+  const beginning = `${url}?page%5Blimit%5D=${limit}`;
+  const at = (offset: number) => `${beginning}&page%5Boffset%5D=${offset}${carried}`;
+  const behind = (mark: Mark | undefined) =>
+    `${beginning}&page%5Bafter%5D=${mark ? cursorOf(mark, sort) : ''}${carried}`;
+  const onwards = () => (listed.hasMore ? behind(lastMark(listed, sort)) : null);
+  if (page.kind === 'after') {
+    return { current: behind(page.after), first: behind(undefined), last: null, next: onwards(), prev: null };
+  }
+  const { offset } = page;
+  const following = offset + limit;
+  const last = lastOffset(listed.total ?? 0, limit);
+  return {
+    current: at(offset),
+    first: at(0),
+    last: at(last),
+    next: listed.hasMore && following <= LIMITS.pageOffsetMax ? at(following) : onwards(),
+    prev: offset === 0 ? null : at(Math.max(0, Math.min(offset - limit, last))),
+  };
+}
+
+/** Where the last page begins that an offset within the bound can name. */
+function lastOffset(total: number, limit: number): number {
+  const last = Math.min(Math.max(total - 1, 0), LIMITS.pageOffsetMax);
+  return last - (last % limit);
+}
+
+function lastMark({ items }: Listed, { by }: Sort): Mark | undefined {
+  const record = items.at(-1)?.record;
+  return record && { at: by === 'id' ? undefined : record[by], id: record.id };
+}
+
+/** The first byte of every cursor. Another layout gets another number. */
+const CURSOR_VERSION = 1;
+/** What lists can be sorted by (contract 3.4). Cursors count them: a further one comes last. */
+export const SORT_KEYS = ['created_at', 'updated_at', 'id'] as const satisfies readonly Sort['by'][];
+const ID_BYTES = 16;
+const INSTANT_BYTES = 8;
+const HEAD_BYTES = 2;
+
+/**
+ * A record's place as a text for callers to hand back: version, order, instant, identifier. It needs no secret: whoever
+ * has it was shown that record, and where it leads is judged anew.
+ */
+export function cursorOf({ at, id }: Mark, sort: Sort): string {
+  const head = Buffer.from([CURSOR_VERSION, sortCode(sort)]);
+  const instant = Buffer.alloc(at === undefined ? 0 : INSTANT_BYTES);
+  if (at !== undefined) instant.writeBigInt64BE(BigInt(at));
+  return Buffer.concat([head, instant, Buffer.from(id.replaceAll('-', ''), 'hex')]).toString('base64url');
+}
+
+/** Answers undefined for what `cursorOf` did not make for a list in this order. */
+export function readCursor(text: string, sort: Sort): Mark | undefined {
+  const instantBytes = sort.by === 'id' ? 0 : INSTANT_BYTES;
+  const size = HEAD_BYTES + instantBytes + ID_BYTES;
+  if (text.length !== Math.ceil((size * 8) / 6)) return undefined;
+  const bytes = Buffer.from(text, 'base64url');
+  // Decoding passes over what is no base64url; what does not come back as it was given was not made here.
+  if (bytes.length !== size || bytes.toString('base64url') !== text) return undefined;
+  if (bytes[0] !== CURSOR_VERSION || bytes[1] !== sortCode(sort)) return undefined;
+  const at = instantBytes === 0 ? undefined : Number(bytes.readBigInt64BE(HEAD_BYTES));
+  if (at !== undefined && !Number.isSafeInteger(at)) return undefined;
+  const hex = bytes.toString('hex', HEAD_BYTES + instantBytes);
+  return { at, id: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5') as Uuid };
+}
+
+function sortCode({ by, isDescending }: Sort): number {
+  return SORT_KEYS.indexOf(by) * 2 + Number(isDescending);
+}

@@ -1,0 +1,150 @@
+import type { Tokens } from '../../auth/tokens/token.ts';
+import type { IsCrowded, Store } from '../../directory/store.ts';
+import { parseUuid, type Uuid } from '../../domain/id.ts';
+import { mayTouch, type Principal } from '../../domain/principal.ts';
+import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
+import { recordAnswer, recordOperation } from '../operations/record_operation.ts';
+import type { RateLimits } from '../server/rate_limits.ts';
+import { CROWDED, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { authenticate, insufficientScope } from './bearer.ts';
+import type { Call, Stage } from './call.ts';
+import { paramNames, scopeParamNames } from './links.ts';
+import type { Operation } from './operation.ts';
+import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
+
+/** What the request paths are built from. */
+export interface RecordDeps {
+  readonly store: Pick<Store, 'get' | 'crowds'>;
+  readonly tokens: Tokens;
+  readonly limits: RateLimits;
+  readonly baseUrl: string;
+  /** The identifier of this installation (STORE in contract 8, row 31). */
+  readonly installation: string;
+}
+
+/** One answer for everything that is not there for this caller, whatever the reason. */
+const NOT_FOUND = faultReply('not_found');
+export const RECORD_CACHING = 'private, no-cache';
+
+/**
+ * A lookup by ID. The address was matched by the router; what follows is the rest of it, in order: who
+ * asks (401), may they at all (403), may they here (404, before the store is asked), the record by its full key
+ * (404), preconditions (304), the body.
+ */
+export function lookup(resource: Resource, path: string): Operation<RecordDeps> {
+  return recordOperation(resource, {
+    name: `get-${resource.name}`,
+    method: 'GET',
+    path,
+    right: 'read',
+    stages: ({ store, tokens, limits, baseUrl, installation }) => [
+      ...unlessCrowded(store.crowds.get),
+      authenticate(tokens, limits),
+      permit(`${resource.scope}:read`),
+      locate(resource),
+      read(resource, store),
+      compare(etags(baseUrl)),
+      present(presenterOf(resource, baseUrl, installation)),
+    ],
+    document: (context) => ({
+      summary: `Get one ${resource.name} record by its identifier.`,
+      headers: ['If-None-Match'],
+      success: { status: 200, description: 'The record.', ...recordAnswer(resource, context) },
+      faults: ['not_found'],
+    }),
+  });
+}
+
+/**
+ * Refuses what would wait for too long, before anything else: to ask who it is would cost a good part of the work, and
+ * there may be as much of this as of the rest.
+ */
+export function unlessCrowded(isCrowded: IsCrowded | undefined): readonly Stage[] {
+  return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? CROWDED : undefined)] : [];
+}
+
+/** Decided by token and operation alone, so that it tells nothing about what exists. */
+export function permit(scope: string): Stage {
+  const refusal = insufficientScope(scope);
+  return (call) => {
+    if ((call.principal as Principal).scopes.has(scope)) return undefined;
+    call.refused = 'insufficient scope';
+    return refusal;
+  };
+}
+
+/** Segments become a key. A malformed ID and a realm outside the principal's list are absence. */
+export function locate(resource: Resource): Stage {
+  return locateBy(paramNames(resource));
+}
+
+/** The same by the names of the segments, that of the realm first. */
+export function locateBy(names: readonly string[]): Stage {
+  return (call) => {
+    const ids = idsOf(call, names);
+    if (ids === undefined) return NOT_FOUND;
+    call.key = ids as unknown as Key;
+    return undefined;
+  };
+}
+
+/** The same for the records above a collection, as many as its path names. */
+export function locateScope(resource: Resource): Stage {
+  const names = scopeParamNames(resource);
+  return (call) => {
+    const ids = idsOf(call, names);
+    if (ids === undefined) return NOT_FOUND;
+    call.scope = ids;
+    return undefined;
+  };
+}
+
+function idsOf(call: Call, names: readonly string[]): Uuid[] | undefined {
+  const { params, principal } = call;
+  const ids: Uuid[] = [];
+  for (const name of names) {
+    const id = parseUuid(params[name] ?? '');
+    if (id === undefined) return undefined;
+    ids.push(id);
+  }
+  const [realm] = ids;
+  if (realm === undefined || mayTouch(principal as Principal, realm)) return ids;
+  call.refused = 'realm outside the list';
+  return undefined;
+}
+
+/** The record of the key (404). */
+export function read(resource: Resource, store: Pick<Store, 'get'>): Stage {
+  const keep = (call: Call, record: AnyRecord | undefined): Reply | undefined => {
+    if (record === undefined) return NOT_FOUND;
+    call.record = record;
+    return undefined;
+  };
+  return (call) => {
+    const found = store.get(resource, call.key as Key);
+    return found instanceof Promise ? found.then((record) => keep(call, record)) : keep(call, found);
+  };
+}
+
+function compare(etagOf: (record: AnyRecord) => string): Stage {
+  return (call) => {
+    call.etag = etagOf(call.record as AnyRecord);
+    const named = call.request.headers.get('if-none-match');
+    if (named === null || !isNamedBy(named, call.etag)) return undefined;
+    const headers = { ETag: call.etag, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId };
+    return { status: 304, headers, body: null };
+  };
+}
+
+function present(presenter: Presenter): Stage {
+  return (call) => ({
+    status: 200,
+    headers: {
+      'Content-Type': JSON_TYPE,
+      ETag: call.etag as string,
+      'Cache-Control': RECORD_CACHING,
+      [REQUEST_ID]: call.requestId,
+    },
+    body: presenter(call.record as AnyRecord, call.key as Key),
+  });
+}

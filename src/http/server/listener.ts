@@ -1,0 +1,26 @@
+import type { IpAddress } from '../../domain/ip_address.ts';
+import type { RefusedAccess } from '../../domain/refused_access.ts';
+import type { Call } from '../pipeline/call.ts';
+
+/** Told of every call once it is answered. */
+export type Listener = (call: Call) => void;
+
+/** Who hears what of a call. */
+export interface Hearers {
+  /** A client has used a token. */
+  used(clientId: string): void;
+  refused(
+    who: { readonly clientId: string | undefined; readonly address: IpAddress | undefined },
+    why: RefusedAccess,
+  ): void;
+}
+
+export function openListener({ used, refused }: Hearers): Listener {
+  return (call) => {
+    const { principal } = call;
+    if (principal !== undefined) used(principal.clientId);
+    if (call.refused !== undefined) {
+      refused({ clientId: principal?.clientId, address: call.address() }, call.refused);
+    }
+  };
+}

@@ -1,0 +1,130 @@
+import { traceOf } from '../../domain/error_trace.ts';
+import { Fault } from '../../domain/fault.ts';
+import { readTraceContext } from '../../domain/trace_context.ts';
+import type { Meter, OperationMeter } from '../../metrics/meter.ts';
+import type { Log, RequestLogging } from '../../platform/log.ts';
+import type { Answer, Call } from '../pipeline/call.ts';
+import { type Reply, replyOf } from './reply.ts';
+import { labelOf, type Route } from './router.ts';
+
+/** What answers a request, and counts it. */
+export interface Endpoint {
+  readonly route: Route;
+  readonly answer: Answer;
+  readonly meter: OperationMeter | undefined;
+}
+
+/** What is told to the log and counted of requests, and the answer of a failed one. */
+export interface Notes {
+  /** `method`: undefined for one that the path does not have. */
+  endpointOf(route: Route, method: string | undefined, answer: Answer): Endpoint;
+  /** Whether `note` wants to know when a request began; else it need not be called. */
+  readonly isTimed: boolean;
+  failed(error: unknown, call: Call, endpoint: Endpoint): Reply;
+  note(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
+  /** Counts what was refused for overload without a fault. */
+  shed(cause: string): void;
+  /** Writes what is still to be told. */
+  flush(): void;
+}
+
+/** What a method is counted as that a path does not have. */
+const OTHER_METHOD = 'other';
+const SAMPLED_ONE_IN = 100;
+const SHEDS_TOLD_EACH_MS = 1_000;
+
+export function openNotes(
+  requestLogging: RequestLogging,
+  log: Pick<Log, 'write'>,
+  meter: Meter | undefined,
+): Notes {
+  const sheds = openSheds(log);
+
+  function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
+    const trace = traceOf(fault.cause ?? fault);
+    meter?.trouble(trace.cause);
+    if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
+    else {
+      const record = {
+        request_id: requestId,
+        route: labelOf(route),
+        code: fault.code,
+        ...trace,
+      };
+      log.write({ event: 'fault', ...record, ...traceIdOf(request) });
+    }
+  }
+
+  function noteRequest(
+    { request, requestId, principal }: Call,
+    { route }: Endpoint,
+    { status }: Reply,
+    milliseconds: number,
+  ): void {
+    if (requestLogging === 'sampled' && Math.random() * SAMPLED_ONE_IN >= 1) return;
+    log.write({
+      event: 'request',
+      request_id: requestId,
+      method: request.method,
+      route: labelOf(route),
+      status,
+      ms: Math.round(milliseconds * 1000) / 1000,
+      ...(principal ? { client_id: principal.clientId } : {}),
+      ...traceIdOf(request),
+    });
+  }
+
+  return {
+    endpointOf: (route, method = OTHER_METHOD, answer) => ({
+      route,
+      answer,
+      meter: meter?.operation(method, labelOf(route)),
+    }),
+    isTimed: requestLogging !== 'off' || meter !== undefined,
+    failed(error, call, endpoint) {
+      const fault = error instanceof Fault ? error : new Fault('internal', [], error);
+      const reply = replyOf(fault);
+      if (reply.status >= 500) noteTrouble(fault, call, endpoint);
+      return reply;
+    },
+    note(call, endpoint, reply, start) {
+      const milliseconds = performance.now() - start;
+      endpoint.meter?.count(reply.status, milliseconds, reply.fault);
+      if (requestLogging !== 'off') noteRequest(call, endpoint, reply, milliseconds);
+    },
+    shed(cause) {
+      meter?.trouble(cause);
+      sheds.note(cause);
+    },
+    flush: sheds.flush,
+  };
+}
+
+/** The trace that a request is part of, if its caller said so: looked at for the log alone. */
+function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
+  const trace = readTraceContext(headers);
+  return trace ? { trace_id: trace.traceId } : {};
+}
+
+/** What is refused for overload is counted: a line for each would cost more than the refusal. */
+function openSheds(log: Pick<Log, 'write'>) {
+  const counts = new Map<string, number>();
+  const flush = () => {
+    for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });
+    counts.clear();
+  };
+  return {
+    note(cause: string): void {
+      if (counts.size === 0) setTimeout(flush, SHEDS_TOLD_EACH_MS).unref();
+      counts.set(cause, (counts.get(cause) ?? 0) + 1);
+    },
+    flush,
+  };
+}
+
+/** Work that waits in vain; a process that died or could not start is a fault like any other. */
+const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE', 'REVOCATIONS_FULL']);
+
+function isShed(cause: unknown): cause is { readonly code: string } {
+  return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);
+}

@@ -1,0 +1,44 @@
+import type { Store } from '../../directory/store.ts';
+import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
+import { CONSOLE_OPERATIONS, type ConsoleDesk } from '../operations/console_sessions.ts';
+import { SERVER_METADATA } from '../operations/service.ts';
+import { routesFrom } from '../pipeline/operation.ts';
+import type { Route } from './router.ts';
+
+export interface HttpDeps extends Omit<ApiDeps, 'describe'> {
+  readonly store: Store;
+  readonly version: string;
+  /** Undefined without a console. */
+  readonly console: ConsoleDesk | undefined;
+}
+
+/** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */
+export function routesOf(deps: HttpDeps): readonly Route[] {
+  const prefix = prefixOf(deps.baseUrl);
+  const own = ownRoutes(deps);
+  const under = (before: string) => own.map((route) => ({ ...route, pattern: before + route.pattern }));
+  return prefix === '' ? own : [...own, ...under(prefix), ...metadataBefore(prefix, deps)];
+}
+
+/** The path of the base URL, without a slash at its end. */
+export function prefixOf(baseUrl: string): string {
+  return new URL(baseUrl).pathname.replace(/\/$/, '');
+}
+
+function ownRoutes(deps: HttpDeps): Route[] {
+  const { console } = deps;
+  const describe = async () => {
+    const { openApiDocument } = await import('../openapi/document.ts');
+    return openApiDocument(deps.baseUrl, deps.version, console !== undefined);
+  };
+  return [
+    ...routesFrom(OPERATIONS, { ...deps, describe }),
+    ...(console ? routesFrom(CONSOLE_OPERATIONS, { ...deps, console }) : []),
+  ];
+}
+
+/** The spelling of RFC 8414, section 3.1, for an issuer that has a path. */
+function metadataBefore(prefix: string, deps: HttpDeps): readonly Route[] {
+  const operation = { ...SERVER_METADATA, path: SERVER_METADATA.path + prefix };
+  return routesFrom([operation], deps);
+}

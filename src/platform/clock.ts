@@ -1,0 +1,14 @@
+import { type Ambient, parseUuid, type Revision, type Uuid } from '../domain/id.ts';
+
+function randomBytes(count: number): Uint8Array {
+  return crypto.getRandomValues(new Uint8Array(count));
+}
+
+/** The real clock and the real randomness. The only place where either is read. */
+export const systemAmbient: Ambient = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  mintId: () => parseUuid(Bun.randomUUIDv7()) as Uuid,
+  mintRevision: () => Buffer.from(randomBytes(8)).toString('hex') as Revision,
+  randomBytes,
+};

@@ -1,0 +1,106 @@
+import type { LogKeys } from '../audit/keys.ts';
+import { sealPerson } from '../audit/person_in_act.ts';
+import { openClientCredentials } from '../auth/clients/client_credentials.ts';
+import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
+import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
+import type { LiveKeyring } from '../auth/keys/live_keyring.ts';
+import { type ConsoleProvider, openConsoleProviders } from '../auth/sessions/console_providers.ts';
+import { LINKED, openSessions } from '../auth/sessions/sessions.ts';
+import { openAccessCache } from '../auth/tokens/access_table.ts';
+import { type KnownIssuer, openExternalTokens, openIssuers } from '../auth/tokens/external_tokens.ts';
+import { openTokens } from '../auth/tokens/token.ts';
+import { openTokenDesk } from '../auth/tokens/token_endpoint.ts';
+import { readSettingFile, type Settings } from '../config/parse.ts';
+import { Refusal } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
+import { openGuardedForm } from '../outbound/guarded_form.ts';
+import type { Log } from '../platform/log.ts';
+import type { Engine } from '../store/open.ts';
+
+/** The issuers of the file that the settings name; none without one. Throws Refusal that names every mistake in it. */
+export function readIssuers({ issuersFile: path, baseUrl }: Settings): readonly ExternalIssuer[] {
+  if (path === undefined) return [];
+  const issuers = parseIssuers(path, readSettingFile('--issuers-file', path));
+  const own = issuers.find(({ issuer }) => issuer === baseUrl);
+  if (own) throw new Refusal(`${path}: ${own.name} is this service itself, whose tokens need no entry`);
+  return issuers.map((issuer) => ({
+    ...issuer,
+    console: issuer.console && withSecret(issuer.console, path),
+  }));
+}
+
+/** With the secret that its file holds, where one is named. Editors end a file with a line break that nobody means. */
+function withSecret(client: ConsoleClient, path: string): ConsoleClient {
+  const { clientSecretFile: file } = client;
+  if (file === undefined) return client;
+  const clientSecret = readSettingFile(`${path}: client_secret_file`, file).replace(/\r?\n$/, '');
+  if (clientSecret === '') throw new Refusal(`${path}: client_secret_file ${file} is empty`);
+  return { ...client, clientSecret };
+}
+
+interface Issuing {
+  readonly engine: Engine;
+  readonly keyring: LiveKeyring;
+  readonly logKeys: LogKeys;
+  readonly settings: Settings;
+  readonly issuers: readonly ExternalIssuer[];
+}
+
+/** Who is asking: by tokens of this service, and of issuers that the operator named. */
+export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, ambient: Ambient) {
+  const { settings, issuers, engine, keyring } = issuing;
+  const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
+  const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
+  const known = openIssuers({ issuers, fetchDocument, ambient, note });
+  const external = openExternalTokens(known, { keyring, ambient });
+  const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
+    keyring.follow(keyIds);
+    tokens.prepare(signingKeys);
+  });
+  const providers = settings.noConsole
+    ? new Map()
+    : openProviders(issuing, known.values(), { fetchDocument, baseUrl, log, ambient });
+  const sessions = new Set(settings.noConsole ? [] : [LINKED, ...providers.keys()]);
+  const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
+  const tokens = openTokens(access, keyring, signing, ambient);
+  const asking = { tokens, store: engine.access, ambient };
+  return {
+    ...{
+      access,
+      tokens,
+      desk: openTokenDesk(asking),
+      authenticateClient: openClientCredentials(access, ambient),
+    },
+    console: settings.noConsole
+      ? undefined
+      : {
+          clientCredentials: settings.consoleClientCredentials,
+          sessions: openSessions({
+            ...{ ...asking, providers },
+            note: (act) => engine.log.note([act]),
+            sealPerson: (told) => sealPerson(issuing.logKeys, told),
+          }),
+        },
+  };
+}
+
+interface Outside {
+  readonly fetchDocument: FetchDocument;
+  readonly baseUrl: string;
+  readonly log: Log;
+  readonly ambient: Ambient;
+}
+
+function openProviders(
+  { settings, keyring }: Issuing,
+  known: Iterable<KnownIssuer>,
+  { fetchDocument, baseUrl, log, ambient }: Outside,
+): ReadonlyMap<string, ConsoleProvider> {
+  return openConsoleProviders(known, {
+    ...{ fetchDocument, keyring, ambient },
+    postForm: openGuardedForm({ allowLoopback: settings.allowLoopbackDiscovery }),
+    redirectUri: `${baseUrl}/console`,
+    note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),
+  });
+}

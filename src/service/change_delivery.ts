@@ -1,0 +1,124 @@
+import type { Keyring } from '../auth/keys/keyring.ts';
+import type { Tokens } from '../auth/tokens/token.ts';
+import type { Settings } from '../config/parse.ts';
+import type { Store } from '../directory/store.ts';
+import { traceOf } from '../domain/error_trace.ts';
+import { Fault } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Resource } from '../domain/resource.ts';
+import { RESOURCES } from '../domain/resources.ts';
+import { type EventRooms, openEvents, type WriteEvents } from '../events/feed/event.ts';
+import { type Dispatcher, startDispatcher } from '../events/webhooks/dispatcher.ts';
+import { DELIVERY_OUTCOMES } from '../events/webhooks/port.ts';
+import { openSender } from '../events/webhooks/sender.ts';
+import { changeWebhook } from '../events/webhooks/targets.ts';
+import { openChangeStreams } from '../http/operations/change_streams.ts';
+import type { FeedDeps } from '../http/operations/changes.ts';
+import { type Presenter, presenterOf } from '../http/pipeline/present.ts';
+import { openLeases } from '../jobs/leases.ts';
+import { startRetention } from '../jobs/retention.ts';
+import { type DeliveryCounts, openDeliveryCounts } from '../metrics/delivery_counts.ts';
+import { openGuardedPost } from '../outbound/guarded_post.ts';
+import type { Log } from '../platform/log.ts';
+import type { Engine } from '../store/open.ts';
+
+interface TellingRooms {
+  readonly settings: Settings;
+  readonly engine: Pick<Engine, 'records' | 'feed' | 'webhooks' | 'leases' | 'log'>;
+  readonly store: Store;
+  readonly keyring: Pick<Keyring, 'open'>;
+  readonly tokens: Tokens;
+  readonly log: Log;
+  readonly ambient: Ambient;
+  readonly baseUrl: string;
+  readonly installation: string;
+}
+
+/** What the paths of the feed need. `stop` ends what follows it, and what tells it. */
+export interface Telling extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'followChanges'> {
+  /** For whoever watches. */
+  readonly measured: {
+    /** How many streams are open. */
+    readonly streams: () => number;
+    readonly arrears: Dispatcher['arrears'];
+    readonly counts: DeliveryCounts;
+    readonly now: Ambient['now'];
+  };
+  stop(): Promise<void>;
+}
+
+/** Tells whoever follows the feed and every webhook target what changes, and removes what is too old, until it is stopped. */
+export function startTelling(rooms: TellingRooms): Telling {
+  const { engine, store, tokens, ambient } = rooms;
+  const { feed } = engine;
+  const writeEvents = eventsOf(rooms);
+  const streams = openChangeStreams({
+    ...{ store, feed, tokens, writeEvents, ambient },
+    onTrouble: troubleOf(rooms, 'changes'),
+  });
+  const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
+  const dispatcher = startWebhooks(rooms, writeEvents, counts);
+  const retention = startRetention({
+    log: engine.log,
+    webhooks: engine.webhooks,
+    ambient,
+    days: rooms.settings.retentionDays,
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    onSpoilt: (log, error) => {
+      rooms.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
+    },
+    onTrouble: troubleOf(rooms, 'retention'),
+  });
+  return {
+    feed,
+    writeEvents,
+    followChanges: streams.follow,
+    measured: { streams: streams.count, arrears: dispatcher.arrears, counts, now: ambient.now },
+    async stop() {
+      // Streams are requests that would not end by themselves.
+      await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
+    },
+  };
+}
+
+/** Tells what is wrong with us, and not with a receiver. A database in trouble says so to every request. */
+function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: unknown) => void {
+  return (error) => {
+    if (error instanceof Fault) return;
+    log.write({ event: 'fault', request_id: '', route, code: 'internal', ...traceOf(error) });
+  };
+}
+
+function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: DeliveryCounts): Dispatcher {
+  const { settings, engine, keyring, log, ambient } = rooms;
+  const { webhooks: store } = engine;
+  const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
+  const asker = { actor: 'webhooks', address: undefined, requestId: undefined };
+  return startDispatcher({
+    store,
+    changes: engine.records.changes,
+    writeEvents,
+    send: openSender({ keyring, post, ambient }),
+    ambient,
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    async disable({ webhookId }) {
+      await changeWebhook({ store }, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
+      log.write({ event: 'webhook_disabled', webhook_id: webhookId });
+    },
+    onList: counts.keep,
+    onDelivery: counts.note,
+    onGivenUp: (webhookId) => log.write({ event: 'webhook_given_up', webhook_id: webhookId }),
+    onTrouble: troubleOf(rooms, 'webhooks'),
+  });
+}
+
+/** Writes changes as events of this service: their records as a GET of it answers them. */
+function eventsOf({ store, baseUrl, installation }: TellingRooms): WriteEvents {
+  const presenters = new Map(
+    RESOURCES.map((resource) => [resource as Resource, presenterOf(resource, baseUrl, installation)]),
+  );
+  const present: EventRooms['present'] = (resource, record, key) =>
+    (presenters.get(resource) as Presenter)(record, key);
+  return openEvents({ store, baseUrl, present });
+}

@@ -1,0 +1,150 @@
+import { resolve } from 'node:path';
+import type { LogKeys } from '../audit/keys.ts';
+import { findLogKeys, keepLog } from '../audit/root.ts';
+import { proveAll, proveKeyring } from '../auth/keys/keyring.ts';
+import { type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
+import {
+  type MasterKeySource,
+  obtainMasterKeys,
+  obtainNextKey,
+  proveKeyGiven,
+  replaceKeyFile,
+  rereadMasterKeys,
+} from '../auth/keys/master_key.ts';
+import { changeMasterKey, type MasterKeyChanged } from '../auth/keys/rewrap.ts';
+import { ensureSigningKey } from '../auth/keys/signing.ts';
+import { masterKeySource, type Settings } from '../config/parse.ts';
+import { Refusal } from '../domain/fault.ts';
+import type { Ambient } from '../domain/id.ts';
+import { VERSION } from '../platform/version.ts';
+import {
+  abandon,
+  type Engine,
+  inspectEngine,
+  nameOf,
+  openEngine,
+  refusalOf,
+  reopenEngine,
+} from '../store/open.ts';
+
+/** A database and the keyring that opens its secrets: what every command works on. */
+export interface Vault {
+  readonly engine: Engine;
+  readonly keyring: LiveKeyring;
+  readonly logKeys: LogKeys;
+  /** The key file this opening made, if it made one. */
+  readonly keyFileMade: string | undefined;
+}
+
+/**
+ * Opens the database, brings its schema up, proves the master key and makes sure there is a signing key. However many
+ * processes do so at once, they end with the same database. Throws Refusal with what to do.
+ */
+export async function openVault(settings: Settings, ambient: Ambient): Promise<Vault> {
+  const source = masterKeySource(settings);
+  proveKeyGiven(source);
+  const engine = await openDatabase(settings, ambient);
+  try {
+    const hasProof = (await engine.access.keyChecks()).length > 0;
+    const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
+    await proveKeyring(keyring, engine.access, ambient);
+    const logKeys = await keepLog(engine, keyring, ambient);
+    await ensureSigningKey(engine.access, keyring, ambient);
+    return { engine, keyring, logKeys, keyFileMade: made };
+  } catch (error) {
+    await abandon(engine);
+    throw refusalOf(error, nameOf(settings.database));
+  }
+}
+
+/** Opens a database without its secrets. */
+export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
+  const { database, migrate, migrateDatabase } = settings;
+  return openEngine(database, migrate, { version: VERSION, ambient }, migrateDatabase);
+}
+
+/** Opens what another process has already made ready. */
+export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
+  const engine = await reopenEngine(settings.database, { version: VERSION, ambient });
+  try {
+    const source = masterKeySource(settings);
+    const { keys } = obtainMasterKeys(source, true, ambient);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
+    keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
+    const logKeys = await keepLog(engine, keyring, ambient);
+    return { engine, keyring, logKeys, keyFileMade: undefined };
+  } catch (error) {
+    await abandon(engine);
+    throw refusalOf(error, nameOf(settings.database));
+  }
+}
+
+/** The keys that are given now, over no database in particular. Makes none. */
+export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring {
+  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
+}
+
+/**
+ * Throws Refusal unless the master keys of these settings are those of a database file. Makes none. Answers the keys of its
+ * log; undefined where it has none yet.
+ */
+export async function proveKeysOf(
+  settings: Settings,
+  path: string,
+  ambient: Ambient,
+): Promise<LogKeys | undefined> {
+  const database = await inspectEngine({ engine: 'sqlite', path });
+  try {
+    const { access } = database.accessOf();
+    const proofs = await access.keyChecks();
+    if (proofs.length === 0) return undefined;
+    const keyring = givenKeyring(settings, ambient);
+    proveAll(keyring, proofs);
+    return await findLogKeys(access, keyring, ambient);
+  } finally {
+    await database.close();
+  }
+}
+
+/** The database of these settings, to be looked at and never written. */
+export function inspect({ database }: Settings): ReturnType<typeof inspectEngine> {
+  return inspectEngine(database);
+}
+
+/**
+ * Changes the master key to the one in `nextKeyFile`, made there where the file does not exist, while others go on. The
+ * key file in force gets the new key; a key given by value is the operator's to replace.
+ */
+export async function rewrap(
+  settings: Settings,
+  nextKeyFile: string,
+  ambient: Ambient,
+): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
+  const source = masterKeySource(settings);
+  if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
+  const keyFile = 'path' in source ? source.path : undefined;
+  if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
+    throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
+  }
+  const engine = await openDatabase(settings, ambient);
+  try {
+    if ((await engine.access.keyChecks()).length === 0) {
+      throw new Refusal('this database has no master key yet: its first start makes one');
+    }
+    const { keys: held } = obtainMasterKeys(source, true, ambient);
+    const holding = openLiveKeyring(held, () => [], ambient);
+    await keepLog(engine, holding, ambient);
+    const { key: next, isMade } = obtainNextKey(nextKeyFile, ambient);
+    const changed = await changeMasterKey({
+      held,
+      next,
+      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, ambient),
+      store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
+      ambient,
+    });
+    return { ...changed, isKeyMade: isMade, source };
+  } finally {
+    await engine.close();
+  }
+}

@@ -1,0 +1,188 @@
+import { fileURLToPath } from 'node:url';
+import { openGrants } from '../auth/tokens/grant.ts';
+import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
+import { openDirectory } from '../directory/directory.ts';
+import type { Makers } from '../directory/finishing.ts';
+import type { Store } from '../directory/store.ts';
+import type { Ambient } from '../domain/id.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { consoleRoutes } from '../http/operations/console.ts';
+import { metricsRoutes } from '../http/operations/metrics.ts';
+import { openIdempotency } from '../http/pipeline/idempotency.ts';
+import { openRateLimits, type RateSettings } from '../http/server/rate_limits.ts';
+import type { Route } from '../http/server/router.ts';
+import { routesOf } from '../http/server/routes.ts';
+import { type Server, type ServerSettings, startServer } from '../http/server/server.ts';
+import { startSweeping } from '../jobs/expiry.ts';
+import type { Snapshot } from '../metrics/family.ts';
+import { openMetrics } from '../metrics/metrics.ts';
+import { openLearner } from '../outbound/learner.ts';
+import type { Log } from '../platform/log.ts';
+import { VERSION } from '../platform/version.ts';
+import { type CountQuestion, type Engine, fileOf } from '../store/open.ts';
+import { workerCommand } from '../workers/command.ts';
+import { openHasher } from '../workers/hasher.ts';
+import { openPool, type Pool } from '../workers/pool.ts';
+import { openSearcher } from '../workers/searcher.ts';
+import { openAdministration } from './administration.ts';
+import { openAuthority, readIssuers } from './authentication.ts';
+import { startTelling, type Telling } from './change_delivery.ts';
+import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
+import type { Vault } from './open_database.ts';
+import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
+import { openCounting } from './usage.ts';
+
+export { readIssuers } from './authentication.ts';
+
+/** Where what the console is made of was built. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../dist/console', import.meta.url));
+
+/** What a server listens with and logs. */
+export function serverSettings(settings: Settings): ServerSettings {
+  return { ...settings, tls: readTls(settings), isShared: settings.processes > 1 };
+}
+
+function rateSettings({ addressRate, clientRate, badTokenRate, processes }: Settings): RateSettings {
+  const badTokens = badTokenRate === 'off' ? undefined : badTokenRate;
+  return { perAddress: addressRate, perClient: clientRate, badTokens, processes };
+}
+
+interface Readings {
+  readonly store: Store;
+  /** Of the workers that read; undefined where there are none. */
+  readonly figures: Pool['figures'] | undefined;
+  close(): Promise<void>;
+}
+
+/** Records; of a file what takes long is read beside this process, which would stop for it. */
+function openReadings({ database }: Settings, engine: Engine): Readings {
+  const path = fileOf(database);
+  const { embedded } = engine;
+  if (path === undefined || !embedded) {
+    return { store: engine.records, figures: undefined, close: async () => undefined };
+  }
+  const readers = openPool({
+    command: workerCommand('reader', path),
+    workersMax: LIMITS.readersMax,
+    waitingMax: LIMITS.listsWaitingMax,
+    waitMsMax: LIMITS.listMsMax,
+  });
+  const list = embedded.listBeside(readers.request);
+  const countBelow: Store['countBelow'] = ({ name }, key) => {
+    const question: CountQuestion = { resource: name, key };
+    return readers.request<number>(question);
+  };
+  const { figures, close } = readers;
+  return { store: { ...engine.records, list, countBelow }, figures, close };
+}
+
+/** What is served. */
+export interface Served extends Pick<Vault, 'engine' | 'keyring' | 'logKeys'> {
+  /** Asks what all processes of the service measure together; not given: there is this one alone. */
+  readonly askTogether?: () => Promise<Snapshot>;
+  /** One more route, of a process that has one; it is told where it listens. */
+  readonly door?: (url: string) => Route;
+}
+
+export interface Service extends Server {
+  readonly metrics: {
+    /** What this process measures of itself. */
+    own(): Promise<Snapshot>;
+    /** What all processes of the service do. Rejects with Fault `unavailable` where nobody tells it in time. */
+    together(): Promise<Snapshot>;
+  };
+}
+
+/** Answers metrics on a listener of their own, where the settings name one. */
+export async function serveMetrics(
+  { metricsHost: host, metricsPort: port, trustedProxies, forwardedHeader }: Settings,
+  log: Log,
+  snapshot: () => Promise<Snapshot>,
+): Promise<Pick<Server, 'url' | 'stop'> | undefined> {
+  if (port === undefined) return undefined;
+  const plain = { tls: undefined, isShared: false, corsOrigins: [], requestLogging: 'off' } as const;
+  const listening = { host, port, trustedProxies, forwardedHeader, ...plain };
+  return startServer(listening, log, async () => metricsRoutes(snapshot));
+}
+
+function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
+  return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
+}
+
+function pagesOf({ noConsole }: Settings, baseUrl: string, door: Route | undefined): readonly Route[] {
+  return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(door ? [door] : [])];
+}
+
+/** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
+export async function serve(
+  settings: Settings,
+  { engine, keyring, logKeys, askTogether, door }: Served,
+  log: Log,
+  ambient: Ambient,
+): Promise<Service> {
+  const issuing = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
+  const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
+  const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
+  const startedAt = ambient.now();
+  const installation = await engine.access.storeId();
+  const hasher = openHasher(passwordCost(settings));
+  const { learn, inspect, discoveries } = openLearner(settings, ambient);
+  const makers = { ...sealerOf(keyring), hash: hasher.hash, learn };
+  const rules = { installation, issuersMatch: settings.strictIssuers };
+  const readings = openReadings(settings, engine);
+  const { store } = readings;
+  const directory = openDirectory(store, makers, rules, ambient);
+  const writing = { directory, withIdempotency: openIdempotency({ store, keyring, ambient }), inspect };
+  const { granted, listener, ...counting } = openCounting(engine, log, ambient);
+  const together = askTogether ?? metrics.snapshot;
+  const searcher = openSearcher();
+  const told = {
+    checkpointSinks: checkpointSinksOf(settings, logKeys, ambient, log),
+    metrics: together,
+    search: searcher.search,
+  };
+  const mayTell = webhookRule(settings);
+  const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
+  const limits = openRateLimits(rateSettings(settings), ambient);
+  let telling: Telling | undefined;
+  const makeRoutes = async (url: string) => {
+    const baseUrl = settings.baseUrl ?? url;
+    const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, ambient);
+    const grant = openGrants(tokens, ambient, granted);
+    telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
+    metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
+    const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, ambient, ...telling };
+    const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
+    return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
+  };
+  const watch = { limits, meter: metrics.meter, listener };
+  const server = await startServer(serverSettings(settings), log, makeRoutes, watch);
+  metrics.add(
+    serviceMetrics({
+      version: VERSION,
+      engine: settings.database.engine,
+      startedAt,
+      figures: engine.figures,
+      readers: readings.figures,
+      hasher: hasher.figures,
+      discoveries,
+      pending: server.pending,
+    }),
+  );
+  const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], ambient);
+  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, ambient);
+  metrics.add(checkpointMetrics(checkpoints.ageMs));
+  return {
+    url: server.url,
+    pending: server.pending,
+    metrics: { own: metrics.snapshot, together },
+    async stop() {
+      metrics.close();
+      await telling?.stop();
+      await server.stop();
+      await counting.stop();
+      await Promise.all([hasher, readings, searcher].map(({ close }) => close()));
+      await Promise.all([sweeping.stop(), checkpoints.stop()]);
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import type { Change } from '../../domain/change.ts';
+import { type AnyRecord, isVisible, membersOf, type Resource } from '../../domain/resource.ts';
+
+/**
+ * A change as the log of its realm stores it: with what its record was before and after, in two halves of JSON. Secrets are
+ * in neither half. The feed reports the change alone.
+ */
+export interface Entry {
+  readonly change: Change;
+  readonly detail?: string | undefined;
+  /** The half that says something about a person. */
+  readonly personal?: string | undefined;
+}
+
+/** A record before and after a write, as far as there was one. */
+export interface Versions {
+  readonly before?: AnyRecord | undefined;
+  readonly after?: AnyRecord | undefined;
+  /** The members that were written; default all of them. */
+  readonly members?: readonly string[];
+}
+
+/** The log entry of a record that was written. */
+export function entryOf(change: Change, resource: Resource, versions: Versions): Entry {
+  const names = namesOf(resource);
+  return { change, detail: halfOf(versions, names.plain), personal: halfOf(versions, names.personal) };
+}
+
+function halfOf({ before, after, members }: Versions, names: readonly string[]): string | undefined {
+  const reported = members ? names.filter((name) => members.includes(name)) : names;
+  if (reported.length === 0) return undefined;
+  return JSON.stringify({ before: before && pick(before, reported), after: after && pick(after, reported) });
+}
+
+function pick(record: AnyRecord, names: readonly string[]): Readonly<Record<string, unknown>> {
+  const picked: Record<string, unknown> = {};
+  for (const name of names) picked[name] = record[name];
+  return picked;
+}
+
+interface Names {
+  readonly plain: readonly string[];
+  readonly personal: readonly string[];
+}
+
+const known = new Map<Resource, Names>();
+
+/** The members of a resource that are reported, by half. Sorted out once per resource. */
+function namesOf(resource: Resource): Names {
+  const found = known.get(resource);
+  if (found) return found;
+  const visible = membersOf(resource).filter(isVisible);
+  const of = (isPersonal: boolean) =>
+    visible.filter(({ placement }) => (placement.personal ?? false) === isPersonal).map(({ name }) => name);
+  const names: Names = { plain: of(false), personal: of(true) };
+  known.set(resource, names);
+  return names;
+}

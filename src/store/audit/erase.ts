@@ -1,0 +1,58 @@
+import type { Erased, EraseRequest, Eraser } from '../../audit/port.ts';
+import { changeOf } from '../../domain/change.ts';
+import type { Resource } from '../../domain/resource.ts';
+import { user } from '../../domain/resources.ts';
+import type { Removals } from '../records/removal.ts';
+import type { Statements } from '../records/statements.ts';
+import type { Transactions } from '../transactions.ts';
+import { first, type Outcome, run, type Work } from '../work.ts';
+
+const SALT = 'select 1 from user_salt where realm_id = ? and user_id = ?';
+const FORGET_SALT = 'delete from user_salt where realm_id = ? and user_id = ?';
+const CHANGE = 'select 1 from change where realm_id = ? and user_id = ? limit 1';
+const ERASURE = 'select 1 from erasure where realm_id = ? and user_id = ?';
+const INSERT = `insert into erasure (realm_id, user_id, at) values (?, ?, ?)
+  on conflict (realm_id, user_id) do update set at = excluded.at, scrubbed_at = null, told_at = null`;
+const SCRUBBED = 'update erasure set scrubbed_at = ? where realm_id = ? and user_id = ?';
+
+/** Removes users so that nothing of them is left to read. */
+export function openErasing(
+  of: (resource: Resource) => Statements,
+  removals: Removals,
+  { write }: Transactions,
+): Eraser {
+  function* erase(asked: EraseRequest): Work<Outcome<Erased>> {
+    const { key, origin, mintRevision, act } = asked;
+    const [realm, id] = key;
+    const { value, entries = [] } = yield* removals.remove({ ...asked, resource: user, isErasure: true });
+    if (value.kind === 'crowded') return nothing('crowded');
+    // One that is being purged is absent, and may be there still.
+    if (value.kind === 'absent' && (yield* first(of(user).selectHeld, ...key))) return nothing('crowded');
+    if (value.kind === 'absent' && !(yield* isKnown(realm, id))) return nothing('unknown');
+    yield* run(FORGET_SALT, realm, id);
+    yield* run(INSERT, realm, id, origin.at);
+    const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
+    return { value: { kind: 'erased' }, keep: true, entries: [...entries, { change }], acts: [act] };
+  }
+
+  return {
+    erase: (asked) => write([asked.key[0]], () => erase(asked)),
+    noteScrubbed: ({ realm, user: id }, at) =>
+      write([realm], function* () {
+        return { value: undefined, keep: (yield* run(SCRUBBED, at, realm, id)) === 1 };
+      }),
+  };
+}
+
+function nothing(kind: Erased['kind']): Outcome<Erased> {
+  return { value: { kind }, keep: false };
+}
+
+/** Whether anything tells that there was such a user. */
+function* isKnown(realm: string, id: string): Work<boolean> {
+  for (const text of [SALT, CHANGE, ERASURE]) if (yield* first(text, realm, id)) return true;
+  return false;
+}
+
+/** Every text about erasures. */
+export const ERASING_TEXTS: readonly string[] = [SALT, FORGET_SALT, CHANGE, ERASURE, INSERT, SCRUBBED];

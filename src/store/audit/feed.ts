@@ -1,0 +1,64 @@
+import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { FeedStore, RealmHead } from '../../events/feed/port.ts';
+import type { Dialect } from '../dialect.ts';
+import type { Transactions } from '../transactions.ts';
+import { all, type Long, type Work } from '../work.ts';
+import { CHANGE_ROW, type ChangeRow, changeOfRow } from './change_rows.ts';
+
+/** A clock that was claimed and never moved has no change at its place. The nil UUID has acts and no changes. */
+const SELECT = `select k.realm_id, c.seq, c.revision, c.at from realm_clock k
+  join change c on c.realm_id = k.realm_id and c.seq = k.seq`;
+const HEADS = `${SELECT} where k.realm_id > ? order by k.realm_id limit ?`;
+/** So many realms are looked for at once. */
+const TOGETHER = LIMITS.pageRecordsMax;
+const SOME_HEADS = `${SELECT} where k.realm_id in (${Array.from({ length: TOGETHER }, () => '?').join(', ')})
+  order by k.realm_id limit ?`;
+
+/** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
+const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_ROW}
+  from change${lists.by('change_of_user')}
+  where realm_id = ? and user_id = ? and seq < ? order by seq desc limit ?`;
+
+interface HeadRow {
+  readonly realm_id: Uuid;
+  readonly seq: Long;
+  readonly revision: Revision;
+  readonly at: Long;
+}
+
+/** How far realms are, and what has changed of a user. */
+export function openFeedStore(
+  { read }: Pick<Transactions, 'read'>,
+  dialect: Pick<Dialect, 'lists'>,
+): FeedStore {
+  const ofUser = changesOf(dialect);
+  return {
+    heads: (after, limit, only) => read(() => headsOf(after ?? NIL_UUID, limit, only)),
+    changesOf: ({ realm, id }, before, limit) =>
+      read(function* () {
+        return (yield* all<ChangeRow>(ofUser, realm, id, before, limit)).map(changeOfRow);
+      }),
+  };
+}
+
+function* headsOf(after: Uuid, limit: number, only?: readonly Uuid[]): Work<readonly RealmHead[]> {
+  if (!only) return (yield* all<HeadRow>(HEADS, after, limit)).map(headOf);
+  const wanted = only.filter((realm) => realm > after).sort();
+  const found: RealmHead[] = [];
+  for (let start = 0; start < wanted.length && found.length < limit; start += TOGETHER) {
+    // The places that are left over name the first one again.
+    const places = Array.from({ length: TOGETHER }, (_, at) => wanted[start + at] ?? (wanted[start] as Uuid));
+    found.push(...(yield* all<HeadRow>(SOME_HEADS, ...places, limit - found.length)).map(headOf));
+  }
+  return found;
+}
+
+function headOf({ realm_id, seq, revision, at }: HeadRow): RealmHead {
+  return { realm: realm_id, seq: Number(seq), revision, at: Number(at) };
+}
+
+/** Every text about heads, and about the changes of a user. */
+export const feedTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
+  ...[HEADS, SOME_HEADS, changesOf(dialect)],
+];

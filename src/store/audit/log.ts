@@ -1,0 +1,228 @@
+import { beginChain, type Chain, type EntryColumns, linkTo } from '../../audit/chain.ts';
+import type { LogKeys } from '../../audit/keys.ts';
+import type { EntryValue } from '../../audit/port.ts';
+import type { Act } from '../../domain/act.ts';
+import { NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { user } from '../../domain/resources.ts';
+import type { Dialect, Moves } from '../dialect.ts';
+import { all, first, type Long, type Outcome, runAll, type Statement, type Work } from '../work.ts';
+import type { Entry } from './entry.ts';
+import { openSalts, type Salts } from './user_keys.ts';
+
+/**
+ * The log of each realm and of the installation. Entries are written as the last statements of a transaction, in the order
+ * of its clocks; each gets a tag over the one before it.
+ */
+export interface Log {
+  /**
+   * From here on entries are tagged, and tell what was before and after. Without keys they are as those of release 0.1.0,
+   * which logged no acts.
+   */
+  keep(keys: LogKeys): void;
+  /** Gives entries and acts their places: one step of each clock, then the rows. */
+  write(entries: readonly Entry[], acts?: readonly Act[]): Work<void>;
+  /** Brings the chain of a realm on towards its last entry. Answers whether there is more to do. */
+  catchUp(realm: Uuid, at: number): Work<Outcome<boolean>>;
+}
+
+const advanceBy = ({
+  now,
+}: Moves): string => `insert into realm_clock (realm_id, seq, moved) values (?, ?, ${now})
+  on conflict (realm_id) do update set seq = realm_clock.seq + excluded.seq, moved = excluded.moved
+  returning seq, tagged_seq, tag, entries`;
+const CLOCK = 'select seq, tagged_seq, tag, entries from realm_clock where realm_id = ?';
+const SETTLE = 'update realm_clock set tagged_seq = ?, tag = ?, entries = ? where realm_id = ?';
+const BEGIN = `update realm_clock set anchor_seq = ?, anchor_tag = ?, anchor_entries = 0, anchor_mac = ?
+  where realm_id = ?`;
+/** The columns of a change in the order in which they are tagged. */
+export const CHANGE_COLUMNS = `realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, address,
+  detail, personal`;
+export const ACT_COLUMNS =
+  'seq, id, action, actor, object, realm_id, user_id, address, request_id, detail, at';
+const UNTAGGED = `select ${CHANGE_COLUMNS} from change where realm_id = ? and seq > ? and seq <= ? order by seq`;
+const INSERT = `insert into change (${CHANGE_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const INSERT_ACT = `insert into act (${ACT_COLUMNS}, tag) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const ADOPT = 'update change set tag = ? where realm_id = ? and seq = ?';
+
+/** So many rows are written with one wait. */
+const TOGETHER = 100;
+
+interface ClockRow {
+  readonly seq: Long;
+  readonly tagged_seq: Long | null;
+  readonly tag: Uint8Array | null;
+  readonly entries: Long | null;
+}
+
+export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
+  const advance = advanceBy(moves);
+  let kept: { readonly keys: LogKeys; readonly salts: Salts } | undefined;
+
+  /** Takes `count` places in a log; answers the place before them, and the chain that goes on there, if it goes so far. */
+  function* take(log: Uuid, count: number, at: number): Work<Taken> {
+    const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
+    const before = Number(clock.seq) - count;
+    if (!kept) return { before, chain: undefined, acts: [] };
+    const { chain, acts } = yield* reach(kept.keys, { log, at }, clock, before);
+    return { before, chain: chain.seq === before ? chain : undefined, acts };
+  }
+
+  /** Writes rows and how far the chain is, with as few waits as there may be. */
+  function* settle(log: Uuid, statements: readonly Statement[], chain: Chain | undefined): Work<void> {
+    const last: readonly Statement[] = chain
+      ? [{ text: SETTLE, values: [chain.seq, chain.tag, chain.entries, log] }]
+      : [];
+    const whole = [...statements, ...last];
+    for (let start = 0; start < whole.length; start += TOGETHER) {
+      yield* runAll(whole.slice(start, start + TOGETHER));
+    }
+  }
+
+  /** Answers what is to be told of the chain itself. */
+  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly Act[]> {
+    const { before, chain, acts } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
+    const reported = withoutErased(entries);
+    const persons = kept && (yield* kept.salts.of(realm, reported));
+    let seq = before;
+    const statements = reported.map(({ change, detail, personal }): Statement => {
+      seq += 1;
+      const secret = personal === undefined ? undefined : persons?.encrypt(change, personal);
+      const { event, user, id, revision, members, actor, requestId, at, address } = change;
+      const columns: EntryColumns = [
+        ...[realm, seq, event, user ?? null, id, revision, members.join(' '), actor, requestId ?? null, at],
+        ...[address ?? null, (kept && detail) ?? null, secret ?? null],
+      ];
+      return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+    });
+    yield* settle(realm, [...(persons?.statements ?? []), ...statements], chain);
+    return acts;
+  }
+
+  function* writeActs(acts: readonly Act[]): Work<void> {
+    if (!kept) return;
+    const { before, chain } = yield* take(NIL_UUID, acts.length, acts[0]?.at ?? 0);
+    let seq = before;
+    const statements = acts.map((act): Statement => {
+      seq += 1;
+      const columns = actColumnsOf(act, seq);
+      return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
+    });
+    yield* settle(NIL_UUID, statements, chain);
+  }
+
+  return {
+    keep(keys) {
+      kept = { keys, salts: openSalts(keys) };
+    },
+    *write(entries, acts = []) {
+      // The installation's clock first, as its claim is (decision 0028).
+      if (acts.length > 0) yield* writeActs(acts);
+      const more: Act[] = [];
+      for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
+        more.push(...(yield* writeRealm(realm, ofRealm)));
+      }
+      if (more.length > 0) yield* writeActs(more);
+    },
+    *catchUp(realm, at) {
+      const clock = yield* first<ClockRow>(CLOCK, realm);
+      if (!kept || !clock) return nothing(false);
+      const { chain, acts } = yield* reach(kept.keys, { log: realm, at }, clock, Number(clock.seq));
+      if (acts.length === 0) return nothing(false);
+      yield* settle(realm, [], chain);
+      return { value: chain.seq < Number(clock.seq), keep: true, acts };
+    },
+  };
+}
+
+function actColumnsOf(act: Act, seq: number): EntryColumns {
+  const { id, action, actor, object, realm, user, address, requestId, detail, at } = act;
+  return [
+    ...[seq, id ?? null, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
+    ...[requestId ?? null, JSON.stringify(detail), at],
+  ];
+}
+
+interface Taken {
+  readonly before: number;
+  /** Undefined where entries of an older release still stand between. */
+  readonly chain: Chain | undefined;
+  readonly acts: readonly Act[];
+}
+
+function nothing<T>(value: T): Outcome<T> {
+  return { value, keep: false };
+}
+
+/** An event that says that a user was erased. */
+const ERASED = `${user.name}.erased`;
+
+/** Drops what entries report about the person of a user who is erased by one of them, whichever comes first. */
+function withoutErased(entries: readonly Entry[]): readonly Entry[] {
+  const erased = new Set<Uuid | undefined>();
+  for (const { change } of entries) if (change.event === ERASED) erased.add(change.user);
+  if (erased.size === 0) return entries;
+  return entries.map((entry) => (erased.has(entry.change.user) ? { ...entry, personal: undefined } : entry));
+}
+
+/**
+ * The chain of a log, as far towards a place as one commit brings it. It begins there where there is none. Entries that a
+ * release before this one wrote have no tags: they get theirs now, as they are, LIMITS.cascadeRecordsMax at a time. Both are
+ * acts, so that nobody has a log begin anew, or an entry adopted, unseen.
+ */
+function* reach(
+  keys: LogKeys,
+  { log, at }: { readonly log: Uuid; readonly at: number },
+  clock: ClockRow,
+  place: number,
+): Work<{ readonly chain: Chain; readonly acts: readonly Act[] }> {
+  const act = (action: 'log.begun' | 'log.adopted', detail: Act['detail']): Act => ({
+    ...{ action, actor: 'log', address: undefined, requestId: undefined },
+    ...{ realm: log, detail, at },
+  });
+  if (clock.tagged_seq === null || clock.tag === null) {
+    const { chain, anchor } = beginChain(keys, log, place);
+    yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
+    return { chain, acts: log === NIL_UUID ? [] : [act('log.begun', { after: place })] };
+  }
+  const { tagged_seq, tag, entries } = clock;
+  const chain = linkTo(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
+  const from = chain.seq;
+  if (from === place) return { chain, acts: [] };
+  yield* adopt(log, place, chain);
+  return { chain, acts: [act('log.adopted', { after: from, to: chain.seq })] };
+}
+
+function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {
+  const rows = yield* all<Readonly<Record<string, EntryValue>>>(
+    UNTAGGED,
+    log,
+    chain.seq,
+    Math.min(upTo, chain.seq + LIMITS.cascadeRecordsMax),
+  );
+  for (let start = 0; start < rows.length; start += TOGETHER) {
+    yield* runAll(
+      rows.slice(start, start + TOGETHER).map((row) => {
+        const columns = Object.values(namedColumns(row));
+        const seq = Number(row.seq);
+        return { text: ADOPT, values: [chain.next(seq, columns), log, seq] };
+      }),
+    );
+  }
+}
+
+const LONGS: ReadonlySet<string> = new Set(['seq', 'at']);
+
+/** The columns of a row by name, each as it was when it was tagged. */
+export function namedColumns(
+  row: Readonly<Record<string, EntryValue>>,
+): Readonly<Record<string, EntryValue>> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, LONGS.has(name) ? Number(value) : value]),
+  );
+}
+
+/** Every text of the log. */
+export const logTexts = ({ moves }: Pick<Dialect, 'moves'>): readonly string[] => [
+  ...[advanceBy(moves), CLOCK, SETTLE, BEGIN, INSERT, INSERT_ACT, UNTAGGED, ADOPT],
+];

@@ -1,0 +1,175 @@
+import type { LogKeys } from '../../audit/keys.ts';
+import type { LogHead, LogStore } from '../../audit/port.ts';
+import type { Act } from '../../domain/act.ts';
+import { Fault } from '../../domain/fault.ts';
+import { NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Dialect } from '../dialect.ts';
+import type { Transactions } from '../transactions.ts';
+import { all, first, type Long, type Outcome, runAll, type Work } from '../work.ts';
+import { ACT_COLUMNS, CHANGE_COLUMNS, type Log } from './log.ts';
+import { entryFrom, type Row } from './log_rows.ts';
+import { TRIM_TEXTS, trimLog } from './trimming.ts';
+import { findSalts } from './user_keys.ts';
+
+const HEAD = `realm_id, seq, tagged_seq, tag, entries, anchor_seq, anchor_tag, anchor_entries, anchor_mac
+  from realm_clock`;
+const HEADS = `select ${HEAD} where realm_id > ? order by realm_id limit ?`;
+const ONE_HEAD = `select ${HEAD} where realm_id = ?`;
+const CHANGES = `select ${CHANGE_COLUMNS}, tag from change where realm_id = ? and seq > ? order by seq limit ?`;
+const ACTS = `select ${ACT_COLUMNS}, tag from act where seq > ? order by seq limit ?`;
+const ACT = 'select 1 from act where id = ?';
+/** The index is named, because to an engine that has not counted its rows all changes of the realm look cheaper. */
+const changesOf = ({ lists }: Pick<Dialect, 'lists'>) => `select ${CHANGE_COLUMNS}, tag
+  from change${lists.by('change_of_user')}
+  where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
+const ACTS_OF = `select ${ACT_COLUMNS}, tag from act
+  where realm_id = ? and user_id = ? and seq > ? order by seq limit ?`;
+const BEHIND = `select realm_id from realm_clock
+  where realm_id > ? and (tagged_seq is null or tagged_seq < seq) order by realm_id limit ?`;
+const ERASURE = 'select at from erasure where realm_id = ? and user_id = ?';
+const UNTOLD = `select realm_id, user_id, at from erasure
+  where told_at is null and (realm_id, user_id) > (?, ?) order by realm_id, user_id limit ?`;
+/** Erased once more meanwhile, it is told once more. */
+const TOLD = 'update erasure set told_at = ? where realm_id = ? and user_id = ? and at = ?';
+
+interface HeadRow {
+  readonly realm_id: Uuid;
+  readonly seq: Long;
+  readonly tagged_seq: Long | null;
+  readonly tag: Uint8Array | null;
+  readonly entries: Long | null;
+  readonly anchor_seq: Long | null;
+  readonly anchor_tag: Uint8Array | null;
+  readonly anchor_entries: Long | null;
+  readonly anchor_mac: Uint8Array | null;
+}
+
+interface ErasureRow {
+  readonly realm_id: Uuid;
+  readonly user_id: Uuid;
+  readonly at: Long;
+}
+
+/** The log of the installation and of every realm, to be read and kept short. */
+export function openLogStore({ read, write }: Transactions, log: Log, dialect: Dialect): LogStore {
+  const ofUser = { realm: changesOf(dialect), installation: ACTS_OF };
+  let keys: LogKeys | undefined;
+  /** Acts of which nobody heard whether they were written. */
+  const doubtful = new WeakSet<Act>();
+
+  return {
+    keep(given) {
+      keys = given;
+      log.keep(given);
+    },
+    async note(acts) {
+      try {
+        await write([NIL_UUID], () => nothingBut(acts, doubtful));
+      } catch (error) {
+        if (error instanceof Fault && error.code === 'outcome_unknown') {
+          for (const act of acts) doubtful.add(act);
+        }
+        throw error;
+      }
+    },
+    heads: (after, limit) =>
+      read(function* () {
+        // Nothing sorts before the nil UUID but what is no UUID at all: the first page has its own text.
+        const first = after === undefined ? yield* headOf(NIL_UUID) : undefined;
+        const rest = yield* all<HeadRow>(HEADS, after ?? NIL_UUID, limit - (first ? 1 : 0));
+        return [...(first ? [first] : []), ...rest.map(headFrom)];
+      }),
+    head: (which) => read(() => headOf(which)),
+    entries: (which, after, limit) =>
+      read(function* () {
+        const rows =
+          which === NIL_UUID
+            ? yield* all<Row>(ACTS, after, limit)
+            : yield* all<Row>(CHANGES, which, after, limit);
+        return rows.map(entryFrom);
+      }),
+    entriesOf: ({ realm, user }, log, after, limit) =>
+      read(function* () {
+        const rows = yield* all<Row>(ofUser[log], realm, user, after, limit);
+        return rows.map(entryFrom);
+      }),
+    salts: (realm, users) => read(() => findSalts(realm, users)),
+    async catchUp(at) {
+      for (let after = NIL_UUID; ; ) {
+        const rows = await read(() => all<{ readonly realm_id: Uuid }>(BEHIND, after, LIMITS.pageRecordsMax));
+        for (const { realm_id: realm } of rows) while (await write([realm], () => log.catchUp(realm, at)));
+        const last = rows.at(-1);
+        if (!last) return;
+        after = last.realm_id;
+      }
+    },
+    trim: (which, before) =>
+      write([which], function* () {
+        const head = yield* headOf(which);
+        return keys && head ? yield* trimLog(keys, head, before) : { value: 0, keep: false };
+      }),
+    erasure: ({ realm, user }) =>
+      read(function* () {
+        const row = yield* first<{ readonly at: Long }>(ERASURE, realm, user);
+        return row && { realm, user, at: Number(row.at) };
+      }),
+    untold: (after, limit) =>
+      read(function* () {
+        const behind = [after?.realm ?? NIL_UUID, after?.user ?? NIL_UUID];
+        const rows = yield* all<ErasureRow>(UNTOLD, ...behind, limit);
+        return rows.map(({ realm_id, user_id, at }) => ({ realm: realm_id, user: user_id, at: Number(at) }));
+      }),
+    noteTold: (erasures, at) =>
+      write('instance', function* () {
+        yield* runAll(erasures.map((told) => ({ text: TOLD, values: [at, told.realm, told.user, told.at] })));
+        return { value: undefined, keep: true, rows: erasures.length };
+      }),
+  };
+}
+
+/**
+ * The work of who writes acts alone: nothing of its own. It waits for the commit that nobody heard of, if that goes on, because
+ * both claim the clock of the installation: then what is there of the doubtful ones is there.
+ */
+function* nothingBut(acts: readonly Act[], doubtful: WeakSet<Act>): Work<Outcome<undefined>> {
+  const missing: Act[] = [];
+  for (const act of acts) {
+    const isThere = doubtful.has(act) && act.id !== undefined && (yield* first(ACT, act.id));
+    if (!isThere) missing.push(act);
+  }
+  return { value: undefined, keep: missing.length > 0, acts: missing };
+}
+
+function* headOf(which: Uuid): Work<LogHead | undefined> {
+  const row = yield* first<HeadRow>(ONE_HEAD, which);
+  return row && headFrom(row);
+}
+
+/** What a stranger took off a chain: it stays a chain, of which others are told and which is found to be none of ours. */
+const NOTHING = new Uint8Array();
+
+function headFrom(row: HeadRow): LogHead {
+  const { realm_id: log, tag, anchor_tag, anchor_mac } = row;
+  const seq = Number(row.seq);
+  if (!tag && !anchor_tag && !anchor_mac) return { log, seq, chain: undefined };
+  return {
+    log,
+    seq,
+    chain: {
+      end: { seq: Number(row.tagged_seq), tag: tag ?? NOTHING, entries: Number(row.entries) },
+      anchor: {
+        seq: Number(row.anchor_seq),
+        tag: anchor_tag ?? NOTHING,
+        entries: Number(row.anchor_entries),
+        mac: anchor_mac ?? NOTHING,
+      },
+    },
+  };
+}
+
+/** Every text that reads the log or keeps it short. */
+export const logReadingTexts = (dialect: Pick<Dialect, 'lists'>): readonly string[] => [
+  ...[HEADS, ONE_HEAD, CHANGES, ACTS, ACT, changesOf(dialect), ACTS_OF, ERASURE, UNTOLD, TOLD, BEHIND],
+  ...TRIM_TEXTS,
+];

@@ -1,0 +1,74 @@
+import type { LogKeys } from '../../audit/keys.ts';
+import type { Change } from '../../domain/change.ts';
+import type { Uuid } from '../../domain/id.ts';
+import { all, first, type Statement, type Work } from '../work.ts';
+import type { Entry } from './entry.ts';
+
+/** What personal values in the log are encrypted with, user by user. */
+export interface Salts {
+  /** The salts of those whom these entries tell about: read, or made where there is none yet. */
+  of(realm: Uuid, entries: readonly Entry[]): Work<Persons>;
+}
+
+export interface Persons {
+  encrypt(change: Change, plain: string): Uint8Array;
+  /** Keeps the salts that were made. */
+  readonly statements: readonly Statement[];
+}
+
+/** So many are looked for at once; the places that are left over name the last one again. */
+const TOGETHER = 100;
+const SELECT = 'select salt from user_salt where realm_id = ? and user_id = ?';
+const PLACES = Array(TOGETHER).fill('?').join(', ');
+const SELECT_MANY = `select user_id, salt from user_salt where realm_id = ? and user_id in (${PLACES})`;
+const INSERT = 'insert into user_salt (realm_id, user_id, salt) values (?, ?, ?)';
+
+export function openSalts(keys: LogKeys): Salts {
+  return {
+    *of(realm, entries) {
+      const users = new Set<Uuid>();
+      for (const { change, personal } of entries) {
+        if (change.user !== undefined && personal !== undefined) users.add(change.user);
+      }
+      const salts = yield* findSalts(realm, [...users]);
+      const missing = [...users].filter((user) => !salts.has(user));
+      for (const user of missing) salts.set(user, keys.mintSalt());
+      return {
+        encrypt({ user }, plain) {
+          const salt = user && salts.get(user);
+          if (!user || !salt) throw new Error('a personal value belongs to a user');
+          return keys.encrypt(salt, { realm, user }, plain);
+        },
+        statements: missing.map((user) => ({
+          text: INSERT,
+          values: [realm, user, salts.get(user) as Uint8Array],
+        })),
+      };
+    },
+  };
+}
+
+/** The salts of these users; those who have none are missing. */
+export function* findSalts(realm: Uuid, users: readonly Uuid[]): Work<Map<Uuid, Uint8Array>> {
+  const found = new Map<Uuid, Uint8Array>();
+  const [only] = users;
+  if (users.length === 1 && only) {
+    const row = yield* first<{ readonly salt: Uint8Array }>(SELECT, realm, only);
+    if (row) found.set(only, row.salt);
+    return found;
+  }
+  for (let start = 0; start < users.length; start += TOGETHER) {
+    const some = users.slice(start, start + TOGETHER);
+    const places = Array.from({ length: TOGETHER }, (_, at) => (some[at] ?? some.at(-1)) as Uuid);
+    const rows = yield* all<{ readonly user_id: Uuid; readonly salt: Uint8Array }>(
+      SELECT_MANY,
+      realm,
+      ...places,
+    );
+    for (const { user_id, salt } of rows) found.set(user_id, salt);
+  }
+  return found;
+}
+
+/** Every text about salts. */
+export const SALT_TEXTS: readonly string[] = [SELECT, SELECT_MANY, INSERT];

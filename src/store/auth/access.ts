@@ -1,0 +1,302 @@
+import type {
+  AccessStore,
+  AccessTable,
+  KeyCheck,
+  KeyInsertion,
+  KeyPlace,
+  KeysAmong,
+  SigningKey,
+} from '../../auth/port.ts';
+import type { Act } from '../../domain/act.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import { assertServable } from '../copying/mark.ts';
+import type { SqlValue } from '../records/statements.ts';
+import type { Transactions } from '../transactions.ts';
+import { all, first, type Long, run, runAll, type Work } from '../work.ts';
+import {
+  CLIENT_TEXTS,
+  insertClient,
+  readAllClients,
+  readClient,
+  readClientsBehind,
+  removeClient,
+  updateClient,
+} from './clients.ts';
+import { findLink, forgetLate, isAnyLate, keepLink, takeLink } from './console_links.ts';
+import { ALL_REVOKED, revokeToken } from './revoked_tokens.ts';
+
+const INSTANCE = 'select store_id, access_version from instance';
+/** Every write moves the version of the table. */
+export const TOUCH_ACCESS = 'update instance set access_version = access_version + 1';
+const ANY_KEYS =
+  'select kid, public_jwk, private_sealed, created_at, signs_from, withdrawn_at from signing_key';
+const KEYS = `${ANY_KEYS} order by created_at, kid`;
+const KEYS_IN_USE = `${ANY_KEYS} where withdrawn_at is null order by created_at, kid`;
+const KEY = `${ANY_KEYS} where kid = ?`;
+const KEYS_BEHIND = `${ANY_KEYS} where kid > ? order by kid limit ?`;
+/** A key stands in the key set until its successor has signed for long: whatever began before that, one of them stands in it still. */
+const COUNT_KEYS = `select count(*) as count from signing_key where withdrawn_at is null and signs_from > ?`;
+const ANY_OLDER_KEY = `select 1 from signing_key where withdrawn_at is null and signs_from <= ? limit 1`;
+const USES = 'select client_id, at from client_use';
+/** A client that was deleted meanwhile leaves nothing. */
+const NOTE_USE = `insert into client_use (client_id, at) select client_id, ? from client where client_id = ?
+  on conflict (client_id) do update set at = excluded.at where client_use.at < excluded.at`;
+const ANY_KEY = 'select 1 from signing_key where withdrawn_at is null limit 1';
+const INSERT_KEY =
+  'insert into signing_key (kid, public_jwk, private_sealed, created_at, signs_from) values (?, ?, ?, ?, ?)';
+const WITHDRAW_KEY =
+  'update signing_key set withdrawn_at = ?, private_sealed = ? where kid = ? and withdrawn_at is null';
+const FORGET_KEY = 'update signing_key set private_sealed = ? where kid = ? and private_sealed <> ?';
+const SECRET = 'select sealed from instance_secret where name = ?';
+const INSERT_SECRET =
+  'insert into instance_secret (name, sealed, created_at) values (?, ?, ?) on conflict do nothing';
+const CHECKS = 'select key_id, sealed from keyring order by created_at, key_id';
+export const ANY_CHECK = 'select 1 from keyring limit 1';
+export const IS_PROVEN = 'select 1 from keyring where key_id = ?';
+export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) values (?, ?, ?)';
+
+/** What is left of a secret that was forgotten. */
+const FORGOTTEN = new Uint8Array();
+
+/** Clients, signing keys and the keyring's proofs. */
+export function openAccess({ read, write }: Transactions): AccessStore {
+  /** One piece of work that answers whether it changed anything. */
+  const change = (work: () => Work<boolean>, act?: Act) => changing(write, work, Boolean, act);
+
+  return {
+    table: (known) => read(() => wholeTable(known)),
+    client: (clientId) => read(() => readClient(clientId)),
+    clientsBehind: (after, limit) => read(() => readClientsBehind(after, limit)),
+    insertClient: (client, act) => change(() => insertClient(client), act),
+    updateClient: (client, seen, act) => change(() => updateClient(client, seen), act),
+    removeClient: (clientId, seen, act) => change(() => removeClient(clientId, seen), act),
+    ...openUses({ read, write }),
+    ...openLinks({ read, write }),
+    ...openKeys({ read, write }),
+    withdrawSigningKey: (kid, replacement, act) =>
+      change(function* () {
+        if ((yield* run(WITHDRAW_KEY, act.at, FORGOTTEN, kid)) !== 1) return false;
+        return !replacement || (yield* addKey(replacement));
+      }, act),
+    revokeToken: (token, act) =>
+      write('instance', function* () {
+        const revoked = yield* revokeToken(token, act.at);
+        if (revoked === 'new') yield* run(TOUCH_ACCESS);
+        return { value: revoked !== 'too many', keep: true, ...(revoked === 'new' ? { acts: [act] } : {}) };
+      }),
+    forgetPrivateHalves: async (kids) => {
+      await change(function* () {
+        let forgotten = 0;
+        for (const kid of kids) forgotten += yield* run(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
+        return forgotten > 0;
+      });
+    },
+    keyChecks: () =>
+      read(function* () {
+        const rows = yield* all<KeyCheckRow>(CHECKS);
+        return rows.map((row): KeyCheck => ({ keyId: row.key_id, sealed: row.sealed }));
+      }),
+    insertKeyCheck: async (check, at) => {
+      await change(function* () {
+        if (yield* first(ANY_CHECK)) return false;
+        return (yield* run(INSERT_CHECK, check.keyId, check.sealed, at)) === 1;
+      });
+    },
+    secret: (name) =>
+      read(function* () {
+        return (yield* first<{ readonly sealed: Uint8Array }>(SECRET, name))?.sealed;
+      }),
+    insertSecret: async (name, sealed, at) => {
+      await change(function* () {
+        return (yield* first(IS_PROVEN, keyIdOf(sealed)))
+          ? (yield* run(INSERT_SECRET, name, sealed, at)) === 1
+          : false;
+      });
+    },
+    storeId: () =>
+      read(function* () {
+        return (yield* first<InstanceRow>(INSTANCE))?.store_id ?? '';
+      }),
+  };
+}
+
+/** One piece of work; where its outcome is a change, it is kept, moves the version of the table, and is the act. */
+function changing<T>(
+  write: Transactions['write'],
+  work: () => Work<T>,
+  isChange: (outcome: T) => boolean,
+  act?: Act,
+): Promise<T> {
+  return write('instance', function* () {
+    const value = yield* work();
+    const keep = isChange(value);
+    if (keep) yield* run(TOUCH_ACCESS);
+    return { value, keep, ...(act ? { acts: [act] } : {}) };
+  });
+}
+
+type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysBehind' | 'insertSigningKey';
+
+function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Keys> {
+  return {
+    signingKeys: () => read(() => keysOf(KEYS)),
+    signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
+    signingKey: (kid) => read(() => keysAmong(KEY, kid)),
+    signingKeysBehind: (after, limit) => read(() => keysAmong(KEYS_BEHIND, after, limit)),
+    insertSigningKey: (key, place, act) =>
+      changing(
+        write,
+        () => insertKey(key, place),
+        (outcome) => outcome === 'added',
+        act,
+      ),
+  };
+}
+
+function openUses({
+  read,
+  write,
+}: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, 'uses' | 'noteUses'> {
+  return {
+    uses: () =>
+      read(function* () {
+        const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
+        return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
+      }),
+    noteUses: (clientIds, at) =>
+      write('instance', function* () {
+        yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
+        return { value: undefined, keep: true, rows: clientIds.length };
+      }),
+  };
+}
+
+type Links = 'keepConsoleLink' | 'hasConsoleLink' | 'takeConsoleLink' | 'forgetConsoleLinks';
+
+function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Links> {
+  return {
+    keepConsoleLink: (digest, link, act) =>
+      write('instance', function* () {
+        yield* keepLink(digest, link, act.at);
+        return { value: undefined, keep: true, acts: [act] };
+      }),
+    hasConsoleLink: (digest, now) =>
+      read(function* () {
+        return (yield* findLink(digest, now)) !== undefined;
+      }),
+    takeConsoleLink: (digest, now, act) =>
+      write('instance', function* () {
+        const value = yield* takeLink(digest, now);
+        return { value, keep: value !== undefined, ...(value ? { acts: [act(value)] } : {}) };
+      }),
+    async forgetConsoleLinks(now) {
+      const isAny = await read(() => isAnyLate(now));
+      if (!isAny) return 0;
+      return write('instance', function* () {
+        const value = yield* forgetLate(now);
+        return { value, keep: value > 0, rows: value };
+      });
+    },
+  };
+}
+
+/** The schema that brings the log, and tokens that were taken back. */
+const TRUST_SCHEMA = 2;
+
+/** What only reads, of a database that is looked at, which may have an older schema. */
+export function openAccessToLook(
+  transactions: Transactions,
+  schema: () => Promise<number>,
+): Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks' | 'secret'> {
+  const access = openAccess(transactions);
+  const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
+  return {
+    ...access,
+    async table(known) {
+      const hasRevoked = await isTrusted();
+      return transactions.read(() => wholeTable(known, hasRevoked));
+    },
+    secret: async (name) => ((await isTrusted()) ? access.secret(name) : undefined),
+  };
+}
+
+function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessTable | undefined> {
+  const instance = yield* first<InstanceRow>(INSTANCE);
+  assertServable(instance?.store_id ?? '');
+  const version = Number(instance?.access_version ?? 0);
+  if (version === known) return undefined;
+  const clients = yield* readAllClients();
+  const keyIds = (yield* all<KeyCheckRow>(CHECKS)).map((row) => row.key_id);
+  const signingKeys = yield* keysOf(KEYS_IN_USE);
+  const revoked = hasRevoked ? yield* all<{ readonly jti: string }>(ALL_REVOKED) : [];
+  return { version, clients, signingKeys, revoked: new Set(revoked.map(({ jti }) => jti)), keyIds };
+}
+
+/** Texts that only read clients and signing keys. */
+export const ACCESS_TEXTS = [...CLIENT_TEXTS, KEYS, KEYS_IN_USE, KEY, KEYS_BEHIND] as const;
+
+function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly SigningKey[]> {
+  return (yield* all<KeyRow>(text, ...values)).map(keyOf);
+}
+
+function* keysAmong(text: string, ...values: readonly SqlValue[]): Work<KeysAmong> {
+  return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
+}
+
+function* insertKey(key: SigningKey, place: KeyPlace): Work<KeyInsertion> {
+  if (place === 'first') {
+    if (yield* first(ANY_KEY)) return 'not needed';
+  } else {
+    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.outlivedAt);
+    const older = (yield* first(ANY_OLDER_KEY, place.outlivedAt)) ? 1 : 0;
+    if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
+  }
+  return (yield* addKey(key)) ? 'added' : 'unproven';
+}
+
+/** Answers false for a key that was sealed by a master key without proof. */
+function* addKey(key: SigningKey): Work<boolean> {
+  if (!(yield* first(IS_PROVEN, keyIdOf(key.privateSealed)))) return false;
+  return (yield* run(INSERT_KEY, ...keyColumnsOf(key))) === 1;
+}
+
+interface InstanceRow {
+  readonly store_id: string;
+  readonly access_version: Long;
+}
+
+interface KeyRow {
+  readonly kid: string;
+  readonly public_jwk: string;
+  readonly private_sealed: Uint8Array;
+  readonly created_at: Long;
+  readonly signs_from: Long;
+  readonly withdrawn_at: Long | null;
+}
+
+interface KeyCheckRow {
+  readonly key_id: string;
+  readonly sealed: Uint8Array;
+}
+
+function keyColumnsOf({
+  kid,
+  publicJwk,
+  privateSealed,
+  createdAt,
+  signsFrom,
+}: SigningKey): readonly SqlValue[] {
+  return [kid, publicJwk, privateSealed, createdAt, signsFrom];
+}
+
+function keyOf(row: KeyRow): SigningKey {
+  return Object.freeze({
+    kid: row.kid,
+    publicJwk: row.public_jwk,
+    privateSealed: row.private_sealed,
+    createdAt: Number(row.created_at),
+    signsFrom: Number(row.signs_from),
+    withdrawnAt: row.withdrawn_at === null ? undefined : Number(row.withdrawn_at),
+  });
+}

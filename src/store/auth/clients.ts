@@ -1,0 +1,133 @@
+import type { Client } from '../../auth/port.ts';
+import type { Revision, Uuid } from '../../domain/id.ts';
+import type { SqlValue } from '../records/statements.ts';
+import { all, first, type Long, run, type Work } from '../work.ts';
+
+const CLIENTS = `select client_id, name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
+  previous_expires_at, created_at, updated_at, revision from client`;
+const ALL = `${CLIENTS} order by created_at, client_id`;
+const ONE = `${CLIENTS} where client_id = ?`;
+const BEHIND = `${CLIENTS} where client_id > ? order by client_id limit ?`;
+const REALMS = 'select client_id, realm_id from client_realm';
+const REALMS_OF_ALL = `${REALMS} order by client_id, realm_id`;
+/** Parameters: behind which identifier, and up to which one. */
+const REALMS_AMONG = `${REALMS} where client_id > ? and client_id <= ? order by client_id, realm_id`;
+const REALMS_OF_ONE = `${REALMS} where client_id = ? order by realm_id`;
+const INSERT = `insert into client (name, scopes, all_realms, disabled_at, secret_digest, previous_digest,
+  previous_expires_at, created_at, updated_at, revision, client_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`;
+const UPDATE = `update client set name = ?, scopes = ?, all_realms = ?, disabled_at = ?, secret_digest = ?,
+  previous_digest = ?, previous_expires_at = ?, created_at = ?, updated_at = ?, revision = ?
+  where client_id = ? and revision = ?`;
+const CLEAR_REALMS = 'delete from client_realm where client_id = ?';
+const INSERT_REALM = 'insert into client_realm (client_id, realm_id) values (?, ?)';
+const REMOVE_USE = 'delete from client_use where client_id = ?';
+const REMOVE = 'delete from client where client_id = ? and revision = ?';
+
+interface ClientRow {
+  readonly client_id: string;
+  readonly name: string;
+  readonly scopes: string;
+  readonly all_realms: number;
+  readonly disabled_at: Long | null;
+  readonly secret_digest: Uint8Array;
+  readonly previous_digest: Uint8Array | null;
+  readonly previous_expires_at: Long | null;
+  readonly created_at: Long;
+  readonly updated_at: Long;
+  readonly revision: Revision;
+}
+
+interface RealmRow {
+  readonly client_id: string;
+  readonly realm_id: Uuid;
+}
+
+/** The oldest first. */
+export function* readAllClients(): Work<readonly Client[]> {
+  const realms = yield* all<RealmRow>(REALMS_OF_ALL);
+  return clientsOf(yield* all<ClientRow>(ALL), realms);
+}
+
+export function* readClient(clientId: string): Work<Client | undefined> {
+  const row = yield* first<ClientRow>(ONE, clientId);
+  if (!row) return undefined;
+  return clientOf(row, row.all_realms === 1 ? [] : yield* all<RealmRow>(REALMS_OF_ONE, clientId));
+}
+
+/** In the order of their identifiers. */
+export function* readClientsBehind(after: string, limit: number): Work<readonly Client[]> {
+  const rows = yield* all<ClientRow>(BEHIND, after, limit);
+  const last = rows.at(-1);
+  return last ? clientsOf(rows, yield* all<RealmRow>(REALMS_AMONG, after, last.client_id)) : [];
+}
+
+/** Every text that only reads. */
+export const CLIENT_TEXTS = [ALL, ONE, BEHIND, REALMS_OF_ALL, REALMS_AMONG, REALMS_OF_ONE] as const;
+
+function clientsOf(rows: readonly ClientRow[], realms: readonly RealmRow[]): readonly Client[] {
+  const listed = Map.groupBy(realms, (row) => row.client_id);
+  return rows.map((row) => clientOf(row, listed.get(row.client_id) ?? []));
+}
+
+/** Answers false where the identifier is taken. */
+export function* insertClient(client: Client): Work<boolean> {
+  const isNew = (yield* run(INSERT, ...columnsOf(client))) === 1;
+  if (isNew) yield* keepRealms(client);
+  return isNew;
+}
+
+/** Answers false unless the stored one still carries `seen`. */
+export function* updateClient(client: Client, seen: Revision): Work<boolean> {
+  const isKept = (yield* run(UPDATE, ...columnsOf(client), seen)) === 1;
+  if (isKept) yield* keepRealms(client);
+  return isKept;
+}
+
+/** Answers false unless it is there and carries `seen`; then nothing of this may be kept. */
+export function* removeClient(clientId: string, seen: Revision): Work<boolean> {
+  yield* run(CLEAR_REALMS, clientId);
+  yield* run(REMOVE_USE, clientId);
+  return (yield* run(REMOVE, clientId, seen)) === 1;
+}
+
+function* keepRealms({ clientId, realms }: Client): Work<void> {
+  yield* run(CLEAR_REALMS, clientId);
+  if (realms === '*') return;
+  for (const realm of realms) yield* run(INSERT_REALM, clientId, realm);
+}
+
+/** The values of a client's row, its identifier last, as both statements take them. */
+function columnsOf(client: Client): readonly SqlValue[] {
+  return [
+    client.name,
+    [...client.scopes].join(' '),
+    client.realms === '*' ? 1 : 0,
+    client.disabledAt ?? null,
+    client.secretDigest,
+    client.previous?.digest ?? null,
+    client.previous?.expiresAt ?? null,
+    client.createdAt,
+    client.updatedAt,
+    client.revision,
+    client.clientId,
+  ];
+}
+
+function clientOf(row: ClientRow, realms: readonly RealmRow[]): Client {
+  return Object.freeze({
+    clientId: row.client_id,
+    name: row.name,
+    scopes: new Set(row.scopes.split(' ').filter(Boolean)),
+    realms: row.all_realms === 1 ? '*' : new Set(realms.map(({ realm_id }) => realm_id)),
+    disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
+    secretDigest: row.secret_digest,
+    previous:
+      row.previous_digest === null || row.previous_expires_at === null
+        ? undefined
+        : { digest: row.previous_digest, expiresAt: Number(row.previous_expires_at) },
+    createdAt: Number(row.created_at),
+    updatedAt: Number(row.updated_at),
+    revision: row.revision,
+  });
+}

@@ -1,0 +1,134 @@
+import type { Place } from '../../auth/keys/keyring.ts';
+import type { KeyCheck, SealedStore, SealedValue } from '../../auth/port.ts';
+import type { Act } from '../../domain/act.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from '../auth/access.ts';
+import type { Dialect } from '../dialect.ts';
+import type { Transactions } from '../transactions.ts';
+import { all, first, type Long, type Outcome, run, type Work } from '../work.ts';
+import { forgetting } from './idempotency_store.ts';
+import { SEALED_COLUMNS, type SealedColumn, sealedColumnsIn } from './sealed_columns.ts';
+
+/** No key is named so, and so it is not the name in any ciphertext, however short. */
+const NO_KEY = '-';
+
+interface ValueRow {
+  readonly realm: string;
+  readonly id: string;
+  readonly sealed: Uint8Array;
+}
+
+/** The statements about one column of ciphertexts. An empty one is a secret that was forgotten. */
+function textsOf({ table, column, realm, id }: SealedColumn, { hexBehindFirst }: Dialect) {
+  const isByOther = `${column} is not null and length(${column}) > 0 and ${hexBehindFirst(column)} <> ?`;
+  const select = `select ${realm} as realm, ${id} as id, ${column} as sealed from ${table} where ${isByOther}`;
+  const inOrder = 'order by realm, id limit ?';
+  return {
+    table,
+    column,
+    /** Parameters: the key that is not wanted, limit. */
+    select: `${select} ${inOrder}`,
+    /** Parameters: the key that is not wanted, realm and identifier of the last one, limit. */
+    selectBehind: `${select} and (${realm}, ${id}) > (?, ?) ${inOrder}`,
+    /** Parameters: the next value, realm, identifier, the value that must still be there. */
+    update: `update ${table} set ${column} = ? where ${realm} = ? and ${id} = ? and ${column} = ?`,
+    /** Parameters: the key. */
+    hasOther: `select 1 from ${table} where ${isByOther} limit 1`,
+  };
+}
+
+const CHECKS = 'select key_id, created_at from keyring';
+const RETIRE = 'delete from keyring where key_id <> ?';
+
+/** Sealed values of a database that is looked at, which may have an older schema. */
+export function openSealedToLook(
+  transactions: Transactions,
+  dialect: Dialect,
+  schema: () => Promise<number>,
+): Pick<SealedStore, 'values'> {
+  return {
+    async values(notBy, after, limit) {
+      return openSealed(transactions, dialect, sealedColumnsIn(await schema())).values(notBy, after, limit);
+    },
+  };
+}
+
+/** Sealed values and the keyring's proofs. */
+export function openSealed(
+  { read, write, giveWay }: Transactions,
+  dialect: Dialect,
+  those = SEALED_COLUMNS,
+): SealedStore {
+  const columns = those.map((column) => textsOf(column, dialect));
+  const forgetSome = forgetting(
+    `${dialect.hexBehindFirst('answer_sealed')} <> ? limit ${LIMITS.cascadeRecordsMax}${dialect.claims.alone}`,
+  );
+
+  const otherChecks = `select key_id from keyring where key_id <> ?${dialect.claims.alone}`;
+
+  function* valuesBehind(notBy: string, after: Place | undefined, limit: number): Work<SealedValue[]> {
+    const found: SealedValue[] = [];
+    const start = columns.findIndex(({ table, column }) => table === after?.table && column === after.column);
+    for (const [index, { table, column, select, selectBehind }] of columns.entries()) {
+      if (index < start) continue;
+      const left = limit - found.length;
+      const rows =
+        after && index === start
+          ? yield* all<ValueRow>(selectBehind, notBy, after.realm, after.id, left)
+          : yield* all<ValueRow>(select, notBy, left);
+      for (const { realm, id, sealed } of rows) found.push({ place: { table, column, realm, id }, sealed });
+      if (found.length >= limit) break;
+    }
+    return found;
+  }
+
+  /** One commit of the end of other keys. */
+  function* retireStep(keyId: string, act: Act): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
+    if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
+    // From here on nobody stores what another key sealed, and all that was stored so is seen.
+    yield* all(otherChecks, keyId);
+    for (const { hasOther } of columns) {
+      if (yield* first(hasOther, keyId)) return { value: 'refused', keep: false };
+    }
+    // A repetition would not find its answer again: the place is a digest under the key that ends.
+    const rows = yield* run(forgetSome, keyId);
+    if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
+    yield* run(RETIRE, keyId);
+    yield* run(TOUCH_ACCESS);
+    return { value: 'retired', keep: true, rows, acts: [act] };
+  }
+
+  return {
+    values: (notBy, after, limit) => read(() => valuesBehind(notBy ?? NO_KEY, after, limit)),
+    replace: (values) =>
+      write('instance', function* () {
+        for (const { place, seen, sealed } of values) {
+          const texts = columns.find((each) => each.table === place.table && each.column === place.column);
+          if (texts) yield* run(texts.update, sealed, place.realm, place.id, seen);
+        }
+        yield* run(TOUCH_ACCESS);
+        return { value: undefined, keep: true };
+      }),
+    addKeyCheck: (check, at) => write('instance', () => addSecond(check, at)),
+    async retireOtherKeys(keyId, act) {
+      for (;;) {
+        const step = await write('instance', () => retireStep(keyId, act));
+        if (step !== 'goes on') return step === 'retired';
+        await giveWay();
+      }
+    },
+  };
+}
+
+/** Adds a proof where there is at most one of another key. The newest is the one that was made last. */
+function* addSecond({ keyId, sealed }: KeyCheck, at: number): Work<Outcome<boolean>> {
+  const checks = yield* all<{ key_id: string; created_at: Long }>(CHECKS);
+  const others = checks.filter(({ key_id }) => key_id !== keyId);
+  if (others.length > 1) return { value: checks.length > others.length, keep: false };
+  if (checks.length === others.length) {
+    const last = Math.max(...checks.map(({ created_at }) => Number(created_at)), 0);
+    yield* run(INSERT_CHECK, keyId, sealed, Math.max(at, last + 1));
+  }
+  yield* run(TOUCH_ACCESS);
+  return { value: true, keep: true };
+}

@@ -1,0 +1,25 @@
+import type { Store } from '../../directory/store.ts';
+import type { Uuid } from '../../domain/id.ts';
+import type { Key } from '../../domain/resource.ts';
+import { CASCADES } from '../records/cascade.ts';
+import type { Transactions } from '../transactions.ts';
+import { first } from '../work.ts';
+
+/** What is asked of another process about what goes along with a record. Plain data. */
+export interface CountQuestion {
+  /** The name of the resource. */
+  readonly resource: string;
+  readonly key: Key;
+}
+
+/** Counts here, however many there are: for processes that have nothing else to answer meanwhile. */
+export function openCounting({ read }: Pick<Transactions, 'read'>): Store['countBelow'] {
+  return (resource, key) =>
+    read(function* () {
+      let sum = 0;
+      for (const { count } of CASCADES.get(resource) ?? []) {
+        sum += Number((yield* first(count, key[0], key.at(-1) as Uuid))?.n);
+      }
+      return sum;
+    });
+}

@@ -1,0 +1,133 @@
+import type { Condition, Filter, Finished } from '../../domain/filter/filter.ts';
+import { keyColumns, membersOf, type Resource } from '../../domain/resource.ts';
+import type { Dialect } from '../dialect.ts';
+import { comparedColumn } from '../records/statements.ts';
+
+/** A part of a WHERE clause with the values of its places, in order. No value is ever in the text. */
+export interface Clause {
+  readonly text: string;
+  readonly values: readonly Finished[];
+}
+
+/** The column that a condition on a member compares. Throws where the resource has no such member: that is a bug. */
+export type Columns = (condition: Condition) => string;
+
+const STAMPS = ['created_at', 'updated_at'] as const;
+
+/** The columns of a resource by which its records can be found, from its description. */
+export function columnsOf(resource: Resource): Columns {
+  const names = new Map<string, string>([
+    ['id', keyColumns(resource).at(-1) ?? 'id'],
+    ...STAMPS.map((name): [string, string] => [name, name]),
+    ...membersOf(resource).map(({ name }): [string, string] => [name, name]),
+  ]);
+  return (condition) => {
+    const name = names.get(condition.member);
+    if (name === undefined) throw new Error(`${resource.name} has no member of this name to filter by`);
+    return 'compared' in condition && condition.compared === 'folded' ? comparedColumn(resource, name) : name;
+  };
+}
+
+/** A filter as a clause: groups joined by AND, the conditions of a group by OR. Empty where it lets everything through. */
+export function clauseOf(filter: Filter, columns: Columns, dialect: Pick<Dialect, 'position'>): Clause {
+  const values: Finished[] = [];
+  let text = '';
+  for (const group of filter) {
+    let alternatives = '';
+    for (const condition of group) {
+      const one = textOf(condition, columns(condition), dialect);
+      alternatives = alternatives === '' ? one : `${alternatives} or ${one}`;
+      collect(condition, values);
+    }
+    if (group.length > 1) alternatives = `(${alternatives})`;
+    text = text === '' ? alternatives : `${text} and ${alternatives}`;
+  }
+  return { text, values };
+}
+
+/** A condition in SQL; `collect` yields the values of its places. */
+function textOf(condition: Condition, column: string, { position }: Pick<Dialect, 'position'>): string {
+  switch (condition.kind) {
+    case 'one_of':
+      return condition.values.length === 1 ? `${column} = ?` : `${column} in (${placesOf(condition)})`;
+    case 'range': {
+      const from = condition.from && `${column} ${condition.from.isInclusive ? '>=' : '>'} ?`;
+      const to = condition.to && `${column} ${condition.to.isInclusive ? '<=' : '<'} ?`;
+      return both(from, to);
+    }
+    case 'pattern':
+      if (condition.part === 'infix') return `${position}(${column}, ?) > 0`;
+      if (condition.part === 'suffix') {
+        return `(length(${column}) >= ? and substr(${column}, length(${column}) + 1 - ?) = ?)`;
+      }
+      return both(`${column} >= ?`, successor(condition.text) === undefined ? undefined : `${column} < ?`);
+    case 'absent':
+      return `${column} is null`;
+  }
+}
+
+function both(from: string | undefined, to: string | undefined): string {
+  return from && to ? `(${from} and ${to})` : (from ?? to ?? 'true');
+}
+
+function collect(condition: Condition, into: Finished[]): void {
+  switch (condition.kind) {
+    case 'one_of':
+      into.push(...condition.values);
+      for (let count = condition.values.length; count < width(condition); count += 1) {
+        into.push(condition.values[0] as Finished);
+      }
+      return;
+    case 'range':
+      if (condition.from) into.push(condition.from.value);
+      if (condition.to) into.push(condition.to.value);
+      return;
+    case 'pattern':
+      into.push(...partsOf(condition));
+      return;
+    case 'absent':
+      return;
+  }
+}
+
+function partsOf({ part, text }: Extract<Condition, { kind: 'pattern' }>): Finished[] {
+  if (part === 'infix') return [text];
+  if (part === 'suffix') {
+    // Engines count code points.
+    const { length } = [...text];
+    return [length, length, text];
+  }
+  const end = successor(text);
+  return end === undefined ? [text] : [text, end];
+}
+
+/**
+ * How many places the values of a condition take: the next power of two, the last ones filled up with a value that is
+ * there already. Lists of a hundred lengths then make do with eight texts.
+ */
+export function width({ values }: Extract<Condition, { kind: 'one_of' }>): number {
+  return 2 ** Math.ceil(Math.log2(values.length));
+}
+
+function placesOf(condition: Extract<Condition, { kind: 'one_of' }>): string {
+  return Array.from({ length: width(condition) }, () => '?').join(', ');
+}
+
+const LAST_CODE_POINT = 0x10ffff;
+const FIRST_SURROGATE = 0xd800;
+const BEHIND_SURROGATES = 0xe000;
+
+/**
+ * The first text behind all that begin with this one, in the order of code points, which is that of UTF-8 bytes; so
+ * `x*` is a range of an index. Undefined where nothing is behind them.
+ */
+export function successor(text: string): string | undefined {
+  const points = [...text];
+  for (let last = points.pop(); last !== undefined; last = points.pop()) {
+    const point = last.codePointAt(0) as number;
+    if (point === LAST_CODE_POINT) continue;
+    const next = point + 1 === FIRST_SURROGATE ? BEHIND_SURROGATES : point + 1;
+    return points.join('') + String.fromCodePoint(next);
+  }
+  return undefined;
+}

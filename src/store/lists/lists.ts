@@ -1,0 +1,184 @@
+import type { Listed, Listing, MaybePromise, Placed, Store } from '../../directory/store.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
+import { resourceOf } from '../../domain/resources.ts';
+import type { Dialect } from '../dialect.ts';
+import type { SqlValue, Statements } from '../records/statements.ts';
+import type { Work } from '../work.ts';
+import { clauseOf } from './filters.ts';
+import { type Index, type ListTable, listTable, type Plan, planOf, presenceText } from './list_plans.ts';
+import {
+  type Budget,
+  type Elsewhere,
+  entered,
+  fit,
+  type Outcome,
+  type Question,
+  readList,
+} from './list_reading.ts';
+import { openTotals } from './totals.ts';
+
+/** What is asked of another process about a list. Plain data. */
+export interface ListQuestion {
+  /** The name of the resource. */
+  readonly resource: string;
+  readonly scope: Scope;
+  readonly listing: Listing;
+  readonly isTotalWanted: boolean;
+}
+
+/** Without `listed` the record that the scope names is not there. */
+export interface ListAnswer {
+  readonly listed?: Listed;
+}
+
+/** Asks a process beside this one. Rejects with Fault `overloaded` where too much waits. */
+export type AskReader = (question: ListQuestion) => Promise<ListAnswer>;
+
+export interface Lists {
+  /** Answers here, however much that touches: for whoever has nothing else to answer meanwhile. */
+  readonly here: Store['list'];
+  /** Answers here what is asked of another process. */
+  answer(question: ListQuestion): Promise<ListAnswer>;
+  /** Answers what touches at most LIMITS.listRecordsInTurnMax rows, and asks another process for the rest. */
+  beside(ask: AskReader): Store['list'];
+}
+
+/** Reads lists, each as far as its budget goes. */
+export type ReadLists<T> = (question: Question, budget: Budget) => T;
+
+/** Lists over whatever reads them. */
+export function openLists(within: ReadLists<MaybePromise<Outcome>>): Lists {
+  const all = (question: Question, isTotalWanted: boolean) =>
+    within(question, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
+      Listed | undefined
+    >;
+
+  return {
+    here: (resource, scope, listing) => all({ resource, scope, listing }, true),
+    async answer({ resource: name, scope, listing, isTotalWanted }) {
+      const listed = await all({ resource: resourceOf(name), scope, listing }, isTotalWanted);
+      return listed ? { listed } : {};
+    },
+    beside: (ask) => listBeside(within, ask),
+  };
+}
+
+function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): Store['list'] {
+  const totals = openTotals();
+  const knownTotal = (question: Question) => totals.known(placeOf(question));
+  const counted: Budget = { isBounded: true, isTotalWanted: true, knownTotal };
+  const uncounted: Budget = { ...counted, isTotalWanted: false };
+
+  /** The page by another process; and the total, where one is wanted and none is known. */
+  async function askAll(question: Question): Promise<Listed | undefined> {
+    const { resource, scope, listing } = question;
+    const known = listing.page.kind === 'offset' ? knownTotal(question) : undefined;
+    const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
+    const asked = ask({ resource: resource.name, scope, listing, isTotalWanted }).then(
+      ({ listed }) => listed,
+    );
+    if (isTotalWanted) {
+      totals.keep(
+        placeOf(question),
+        asked.then((listed) => listed?.total),
+      );
+    }
+    const listed = await asked;
+    return listed && known !== undefined ? fit(listed, listing.page, known).listed : listed;
+  }
+
+  /** Many ask for the beginning of one list at once: one of them has it counted, each reads its own page. */
+  async function joinOrAsk(question: Question): Promise<Listed | undefined> {
+    const counting = totals.awaited(placeOf(question));
+    if (!counting) return askAll(question);
+    const total = await counting;
+    if (total === undefined) return undefined;
+    const outcome = await within(question, { ...counted, knownTotal: () => total });
+    return typeof outcome === 'string' ? askAll(question) : outcome;
+  }
+
+  async function later(
+    question: Question,
+    pending: Promise<Outcome> | Elsewhere,
+  ): Promise<Listed | undefined> {
+    const outcome = await pending;
+    if (outcome === 'page elsewhere') return askAll(question);
+    return outcome === 'total elsewhere' ? joinOrAsk(question) : outcome;
+  }
+
+  return (resource, scope, listing) => {
+    const question = { resource, scope, listing };
+    const outcome = within(question, listing.page.kind === 'offset' ? counted : uncounted);
+    return outcome instanceof Promise || typeof outcome === 'string' ? later(question, outcome) : outcome;
+  };
+}
+
+/** What two questions with one total have in common. */
+function placeOf({ resource, scope, listing: { only, filter } }: Question): string {
+  return JSON.stringify([resource.name, scope, only, filter]);
+}
+
+/** A table with what all of its lists have in common. */
+interface Table {
+  readonly list: ListTable;
+  readonly decode: (row: Record<string, unknown>) => Placed;
+  /** By the length of a scope. */
+  readonly presences: readonly string[];
+}
+
+interface Rooms {
+  readonly of: (resource: Resource) => Statements;
+  readonly dialect: Pick<Dialect, 'lists' | 'position'>;
+  readonly indexesOf: (table: string) => readonly Index[];
+  /** Told of texts that nobody asks for any more. */
+  readonly forget: (texts: Iterable<string>) => void;
+}
+
+/** Makes the work of a list. */
+export function openListReading({ of, dialect, indexesOf, forget }: Rooms): ReadLists<Work<Outcome>> {
+  const tables = new Map<Resource, Table>();
+  const shapes = new Map<string, Plan>();
+
+  function tableOf(resource: Resource): Table {
+    let table = tables.get(resource);
+    if (!table) {
+      const line = lineage(resource);
+      table = {
+        list: listTable(resource, of(resource), indexesOf(resource.table)),
+        decode: of(resource).decodePlaced,
+        presences: line.map((_, depth) => presenceText(line.slice(0, depth))),
+      };
+      tables.set(resource, table);
+    }
+    return table;
+  }
+
+  /** Callers choose the shapes of their filters: the oldest one makes room for one more. */
+  function keep(name: string, plan: Plan): Plan {
+    if (shapes.size >= LIMITS.listShapesKeptMax) {
+      const oldest = shapes.keys().next().value as string;
+      forget(shapes.get(oldest)?.made() ?? []);
+      shapes.delete(oldest);
+    }
+    shapes.set(name, plan);
+    return plan;
+  }
+
+  return ({ resource, scope, listing: given }, budget) => {
+    const listing = entered(given);
+    const { filter, sort, only } = listing;
+    const { list, decode, presences } = tableOf(resource);
+    const depth = scope.length;
+    const { text: where, values: filtered } = clauseOf(filter, list.columnOf, dialect);
+    const hasOnly = only !== undefined;
+    const name = `${list.table} ${depth} ${hasOnly} ${sort.by} ${sort.isDescending} ${where}`;
+    const plan =
+      shapes.get(name) ?? keep(name, planOf(list, { depth, filter, hasOnly, sort, where }, dialect.lists));
+    const values: SqlValue[] = hasOnly
+      ? [...scope, dialect.lists.among(only), ...filtered]
+      : [...scope, ...filtered];
+    const presence = presences[depth] as string;
+    return readList({ question: { resource, scope, listing }, plan, values, decode, presence }, budget);
+  };
+}

@@ -1,0 +1,396 @@
+import { z } from 'zod';
+import type { Patch, Placed } from '../../directory/store.ts';
+import {
+  type AnyRecord,
+  isVisible,
+  type Key,
+  keyColumns,
+  type Member,
+  membersOf,
+  type Resource,
+  referenced,
+} from '../../domain/resource.ts';
+import { foldedKey, UNICODE_VERSION } from '../../domain/text/folding.ts';
+import type { Dialect } from '../dialect.ts';
+import { dependentsOf } from './cascade.ts';
+import { checksum } from './hash_column.ts';
+import { unlessPurged } from './purge_mark.ts';
+
+/** A value as an engine takes it. */
+export type SqlValue = string | number | Uint8Array | null;
+
+type Row = Record<string, unknown>;
+
+/** What becomes of some members of a record, as SQL. */
+export interface Patching {
+  /** Parameters: `values`, then the key. Answers the members a caller may see, as they are now. */
+  readonly update: string;
+  /** Parameters: `values`, the key, then the revision that must still be there. */
+  readonly updateSeen: string;
+  readonly values: (patch: Patch) => SqlValue[];
+}
+
+/** Every SQL text about one resource, and the two ways across: record to row, row to record. */
+export interface Statements {
+  /** Parameters: the key. Answers the members a caller may see. */
+  readonly select: string;
+  /** Parameters: the key. Answers every column, secrets as they are stored. */
+  readonly selectStored: string;
+  /** The identifier and the members a caller may see, each as a select names it; `decode` reads such rows. */
+  readonly visible: readonly string[];
+  /** What holds of a row of this table unless it is being purged, to be put behind another condition. */
+  readonly unlessPurged: string;
+  /** Every column of the table that says something about the record. */
+  readonly columns: readonly string[];
+  /** Parameters: `insertValues`. */
+  readonly insert: string;
+  /** Parameters: `replaceValues`, then the key. */
+  readonly replace: string;
+  /** Parameters: the key. */
+  readonly remove: string;
+  /** Parameters: the key. Answers what callers may see and whether the record is `kept`, also while it is being purged. */
+  readonly selectHeld: string;
+  /** Parameters: realm, identifier. Answers a row when the realm has such a record, under whichever user. */
+  readonly holder: string;
+  /** Parameters: realm, identifier, limit. Answers every column of the records behind them, in that order. */
+  readonly scan: string;
+  /** The same, of that realm only. */
+  readonly scanRealm: string;
+  readonly count: string;
+  /** Parameters: realm. */
+  readonly countRealm: string;
+  readonly decodePlaced: (row: Row) => Placed;
+  readonly insertValues: (key: Key, record: AnyRecord) => SqlValue[];
+  readonly replaceValues: (record: AnyRecord) => SqlValue[];
+  readonly decode: (row: Row) => AnyRecord;
+  /** Made once for each set of members. Throws where the resource has no such member. */
+  readonly patching: (members: Patch['members']) => Patching;
+  /** The column that holds a member itself, and its value as the engine takes it. */
+  readonly columnOf: (member: string) => {
+    readonly name: string;
+    readonly encode: (value: unknown) => SqlValue;
+  };
+  /** The set of members whose index has exactly these columns, realm aside. */
+  readonly uniqueMembers: (columns: readonly string[]) => readonly string[] | undefined;
+  /** The members that name another record. */
+  readonly references: readonly Reference[];
+}
+
+/** A member that names another record. */
+export interface Reference {
+  readonly member: string;
+  readonly target: Resource;
+  /** Parameters: realm, identifier. Answers a row when that record is there. */
+  readonly exists: string;
+}
+
+interface Column {
+  readonly name: string;
+  readonly isVisible: boolean;
+  readonly encode: (record: Patch['members']) => SqlValue;
+  /** Absent where the stored value is the member's value. */
+  readonly decode?: (stored: unknown) => unknown;
+  /** The member whose value it is; undefined for what is derived from one. */
+  readonly member: string | undefined;
+}
+
+/** The statements of each of these resources, derived when first asked for. Throws for any other one: that is a bug. */
+export function statementsOver(
+  all: readonly Resource[],
+  dialect: StatementDialect,
+): (resource: Resource) => Statements {
+  const made = new Map<Resource, Statements>();
+  return (resource) => {
+    const known = made.get(resource);
+    if (known) return known;
+    if (!all.includes(resource)) throw new Error(`${resource.name} has no table`);
+    const statements = statementsFor(resource, all, dialect);
+    made.set(resource, statements);
+    return statements;
+  };
+}
+
+/** Derives the statements of a resource from its description. */
+function statementsFor(resource: Resource, all: readonly Resource[], dialect: StatementDialect): Statements {
+  const keys = keyColumns(resource);
+  const derived = derivedColumns(resource, dialect);
+  const columns = [...membersOf(resource).flatMap(memberColumns), ...derived, ...stampColumns(dialect)];
+  const written = [...keys, ...columns.map(({ name }) => name)];
+  const insertion = dialect.insertion(resource, written);
+  const stored = columns.filter((column) => column.member !== undefined);
+  const where = keys.map((column) => `${column} = ?`).join(' and ');
+  const assignments = columns.map((column) => `${column.name} = ?`).join(', ');
+  const id = keys.at(-1) === 'id' ? 'id' : `${keys.at(-1)} as id`;
+  const names = (of: readonly Column[]) => of.map((column) => column.name).join(', ');
+  const visible = [id, ...stored.filter((column) => column.isVisible).map(({ name }) => name)];
+  const decoders = stored.filter((column) => column.decode || column.name !== column.member);
+  const present = presence(resource, all);
+  const { table } = resource;
+
+  return Object.freeze({
+    select: `select ${visible.join(', ')} from ${table} where ${where}${present}`,
+    selectStored: `select ${id}, ${names(stored)} from ${table} where ${where}${present}`,
+    visible,
+    unlessPurged: present,
+    columns: written,
+    insert: insertion.text,
+    replace: `update ${table} set ${assignments} where ${where}`,
+    remove: `delete from ${table} where ${where}`,
+    selectHeld: `select ${visible.join(', ')}, ${resource.keptBy ?? '0'} as kept from ${table} where ${where}`,
+    holder: `select 1 from ${table} where realm_id = ?1 and ${keys.at(-1)} = ?2`,
+    ...scansOf(resource, names(stored)),
+    insertValues: (key: Key, record: AnyRecord) => [
+      ...insertion.lead(record.id),
+      ...key,
+      ...columns.map((column) => column.encode(record)),
+    ],
+    replaceValues: (record: AnyRecord) => columns.map((column) => column.encode(record)),
+    decode: decoders.length === 0 ? (row: Row) => row as AnyRecord : (row: Row) => decodeRow(row, decoders),
+    decodePlaced: (row: Row) => decodePlaced(row, decoders),
+    patching: patchings(resource, columns, {
+      where: where + present,
+      visible: visible.join(', '),
+      greatest: dialect.greatest,
+    }),
+    columnOf: (member: string) => {
+      const column = columns.find((each) => each.member === member);
+      if (!column) throw new Error(`${resource.name} has no member ${member}`);
+      return { name: column.name, encode: (value: unknown) => column.encode({ [member]: value }) };
+    },
+    uniqueMembers: (found: readonly string[]) =>
+      resource.unique.find(
+        (members) => members.map((member) => comparedColumn(resource, member)).join() === found.join(),
+      ),
+    references: membersOf(resource).flatMap(({ name, placement }) =>
+      placement.references ? [referenceOf(name, referenced(resource, name, all))] : [],
+    ),
+  });
+}
+
+type StatementDialect = Pick<Dialect, 'greatest' | 'hasChecksums' | 'insertion' | 'tellsLongsAsText'>;
+
+function referenceOf(member: string, target: Resource): Reference {
+  return { member, target, exists: `select 1 from ${target.table} where realm_id = ? and id = ?` };
+}
+
+/** Only what others hang on can be purged; what nothing hangs on is removed at once, and never asks. */
+function presence(resource: Resource, all: readonly Resource[]): string {
+  if (dependentsOf(resource, all).length === 0) return '';
+  const { table } = resource;
+  return unlessPurged(resource, `${table}.realm_id`, `${table}.${keyColumns(resource).at(-1)}`);
+}
+
+/** What every patch of a resource has in its text. */
+interface PatchParts {
+  readonly where: string;
+  readonly visible: string;
+  readonly greatest: string;
+}
+
+/** Texts for each set of members that is patched: no more than the description has. */
+function patchings(
+  resource: Resource,
+  columns: readonly Column[],
+  parts: PatchParts,
+): Statements['patching'] {
+  const made = new Map<string, Patching>();
+  return (members) => {
+    const names = Object.keys(members).sort();
+    const named = names.join(' ');
+    const known = made.get(named);
+    if (known) return known;
+    const patching = patchingOf(resource, movedColumns(resource, columns, new Set(names)), parts);
+    made.set(named, patching);
+    return patching;
+  };
+}
+
+/**
+ * The columns of these members, with all that is derived from them. Which Unicode the keys were made with is only said
+ * where all of them are made again: the others may be older.
+ */
+function movedColumns(
+  resource: Resource,
+  columns: readonly Column[],
+  names: ReadonlySet<string>,
+): readonly Column[] {
+  const members = membersOf(resource).filter(({ name }) => names.has(name));
+  if (members.length < names.size) throw new Error(`${resource.name} has no member of that name`);
+  const folded = foldedMembers(resource);
+  const isRefolded = folded.length > 0 && folded.every(({ name }) => names.has(name));
+  const derived = new Set([
+    ...folded.filter(({ name }) => names.has(name)).map(({ name }) => comparedColumn(resource, name)),
+    ...(isRefolded ? [FOLDED_WITH] : []),
+    ...members.filter(({ placement }) => placement.summed).map(({ name }) => summedColumn(name)),
+  ]);
+  return columns.filter(({ name, member }) => (member === undefined ? derived.has(name) : names.has(member)));
+}
+
+function patchingOf(
+  { table }: Resource,
+  moved: readonly Column[],
+  { where, visible, greatest }: PatchParts,
+): Patching {
+  const assignments = moved.map(({ name }) => `${name} = ?`);
+  const stamped = [...assignments, `updated_at = ${greatest}(updated_at, ?)`, 'revision = ?'].join(', ');
+  return {
+    update: `update ${table} set ${stamped} where ${where} returning ${visible}`,
+    updateSeen: `update ${table} set ${stamped} where ${where} and revision = ? returning ${visible}`,
+    values: (patch) => [...moved.map((column) => column.encode(patch.members)), patch.at, patch.revision],
+  };
+}
+
+/** The index of the key is in the order of realm and identifier: a scan walks it, wherever it begins. */
+function scansOf(resource: Resource, stored: string) {
+  const above = keyColumns(resource).slice(0, -1);
+  const id = keyColumns(resource).at(-1);
+  const [order, behind] = resource.parent
+    ? ['realm_id, id', '(realm_id, id) > (?1, ?2)']
+    : ['realm_id', 'realm_id > ?2'];
+  const select = `select ${[...above, `${id} as id`].join(', ')}, ${stored} from ${resource.table}`;
+  return {
+    scan: `${select} where ${behind} order by ${order} limit ?3`,
+    scanRealm: `${select} where realm_id = ?1 and ${id} > ?2 order by ${order} limit ?3`,
+    count: `select count(*) as n from ${resource.table}`,
+    countRealm: `select count(*) as n from ${resource.table} where realm_id = ?1`,
+  };
+}
+
+function decodeRow(row: Row, decoders: readonly Column[]): AnyRecord {
+  for (const { name, member, decode } of decoders) {
+    if (member === undefined || !(name in row)) continue;
+    const value = decode ? decode(row[name]) : row[name];
+    delete row[name];
+    if (value !== undefined) row[member] = value;
+  }
+  return row as AnyRecord;
+}
+
+/** A row of a scan: the columns above its own identifier are its address, the rest its record. */
+function decodePlaced(row: Row, decoders: readonly Column[]): Placed {
+  const said: Row = {};
+  // Half the time that a rest of the row takes.
+  for (const name in row) if (name !== 'realm_id' && name !== 'user_id') said[name] = row[name];
+  const record = decodeRow(said, decoders);
+  const { realm_id, user_id } = row;
+  const { id } = record;
+  const key =
+    realm_id === undefined ? [id] : user_id === undefined ? [realm_id, id] : [realm_id, user_id, id];
+  return { key: key as unknown as Key, record };
+}
+
+/** When a record was made and changed, and its revision. */
+function stampColumns({ tellsLongsAsText }: StatementDialect): readonly Column[] {
+  const stamp = (name: 'created_at' | 'updated_at' | 'revision'): Column => ({
+    name,
+    member: name,
+    isVisible: true,
+    encode: (record) => record[name] as SqlValue,
+  });
+  const instant = (name: 'created_at' | 'updated_at'): Column =>
+    tellsLongsAsText ? { ...stamp(name), decode: Number } : stamp(name);
+  return [instant('created_at'), instant('updated_at'), stamp('revision')];
+}
+
+/** The column of a member. Booleans are kept as 0 and 1, lists and objects as JSON, the rest as it is. */
+function memberColumns(member: Member): readonly Column[] {
+  const { name, schema, placement } = member;
+  const isSealed = placement.secret === 'sealed';
+  const base = { name: isSealed ? `${name}_sealed` : name, member: name, isVisible: isVisible(member) };
+  const isOptional = mayBeMissing(schema);
+  const form = isSealed ? PLAIN : (FORMS[String(jsonType(schema))] ?? PLAIN);
+  const encode = (record: Patch['members']): SqlValue => {
+    const value = record[name];
+    return value === undefined && isOptional ? null : form.encode(value);
+  };
+  if (!isOptional) return [{ ...base, encode, ...(form.decode ? { decode: form.decode } : {}) }];
+  const decode = (stored: unknown): unknown => {
+    if (stored === null) return undefined;
+    return form.decode ? form.decode(stored) : stored;
+  };
+  return [{ ...base, encode, decode }];
+}
+
+interface Form {
+  readonly encode: (value: unknown) => SqlValue;
+  readonly decode?: (stored: unknown) => unknown;
+}
+
+const PLAIN: Form = { encode: (value) => (value ?? null) as SqlValue };
+const JSON_TEXT: Form = {
+  encode: (value) => JSON.stringify(value) ?? null,
+  decode: (stored) => JSON.parse(stored as string),
+};
+
+/** By the JSON type of a member. */
+const FORMS: Readonly<Record<string, Form>> = {
+  boolean: { encode: (value) => (value ? 1 : 0), decode: (stored) => stored === 1 },
+  array: JSON_TEXT,
+  object: JSON_TEXT,
+};
+
+function jsonType(schema: z.ZodType): unknown {
+  return z.toJSONSchema(schema, { io: 'output' }).type;
+}
+
+/** Whether a record can be without the member: it has no default either. */
+function mayBeMissing(schema: z.ZodType): boolean {
+  const parsed = schema.safeParse(undefined);
+  return parsed.success && parsed.data === undefined;
+}
+
+/** The Unicode version that the keys of a row were made with. */
+const FOLDED_WITH = 'unicode_version';
+
+/** What engines compare by, beside the members themselves. */
+function derivedColumns(resource: Resource, { hasChecksums }: StatementDialect): readonly Column[] {
+  return [...foldingColumns(resource), ...(hasChecksums ? summingColumns(resource) : [])];
+}
+
+function summingColumns(resource: Resource): readonly Column[] {
+  return membersOf(resource)
+    .filter(({ placement }) => placement.summed)
+    .map(
+      ({ name, placement }): Column => ({
+        name: summedColumn(name),
+        member: undefined,
+        isVisible: false,
+        encode: (record) => {
+          const text = record[name] as string;
+          return checksum(placement.folded ? foldedKey(text) : text);
+        },
+      }),
+    );
+}
+
+function foldingColumns(resource: Resource): readonly Column[] {
+  const folded = foldedMembers(resource);
+  if (folded.length === 0) return [];
+  const keys = folded.map(
+    ({ name }): Column => ({
+      name: comparedColumn(resource, name),
+      member: undefined,
+      isVisible: false,
+      encode: (record) => {
+        const text = record[name] ?? null;
+        return text === null ? null : foldedKey(text as string);
+      },
+    }),
+  );
+  return [...keys, { name: FOLDED_WITH, member: undefined, isVisible: false, encode: () => UNICODE_VERSION }];
+}
+
+function foldedMembers(resource: Resource): readonly Member[] {
+  return membersOf(resource).filter(({ placement }) => placement.folded);
+}
+
+/** The column of the checksum of what a member is compared by. */
+export function summedColumn(member: string): string {
+  return `${member}_crc`;
+}
+
+/** The column that decides whether two members are the same: the folded key where there is one. */
+export function comparedColumn(resource: Resource, member: string): string {
+  const found = membersOf(resource).find(({ name }) => name === member);
+  return found?.placement.folded ? `${member}_key` : member;
+}

@@ -1,0 +1,218 @@
+import { Fault } from '../../domain/fault.ts';
+import { NIL_UUID, type Revision, type Uuid } from '../../domain/id.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { keyIdOf } from '../../domain/text/ciphertext.ts';
+import type { Webhook, WebhookStore } from '../../events/webhooks/port.ts';
+import { IS_PROVEN } from '../auth/access.ts';
+import type { Dialect } from '../dialect.ts';
+import type { SqlValue } from '../records/statements.ts';
+import type { Transactions } from '../transactions.ts';
+import { all, first, type Long, run, type Work } from '../work.ts';
+import { openDeliveries } from './deliveries.ts';
+import { openProgressStore } from './progress.ts';
+
+const LIST = `select webhook_id, name, url, events, all_realms, with_data, events_max, skipped_client, secret_sealed,
+  previous_sealed, previous_expires_at, disabled_at, created_at, updated_at, revision
+  from webhook order by created_at, webhook_id`;
+const REALMS = 'select webhook_id, realm_id from webhook_realm';
+const COUNT = 'select count(*) as n from webhook';
+const INSERT = `insert into webhook (name, url, events, all_realms, with_data, events_max, skipped_client, disabled_at,
+  created_at, updated_at, revision, secret_sealed, previous_sealed, previous_expires_at, webhook_id)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const UPDATE = `update webhook set name = ?, url = ?, events = ?, all_realms = ?, with_data = ?, events_max = ?,
+  skipped_client = ?, disabled_at = ?, created_at = ?, updated_at = ?, revision = ?
+  where webhook_id = ? and revision = ?`;
+const ROTATE = `update webhook set secret_sealed = ?, previous_sealed = ?, previous_expires_at = ?, updated_at = ?,
+  revision = ? where webhook_id = ? and revision = ? and secret_sealed = ?`;
+const REMOVE = 'delete from webhook where webhook_id = ? and revision = ?';
+const CLEAR_REALMS = 'delete from webhook_realm where webhook_id = ?';
+const INSERT_REALM = 'insert into webhook_realm (webhook_id, realm_id) values (?, ?)';
+const INTO_PROGRESS =
+  'insert into webhook_progress (webhook_id, realm_id, seq, attempts, next_at, failed_seq)';
+const ANY_REALM = 'join realm_clock k on k.realm_id <> ?';
+const LISTED_REALM = `join realm_clock k on k.realm_id in
+  (select r.realm_id from webhook_realm r where r.webhook_id = w.webhook_id)`;
+/** Begins at the newest change, where the receiver has not begun. */
+const BEGIN = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, k.seq, 0, 0, 0 from webhook w`;
+const BEGIN_ALL = `${BEGIN} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
+const BEGIN_LISTED = `${BEGIN} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
+/** Begins before the oldest change that is kept. */
+const BEGIN_OLDEST = `${INTO_PROGRESS} select w.webhook_id, k.realm_id,
+  coalesce((select c.seq from change c where c.realm_id = k.realm_id order by c.seq limit 1), k.seq + 1) - 1, 0, 0, 0
+  from webhook w`;
+const BEGIN_OLDEST_ALL = `${BEGIN_OLDEST} ${ANY_REALM} where w.webhook_id = ? on conflict do nothing`;
+const BEGIN_OLDEST_LISTED = `${BEGIN_OLDEST} ${LISTED_REALM} where w.webhook_id = ? on conflict do nothing`;
+/** Begins at the first change, in the realms that it has and that were made after it. */
+const GO_ON = `${INTO_PROGRESS} select w.webhook_id, k.realm_id, 0, 0, 0, 0 from webhook w`;
+const GO_ON_ALL = `${GO_ON} ${ANY_REALM} where w.webhook_id = ? and w.all_realms = 1 on conflict do nothing`;
+const GO_ON_LISTED = `${GO_ON} ${LISTED_REALM} where w.webhook_id = ? and w.all_realms = 0 on conflict do nothing`;
+/** A realm that has come back begins anew. */
+const FORGET_UNLISTED = `delete from webhook_progress where webhook_id = ?
+  and realm_id not in (select realm_id from webhook_realm where webhook_id = ?)`;
+const IS_AS_SEEN = 'select 1 from webhook where webhook_id = ? and revision = ?';
+const OF_RECEIVER = ['webhook_realm', 'webhook_progress', 'delivery', 'dead_letter'].map(
+  (table) => `delete from ${table} where webhook_id = ?`,
+);
+
+/** Receivers of events, and what was sent to them. */
+export function openWebhookStore(transactions: Transactions, dialect: Dialect): WebhookStore {
+  const { read, write } = transactions;
+  const claimed = `${IS_AS_SEEN}${dialect.claims.alone}`;
+
+  return {
+    ...openDeliveries(transactions, dialect),
+    ...openProgressStore(transactions, dialect),
+    list: () => read(listed),
+    insert: (webhook, from, act) =>
+      write('instance', function* () {
+        const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
+        if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
+        yield* proveSealed(webhook);
+        yield* run(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
+        yield* keepRealms(webhook);
+        yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
+        return { value: true, keep: true, acts: [act] };
+      }),
+    update: (webhook, seen, act) =>
+      write('instance', function* () {
+        yield* settleRealms(webhook);
+        const count = yield* run(UPDATE, ...plainColumns(webhook), webhook.webhookId, seen);
+        if (count !== 1) return { value: false, keep: false };
+        yield* keepRealms(webhook);
+        yield* begin(webhook);
+        if (webhook.realms !== '*') yield* run(FORGET_UNLISTED, webhook.webhookId, webhook.webhookId);
+        return { value: true, keep: true, acts: [act] };
+      }),
+    rotate: (webhook, { revision, secretSealed }, act) =>
+      write('instance', function* () {
+        yield* proveSealed(webhook);
+        const count = yield* run(
+          ROTATE,
+          ...secretColumns(webhook),
+          ...[webhook.updatedAt, webhook.revision, webhook.webhookId, revision, secretSealed],
+        );
+        return { value: count === 1, keep: count === 1, acts: [act] };
+      }),
+    remove: (webhookId, seen, act) =>
+      write('instance', function* () {
+        // First, so that nobody writes down meanwhile what was sent to it.
+        if (!(yield* first(claimed, webhookId, seen))) return { value: false, keep: false };
+        for (const text of OF_RECEIVER) yield* run(text, webhookId);
+        const count = yield* run(REMOVE, webhookId, seen);
+        return { value: count === 1, keep: count === 1, acts: [act] };
+      }),
+  };
+}
+
+function* listed(): Work<readonly Webhook[]> {
+  const realms = Map.groupBy(
+    yield* all<{ webhook_id: string; realm_id: Uuid }>(REALMS),
+    ({ webhook_id }) => webhook_id,
+  );
+  return (yield* all<WebhookRow>(LIST)).map((row) =>
+    webhookOf(row, realms.get(row.webhook_id)?.map(({ realm_id }) => realm_id) ?? []),
+  );
+}
+
+/** Secrets are stored only as long as their key opens them: a change of the master key has ended otherwise. */
+function* proveSealed({ secretSealed, previous }: Webhook): Work<void> {
+  for (const sealed of previous ? [secretSealed, previous.sealed] : [secretSealed]) {
+    if (yield* first(IS_PROVEN, keyIdOf(sealed))) continue;
+    throw new Fault('unavailable', [], new Error('the master key was changed while this ran'));
+  }
+}
+
+function* keepRealms({ webhookId, realms }: Webhook): Work<void> {
+  yield* run(CLEAR_REALMS, webhookId);
+  if (realms === '*') return;
+  for (const realm of realms) yield* run(INSERT_REALM, webhookId, realm);
+}
+
+/** A receiver whose list changes goes on as it was in the realms that it had, also where it was told nothing of them yet. */
+function* settleRealms({ webhookId }: Webhook): Work<void> {
+  yield* run(GO_ON_ALL, NIL_UUID, webhookId);
+  yield* run(GO_ON_LISTED, webhookId);
+}
+
+function* begin({ webhookId, realms }: Webhook): Work<void> {
+  if (realms === '*') yield* run(BEGIN_ALL, NIL_UUID, webhookId);
+  else yield* run(BEGIN_LISTED, webhookId);
+}
+
+function* beginOldest({ webhookId, realms }: Webhook): Work<void> {
+  if (realms === '*') yield* run(BEGIN_OLDEST_ALL, NIL_UUID, webhookId);
+  else yield* run(BEGIN_OLDEST_LISTED, webhookId);
+}
+
+interface WebhookRow {
+  readonly webhook_id: string;
+  readonly name: string;
+  readonly url: string;
+  readonly events: string;
+  readonly all_realms: number;
+  readonly with_data: number;
+  readonly events_max: number;
+  readonly skipped_client: string | null;
+  readonly secret_sealed: Uint8Array;
+  readonly previous_sealed: Uint8Array | null;
+  readonly previous_expires_at: Long | null;
+  readonly disabled_at: Long | null;
+  readonly created_at: Long;
+  readonly updated_at: Long;
+  readonly revision: Revision;
+}
+
+function plainColumns(webhook: Webhook): readonly SqlValue[] {
+  const { name, url, events, realms, withData, eventsMax, skippedClient } = webhook;
+  return [
+    ...[name, url, events === '*' ? events : events.join(' '), realms === '*' ? 1 : 0, withData ? 1 : 0],
+    ...[eventsMax, skippedClient ?? null, webhook.disabledAt ?? null],
+    ...[webhook.createdAt, webhook.updatedAt, webhook.revision],
+  ];
+}
+
+function secretColumns({ secretSealed, previous }: Webhook): readonly SqlValue[] {
+  return [secretSealed, previous?.sealed ?? null, previous?.expiresAt ?? null];
+}
+
+function webhookOf(row: WebhookRow, realms: readonly Uuid[]): Webhook {
+  const { previous_sealed, previous_expires_at } = row;
+  return Object.freeze({
+    webhookId: row.webhook_id,
+    name: row.name,
+    url: row.url,
+    events: row.events === '*' ? row.events : row.events.split(' '),
+    realms: row.all_realms === 1 ? '*' : new Set(realms),
+    withData: row.with_data === 1,
+    eventsMax: row.events_max,
+    skippedClient: row.skipped_client ?? undefined,
+    disabledAt: row.disabled_at === null ? undefined : Number(row.disabled_at),
+    secretSealed: row.secret_sealed,
+    previous:
+      previous_sealed === null || previous_expires_at === null
+        ? undefined
+        : { sealed: previous_sealed, expiresAt: Number(previous_expires_at) },
+    createdAt: Number(row.created_at),
+    updatedAt: Number(row.updated_at),
+    revision: row.revision,
+  });
+}
+
+/** Every text about receivers. */
+export const WEBHOOK_TEXTS: readonly string[] = [
+  ...[
+    LIST,
+    REALMS,
+    COUNT,
+    INSERT,
+    UPDATE,
+    ROTATE,
+    IS_AS_SEEN,
+    REMOVE,
+    CLEAR_REALMS,
+    INSERT_REALM,
+    BEGIN_ALL,
+    BEGIN_LISTED,
+  ],
+  ...[BEGIN_OLDEST_ALL, BEGIN_OLDEST_LISTED, GO_ON_ALL, GO_ON_LISTED, FORGET_UNLISTED, ...OF_RECEIVER],
+];
