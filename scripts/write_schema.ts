@@ -1,5 +1,5 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { systemAmbient } from '../src/platform/clock.ts';
+import { systemClock } from '../src/platform/clock.ts';
 import { VERSION } from '../src/platform/version.ts';
 import { openEngine, parseDatabase } from '../src/store/open.ts';
 import { RUN_FOLDER } from '../test/support/folder.ts';
@@ -16,7 +16,7 @@ try {
   const url = await server.freshDatabase();
   const address = parseDatabase(url);
   if (!address) throw new Error(`${url} is not a database URL`);
-  await (await openEngine(address, 'auto', { version: VERSION, ambient: systemAmbient })).close();
+  await (await openEngine(address, 'auto', { version: VERSION, clock: systemClock })).close();
   writeFileSync(SCHEMA_TABLE, await schemaTable(url));
 } finally {
   await endServers();

@@ -1,5 +1,5 @@
 import { Fault } from '../domain/fault.ts';
-import { type Ambient, parseUuid } from '../domain/id.ts';
+import { type Clock, parseUuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../jobs/leases.ts';
 import { checkpointLine, erasureLine, type Place, placeOf } from './checkpoint.ts';
@@ -13,7 +13,7 @@ export interface CheckpointDeps {
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly sinks: readonly CheckpointSink[];
   readonly leases: Leases;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
   /** How long entries are kept. */
   readonly retentionDays: number;
   /** The same for all processes that share the sinks. */
@@ -34,10 +34,10 @@ export interface Checkpoints {
  * process alive.
  */
 export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.checkpointMs): Checkpoints {
-  const { leases, ambient } = deps;
+  const { leases, clock } = deps;
   const lease = `checkpoints ${deps.name}`;
   const sinks = deps.sinks.map(trackSink);
-  let since = ambient.now();
+  let since = clock.now();
   let isFirst = true;
 
   /** Answers what went wrong, each error once. A sink that fails does not keep the others waiting. */
@@ -47,7 +47,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
     for (const sink of sinks) sink.beginRound();
     await leases.keep([lease]).catch(note);
     // A process that was killed over an erasure may have left its lease behind. Twice does no harm.
-    if (isFirst || leases.holds(lease)) await writeErasures(deps, sinks, ambient.now()).catch(note);
+    if (isFirst || leases.holds(lease)) await writeErasures(deps, sinks, clock.now()).catch(note);
     isFirst = false;
     for (const sink of sinks) if (leases.holds(lease)) await writeCheckpoints(deps, sink).catch(note);
     return errors;
@@ -55,7 +55,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
 
   async function round(): Promise<void> {
     const errors = await writeAll();
-    if (errors.size === 0) since = ambient.now();
+    if (errors.size === 0) since = clock.now();
     for (const error of errors) {
       // Every request reports an unavailable database; the next minute makes up for this one.
       if (!(error instanceof Fault)) deps.onTrouble(error as NodeJS.ErrnoException, since);
@@ -68,7 +68,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
   }, everyMs);
   timer.unref();
   return {
-    ageMs: () => (leases.holds(lease) ? ambient.now() - since : undefined),
+    ageMs: () => (leases.holds(lease) ? clock.now() - since : undefined),
     async stop() {
       clearInterval(timer);
       await running.then(round);
@@ -79,7 +79,7 @@ export function startCheckpoints(deps: CheckpointDeps, everyMs: number = LIMITS.
 
 /** Writes checkpoints of each log whose tag is not the one that the sink has. */
 async function writeCheckpoints(
-  { store, keys, retentionDays, ambient }: Omit<CheckpointDeps, 'sinks'>,
+  { store, keys, retentionDays, clock }: Omit<CheckpointDeps, 'sinks'>,
   { write, tags }: TrackedSink,
 ): Promise<void> {
   let unsigned: LogHead[] = [];
@@ -90,7 +90,7 @@ async function writeCheckpoints(
   function sign(): void {
     if (unsigned.length === 0) return;
     // Its time is after that of the heads, so that a backup that is taken later holds what it names.
-    lines.push(checkpointLine(unsigned, { at: ambient.now(), retentionDays }, keys));
+    lines.push(checkpointLine(unsigned, { at: clock.now(), retentionDays }, keys));
     unsigned = [];
   }
 

@@ -1,6 +1,6 @@
 import { type Act, actOf } from '../domain/act.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LogStore } from './port.ts';
 
@@ -24,7 +24,7 @@ export interface GrantNotes {
  */
 export function openGrantNotes(
   store: Pick<LogStore, 'note'>,
-  ambient: Pick<Ambient, 'now' | 'mintId'>,
+  clock: Pick<Clock, 'now' | 'mintId'>,
   told: (waiting: Waiting) => void,
 ): GrantNotes {
   const waiting: Act[] = [];
@@ -53,7 +53,7 @@ export function openGrantNotes(
   /** Nobody is asked to wait behind an entry that waits: those that come meanwhile go along. */
   async function write(): Promise<void> {
     if (!isAnyLeft()) return;
-    const without = doubtful ?? uncounted(dropped, ambient);
+    const without = doubtful ?? uncounted(dropped, clock);
     try {
       await writeAll(without);
     } catch (error) {
@@ -98,7 +98,7 @@ interface Uncounted {
   readonly count: number;
 }
 
-function uncounted(count: number, { now, mintId }: Pick<Ambient, 'now' | 'mintId'>): Uncounted {
+function uncounted(count: number, { now, mintId }: Pick<Clock, 'now' | 'mintId'>): Uncounted {
   const asker = { actor: 'authrealm', address: undefined, requestId: undefined };
   const act = actOf('token.granted', { id: mintId(), detail: { without_entry: count } }, { now, asker });
   return { act, count };

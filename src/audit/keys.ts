@@ -8,7 +8,7 @@ import {
   sign,
   verify,
 } from 'node:crypto';
-import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 
 /** Whose personal values a text holds. */
 export interface Person {
@@ -45,7 +45,7 @@ const TAG_BYTES = 16;
 /** An Ed25519 private key in PKCS#8 is this, then its 32 bytes (RFC 8410, 7). */
 const PKCS8_ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Ambient, 'randomBytes'>): LogKeys {
+export function openLogKeys(root: Uint8Array, { randomBytes }: Pick<Clock, 'randomBytes'>): LogKeys {
   const derive = (info: string) => Buffer.from(hkdfSync('sha256', root, '', `authrealm log ${info}`, 32));
   const chainKey = derive('chain');
   const anchorKey = derive('anchor');

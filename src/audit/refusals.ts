@@ -1,6 +1,6 @@
 import { type Act, actOf } from '../domain/act.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { type IpAddress, siteOf } from '../domain/ip_address.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { RefusedAccess } from '../domain/refused_access.ts';
@@ -38,7 +38,7 @@ const OTHERS = 'others';
  */
 export function openRefusals(
   store: Pick<LogStore, 'note'>,
-  { now, mintId }: Pick<Ambient, 'now' | 'mintId'>,
+  { now, mintId }: Pick<Clock, 'now' | 'mintId'>,
   everyMs: number = LIMITS.refusalsLoggedEachMs,
 ): Refusals {
   let counters = new Map<string, Counter>();

@@ -1,6 +1,6 @@
 import type { Keyring, Place } from '../auth/keys/keyring.ts';
 import type { AccessStore } from '../auth/port.ts';
-import { type Ambient, NIL_UUID } from '../domain/id.ts';
+import { type Clock, NIL_UUID } from '../domain/id.ts';
 import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './keys.ts';
 import type { LogStore } from './port.ts';
 
@@ -11,11 +11,11 @@ const PLACE: Place = { table: 'instance_secret', column: 'sealed', realm: NIL_UU
 export async function keepLog(
   { access, log }: { readonly access: Secrets; readonly log: Pick<LogStore, 'keep' | 'catchUp'> },
   keyring: Pick<Keyring, 'seal' | 'open'>,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<LogKeys> {
-  const keys = await obtainLogKeys(access, keyring, ambient);
+  const keys = await obtainLogKeys(access, keyring, clock);
   log.keep(keys);
-  await log.catchUp(ambient.now());
+  await log.catchUp(clock.now());
   return keys;
 }
 
@@ -23,14 +23,14 @@ export async function keepLog(
 export async function findLogKeys(
   store: Pick<AccessStore, 'secret'>,
   keyring: Pick<Keyring, 'open'>,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<LogKeys | undefined> {
   const found = await store.secret(NAME);
-  return found && openRoot(found, keyring, ambient);
+  return found && openRoot(found, keyring, clock);
 }
 
-function openRoot(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, ambient: Ambient): LogKeys {
-  return openLogKeys(Buffer.from(keyring.open('instance-secret', PLACE, sealed), 'base64url'), ambient);
+function openRoot(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, clock: Clock): LogKeys {
+  return openLogKeys(Buffer.from(keyring.open('instance-secret', PLACE, sealed), 'base64url'), clock);
 }
 
 type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
@@ -42,15 +42,15 @@ type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
 export async function obtainLogKeys(
   store: Secrets,
   keyring: Pick<Keyring, 'seal' | 'open'>,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<LogKeys> {
-  const found = (await store.secret(NAME)) ?? (await make(store, keyring, ambient));
-  return openRoot(found, keyring, ambient);
+  const found = (await store.secret(NAME)) ?? (await make(store, keyring, clock));
+  return openRoot(found, keyring, clock);
 }
 
-async function make(store: Secrets, keyring: Pick<Keyring, 'seal'>, ambient: Ambient): Promise<Uint8Array> {
-  const root = Buffer.from(ambient.randomBytes(LOG_ROOT_BYTES)).toString('base64url');
-  await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, root), ambient.now());
+async function make(store: Secrets, keyring: Pick<Keyring, 'seal'>, clock: Clock): Promise<Uint8Array> {
+  const root = Buffer.from(clock.randomBytes(LOG_ROOT_BYTES)).toString('base64url');
+  await store.insertSecret(NAME, keyring.seal('instance-secret', PLACE, root), clock.now());
   const made = await store.secret(NAME);
   if (!made) throw new Error('the master key was changed while the log began');
   return made;

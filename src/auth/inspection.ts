@@ -1,5 +1,5 @@
 import type { Check, ClientRealm, Rows, Sheet } from '../doctor/inspection.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { keyIdOf } from '../domain/text/ciphertext.ts';
 import { type Keyring, opensProof, purposeAt } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
@@ -14,7 +14,7 @@ export interface AccessUnderInspection {
   /** Throws Refusal where there is no key to be had. */
   readonly keyring: () => Keyring;
   readonly unknownRealms: () => Rows<ClientRealm>;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 const BATCH = 500;
@@ -71,9 +71,9 @@ function closed({ place, sealed }: SealedValue) {
   return { says: `${column} does not open; it names key ${keyIdOf(sealed)}`, table, realm, ids: [id] };
 }
 
-async function checkSigningKeys({ store, ambient }: AccessUnderInspection, sheet: Sheet): Promise<void> {
+async function checkSigningKeys({ store, clock }: AccessUnderInspection, sheet: Sheet): Promise<void> {
   const keys = await store().access.signingKeys();
-  const { signer, accepted } = keySetAt(keys, ambient.now());
+  const { signer, accepted } = keySetAt(keys, clock.now());
   if (!signer) sheet.find({ says: 'no key signs: the next start makes one' });
   for (const key of keys) sheet.fact(`${key.kid} ${stateOf(key, signer, accepted)}`);
   if (signer && signer.privateSealed.length === 0) {

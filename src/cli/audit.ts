@@ -7,7 +7,7 @@ import { actOf } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { openVault, type Vault } from '../service/open_database.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
@@ -31,7 +31,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemAmbient);
+      const vault = await openVault(settings, systemClock);
       try {
         const path = options.checkpoints ?? keptCheckpoints(settings);
         const { checkpoints, unsigned, restored } = await readCheckpoints(path, vault);
@@ -40,7 +40,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
           store: vault.engine.log,
           keys: vault.logKeys,
           checkpoints,
-          now: systemAmbient.now,
+          now: systemClock.now,
           onFinding: (found) => findings.push(found),
         });
         const report = { path, unsigned, restored, told: checkpoints.length, verified, findings };
@@ -57,7 +57,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (_options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemAmbient);
+      const vault = await openVault(settings, systemClock);
       console.log(`whpk_${vault.logKeys.publicKey}`);
       await vault.engine.close();
     });
@@ -71,8 +71,8 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (file: string, _options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemAmbient);
-      const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemAmbient);
+      const vault = await openVault(settings, systemClock);
+      const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
       try {
         const entries = await exportLogs(vault, output);
         output.finish();
@@ -188,7 +188,7 @@ function jsonOf(report: Report) {
 /** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
 async function exportLogs({ engine, logKeys }: Vault, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
-  await engine.log.note([actOf('log.exported', { detail: {} }, systemAmbient)]);
+  await engine.log.note([actOf('log.exported', { detail: {} }, systemClock)]);
   let count = 0;
   for await (const { log, seq: end } of headsOf(engine.log)) {
     for (let after = 0; ; ) {

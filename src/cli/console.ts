@@ -6,7 +6,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault } from '../service/open_database.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -37,10 +37,10 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
 }
 
 async function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
-  const { engine } = await openVault(settings, systemAmbient);
+  const { engine } = await openVault(settings, systemClock);
   try {
     const realms = realm ? new Set(realm) : ('*' as const);
-    const made = await makeLink(engine.access, { label: name, scopes: scope, realms }, systemAmbient);
+    const made = await makeLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
     const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
     return { url: consoleLink(base, made.code), expiresAt: made.expiresAt };
   } finally {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { databaseContradictions, disclosure, SETTINGS } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { signalled } from '../platform/signals.ts';
 import { VERSION } from '../platform/version.ts';
 import type { Compared, CopyRun } from '../store/copying/open.ts';
@@ -30,7 +30,7 @@ export function addCopy(program: Command, argv: readonly string[]): void {
       const move = { from: addressOf('from', options, argv), to: addressOf('to', options, argv) };
       const { copyDatabase, isSame } = await import('../store/copying/open.ts');
       const { end, ...watch } = openWatch();
-      const release = { version: VERSION, ambient: systemAmbient };
+      const release = { version: VERSION, clock: systemClock };
       const run = { ...watch, isPreparation: options.prepare === true };
       const { tables, added, removed } = await copyDatabase(move, release, run).finally(end);
       console.log(`${'table'.padEnd(NAME_WIDTH)}${'rows'.padStart(COUNT_WIDTH)}  checksum`);
@@ -80,7 +80,7 @@ function openWatch(): Pick<CopyRun, 'signal' | 'onStage'> & { readonly end: () =
     onStage(stage, rows) {
       progress?.stop();
       console.log(`${stage} ${rows} rows`);
-      const shown = openProgress(rows, systemAmbient, process.stdout);
+      const shown = openProgress(rows, systemClock, process.stdout);
       progress = shown;
       let done = 0;
       return (more) => {

@@ -3,7 +3,7 @@ import { makeLink } from '../auth/sessions/console_links.ts';
 import { SCOPES } from '../domain/principal.ts';
 import { faultReply } from '../http/server/reply.ts';
 import type { Route } from '../http/server/router.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 
 /** Where the demo lets people in. */
 export const DEMO_DOOR = '/demo';
@@ -25,7 +25,7 @@ export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: strin
       async GET({ request }) {
         if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('host_foreign');
         const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
-        const { code } = await makeLink(store, { label: 'demo', ...rights }, systemAmbient);
+        const { code } = await makeLink(store, { label: 'demo', ...rights }, systemClock);
         const headers = {
           Location: `/console#code=${code}`,
           'Cache-Control': 'no-store',

@@ -1,7 +1,7 @@
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
 import type { Write } from '../directory/store.ts';
-import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import type { Key, Resource } from '../domain/resource.ts';
 import {
   oidcProfile,
@@ -11,7 +11,7 @@ import {
   realm,
   user,
 } from '../domain/resources.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import type { Vault } from '../service/open_database.ts';
 
 /** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
@@ -74,7 +74,7 @@ export interface Planted extends Home {
   readonly people: readonly Uuid[];
 }
 
-const { mintId: mint } = systemAmbient;
+const { mintId: mint } = systemClock;
 
 /** Plants two realms, and in the first a user with two identities and a username, and everybody else. */
 export async function plantDemo({ engine }: Pick<Vault, 'engine'>): Promise<Planted> {
@@ -103,8 +103,8 @@ function newHome(): Home {
 
 /** A record that was made so many milliseconds ago. */
 function draft(resource: Resource, key: Key, members: Record<string, unknown>, ago: number): Write {
-  const ambient: Ambient = { ...systemAmbient, now: () => systemAmbient.now() - ago };
-  return draftDescribed(resource, key, members, { ambient, actor: 'demo' });
+  const clock: Clock = { ...systemClock, now: () => systemClock.now() - ago };
+  return draftDescribed(resource, key, members, { clock, actor: 'demo' });
 }
 
 function homeDrafts(

@@ -8,7 +8,7 @@ import type { Uuid } from '../domain/id.ts';
 import { parseScopes } from '../domain/principal.ts';
 import { oidcProfileInfo, passwordProfileInfo, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openLog } from '../platform/log.ts';
 import { signalled } from '../platform/signals.ts';
 import { openVault, type Vault } from '../service/open_database.ts';
@@ -31,10 +31,10 @@ export async function demonstrate(port: string, isOnce: boolean): Promise<void> 
 }
 
 async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   try {
     const door = (url: string) => demoDoor(vault.engine.access, url);
-    const server = await serve(settings, { ...vault, door }, openLog(), systemAmbient);
+    const server = await serve(settings, { ...vault, door }, openLog(), systemClock);
     try {
       await show(vault, server.url, stopped);
     } finally {
@@ -106,7 +106,7 @@ async function liveOn(planted: Planted, baseUrl: string, token: string): Promise
 
 function addClient({ engine }: Vault, name: string, scope: string): Promise<Issued> {
   const scopes = parseScopes(scope) ?? new Set<string>();
-  return createClient(engine.access, name, { scopes, realms: '*' }, systemAmbient);
+  return createClient(engine.access, name, { scopes, realms: '*' }, systemClock);
 }
 
 async function fetchToken({ client, secret }: Issued, baseUrl: string): Promise<string> {

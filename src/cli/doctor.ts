@@ -20,7 +20,7 @@ import {
 } from '../doctor/inspection.ts';
 import { Refusal } from '../domain/fault.ts';
 import { UNICODE_VERSION } from '../domain/text/folding.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { VERSION } from '../platform/version.ts';
 import { givenKeyring, inspect } from '../service/open_database.ts';
@@ -86,9 +86,9 @@ async function open(
 function checksOf(settings: Settings, database: () => Database): readonly Check[] {
   const access = accessChecks({
     store: () => database().accessOf(),
-    keyring: () => givenKeyring(settings, systemAmbient),
+    keyring: () => givenKeyring(settings, systemClock),
     unknownRealms: () => database().unknownRealms(),
-    ambient: systemAmbient,
+    clock: systemClock,
   });
   return [...access, ...recordChecks(database)];
 }

@@ -10,7 +10,7 @@ import { openLogReading } from '../audit/reading.ts';
 import { CHECKPOINT_SINK_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { user } from '../domain/resources.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { openVault, type Vault } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
@@ -31,7 +31,7 @@ export function addErase(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, _options, command: Command) => {
       const settings = context.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemAmbient);
+      const vault = await openVault(settings, systemClock);
       try {
         await erasePerson(personIn(realm, id), vault, settings);
       } finally {
@@ -47,7 +47,7 @@ export function personIn(realm: string, id: string): Person {
 }
 
 async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {
-  const sinks = checkpointSinksOf(settings, logKeys, systemAmbient);
+  const sinks = checkpointSinksOf(settings, logKeys, systemClock);
   const rooms = {
     records: engine.records,
     reading: openLogReading(engine.log, logKeys),
@@ -59,7 +59,7 @@ async function erasePerson(person: Person, { engine, logKeys }: Vault, settings:
       await writeToAll(sinks, [line]);
     },
   };
-  const erasing = await eraseUser(rooms, person, systemAmbient);
+  const erasing = await eraseUser(rooms, person, systemClock);
   if (!erasing) throw new Refusal(`nothing tells of a user ${person.user} in realm ${person.realm}`);
   console.log(`user ${person.user} is erased`);
   const { search, close } = openSearcher();

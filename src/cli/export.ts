@@ -6,7 +6,7 @@ import type { MaybePromise, Picture } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { signalled } from '../platform/signals.ts';
 import { openDatabase, openVault } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
@@ -79,8 +79,8 @@ interface Source {
 
 /** Opens the database; the master key only where secrets are wanted. */
 async function openSource(settings: Settings, { withSecrets }: ExportOptions): Promise<Source> {
-  const vault = withSecrets ? await openVault(settings, systemAmbient) : undefined;
-  const engine = vault?.engine ?? (await openDatabase(settings, systemAmbient));
+  const vault = withSecrets ? await openVault(settings, systemClock) : undefined;
+  const engine = vault?.engine ?? (await openDatabase(settings, systemClock));
   const open: OpenSecret | undefined =
     vault && ((place, sealed) => vault.keyring.open('oidc-client-secret', place, sealed));
   try {
@@ -100,7 +100,7 @@ async function proveRealm(picture: Picture, within: Uuid | undefined): Promise<v
 type What = Pick<Source, 'picture' | 'open'> & { readonly within: Uuid | undefined };
 
 async function exportInto(file: string, what: What): Promise<void> {
-  const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemAmbient);
+  const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
   try {
     const records = await write(output, what);
     output.finish();
@@ -114,7 +114,7 @@ async function write(output: Output, { picture, open, within }: What): Promise<n
   const stop = new AbortController();
   void signalled('once').then(() => stop.abort());
   const total = process.stderr.isTTY ? await countRecords(picture, within) : undefined;
-  const progress = openProgress(total, systemAmbient, process.stderr);
+  const progress = openProgress(total, systemClock, process.stderr);
   try {
     const records = await exportRecords({
       picture,

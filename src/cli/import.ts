@@ -5,7 +5,7 @@ import { masterKeySource, type Settings } from '../config/parse.ts';
 import { actOf } from '../domain/act.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { signalled } from '../platform/signals.ts';
 import { openVault, reopenVault, type Vault } from '../service/open_database.ts';
@@ -100,7 +100,7 @@ function unreadable(file: string, cause: unknown): Refusal {
 }
 
 async function perform(settings: Settings, source: Source): Promise<ImportReport> {
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   try {
     tellKeyFile(vault);
     return await importInto(vault, source);
@@ -120,7 +120,7 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
     );
   if (!existsSync(path))
     throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
-  const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient);
+  const vault = await openVault({ ...settings, migrate: 'check' }, systemClock);
   let folder: string | undefined;
   try {
     folder = await whileCopying(() => mkdtempSync(join(dirname(path), '.authrealm-dry-run-')));
@@ -152,7 +152,7 @@ async function importIntoCopy(settings: Settings, path: string, source: Source):
   const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
   const vault = await reopenVault(
     key.from === 'beside' ? { ...copied, masterKeyFile: key.path } : copied,
-    systemAmbient,
+    systemClock,
   );
   try {
     return await importInto(vault, source);
@@ -170,13 +170,13 @@ async function importInto(
   { file, size, options, signal }: Source,
 ): Promise<ImportReport> {
   const read = lineReader({
-    ambient: systemAmbient,
+    clock: systemClock,
     isUpsert: options.upsert === true,
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),
     open: (place, sealed) => keyring.open('oidc-client-secret', place, sealed),
   });
-  const progress = openProgress(size, systemAmbient, process.stdout);
+  const progress = openProgress(size, systemClock, process.stdout);
   try {
     const report = await importLines(linesOf(chunksOf(file, signal)), {
       store: engine.records,
@@ -200,7 +200,7 @@ async function importInto(
 
 /** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
 async function noteEnd({ log }: Vault['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
-  const act = actOf('records.imported', { id: systemAmbient.mintId(), detail: { ...tally } }, systemAmbient);
+  const act = actOf('records.imported', { id: systemClock.mintId(), detail: { ...tally } }, systemClock);
   try {
     await patiently(signal, () => log.note([act]));
   } catch (error) {

@@ -10,7 +10,7 @@ import { parseScopes } from '../domain/principal.ts';
 import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/resources.ts';
 import { selfLinks } from '../http/pipeline/links.ts';
 import { urlOf } from '../http/server/url.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault, type Vault } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
@@ -39,7 +39,7 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
-      const vault = await openVault(settings, systemAmbient);
+      const vault = await openVault(settings, systemClock);
       try {
         const account = options.presetRealms && (await addPresetRealms(vault));
         const isInUse = (await listClients(vault.engine.access)).length > 0;
@@ -59,7 +59,7 @@ export function addInit(program: Command, context: CliContext): void {
 
 /** Answers the realm that password profiles belong in (contract 2.3). */
 async function addPresetRealms({ engine }: Vault): Promise<Uuid | undefined> {
-  const from = { ambient: systemAmbient, actor: 'init' };
+  const from = { clock: systemClock, actor: 'init' };
   const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
   for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (was there)'}`);
   return realms.at(-1)?.id;
@@ -67,9 +67,9 @@ async function addPresetRealms({ engine }: Vault): Promise<Uuid | undefined> {
 
 /** Puts a password profile into a realm, a new one unless it is given, and makes a client that reads there. */
 async function begin({ engine }: Vault, given: Uuid | undefined): Promise<Beginning> {
-  const from = { ambient: systemAmbient, actor: 'init' };
-  const realmId = given ?? systemAmbient.mintId();
-  const profileId = systemAmbient.mintId();
+  const from = { clock: systemClock, actor: 'init' };
+  const realmId = given ?? systemClock.mintId();
+  const profileId = systemClock.mintId();
   const origin = { data: { type: 'account_authentication_settings', id: await engine.access.storeId() } };
   const members = { name: 'Default realm', origin };
   await commitWrites(engine.records, [
@@ -78,7 +78,7 @@ async function begin({ engine }: Vault, given: Uuid | undefined): Promise<Beginn
   ]);
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
   const grant = { scopes, realms: new Set([realmId]) };
-  return { realmId, profileId, issued: await createClient(engine.access, 'first', grant, systemAmbient) };
+  return { realmId, profileId, issued: await createClient(engine.access, 'first', grant, systemClock) };
 }
 
 /** How to call this program again about the same database. */
@@ -90,8 +90,8 @@ interface Calls {
 function tellNext(settings: Settings, { realmId, profileId, issued }: Beginning, calls: Calls): void {
   const { client, secret } = issued;
   const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
-  const userId = systemAmbient.mintId();
-  const linkId = systemAmbient.mintId();
+  const userId = systemClock.mintId();
+  const linkId = systemClock.mintId();
   const lines = [
     { type: user.type, realm_id: realmId, id: userId, name: 'Jane Doe', email: 'jane@example.com' },
     {

@@ -3,7 +3,7 @@ import { makeKeyFile, oldKeyFile } from '../auth/keys/master_key.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
 import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault, rewrap } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
@@ -14,18 +14,18 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and what each one does')
     .action(async (_options, command: Command) => {
-      const { engine } = await openVault(context.settingsOf(command), systemAmbient);
+      const { engine } = await openVault(context.settingsOf(command), systemClock);
       const stored = await engine.access.signingKeys();
-      for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemAmbient.now())));
+      for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemClock.now())));
       await engine.close();
     });
 
   addDatabaseSettings(keys.command('rotate'))
     .description('add a key that takes over once every cached key set has seen it')
     .action(async (_options, command: Command) => {
-      const { engine, keyring } = await openVault(context.settingsOf(command), systemAmbient);
+      const { engine, keyring } = await openVault(context.settingsOf(command), systemClock);
       try {
-        const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemAmbient);
+        const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemClock);
         console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
       } finally {
         await engine.close();
@@ -35,8 +35,8 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
     .description('refuse every token this key signed, within a second; one that signs is replaced')
     .action(async (kid: string, _options, command: Command) => {
-      const { engine, keyring } = await openVault(context.settingsOf(command), systemAmbient);
-      const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemAmbient);
+      const { engine, keyring } = await openVault(context.settingsOf(command), systemClock);
+      const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemClock);
       await engine.close();
       if (!isDone)
         throw new Refusal(`there is no signing key ${kid} in use: authrealm keys list names them all`);
@@ -48,7 +48,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .argument('<file>', 'the file to make; one that is there is never overwritten')
     .description('make a file with a new master key, for a database that has none yet')
     .action((file: string) => {
-      makeKeyFile(file, systemAmbient);
+      makeKeyFile(file, systemClock);
       console.log(
         `made the master key ${file}: give it by --master-key-file or AUTHREALM_MASTER_KEY_FILE to every process, and ` +
           'back it up apart from the database. Without it what the database keeps sealed is lost',
@@ -59,7 +59,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .description('change the master key while the service runs; interrupted, it is run again')
     .requiredOption('--new-master-key-file <FILE>', 'file with the new key; made where it does not exist')
     .action(async ({ newMasterKeyFile: file }: { newMasterKeyFile: string }, command: Command) => {
-      tellRewrapped(await rewrap(context.settingsOf(command), file, systemAmbient), file);
+      tellRewrapped(await rewrap(context.settingsOf(command), file, systemClock), file);
     });
 }
 

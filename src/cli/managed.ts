@@ -4,7 +4,7 @@ import { Fault, Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
@@ -50,7 +50,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
   async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
     const settings = context.settingsOf(by);
     const params = { [`${type}_id`]: id ?? '' };
-    const { engine, keyring } = await openVault(settings, systemAmbient);
+    const { engine, keyring } = await openVault(settings, systemClock);
     try {
       const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
       const operation = LOCAL_OPERATIONS.find((each) => each.name === name);
@@ -59,7 +59,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
         store: undefined,
         accessStore: engine.access,
         webhooks: { store: engine.webhooks, keyring, isAllowed: webhookRule(settings) },
-        ambient: systemAmbient,
+        clock: systemClock,
         pageLength: LIMITS.pageRecordsMax,
       };
       return (await operation?.perform({ ...request, params }, deps)) as Body;

@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { openDatabase } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
@@ -37,7 +37,7 @@ export function addMigrate(program: Command, context: CliContext): void {
 /** Answers what was done, in a sentence. */
 async function bringUp(settings: Settings): Promise<string> {
   const { newest, migrations } = await pendingIn(settings);
-  const engine = await openDatabase({ ...settings, migrate: 'auto' }, systemAmbient);
+  const engine = await openDatabase({ ...settings, migrate: 'auto' }, systemClock);
   await engine.close();
   if (migrations.length === 0)
     return `the database has schema ${newest}, which is the newest: nothing was pending`;
@@ -61,5 +61,5 @@ async function pendingSql(settings: Settings): Promise<string> {
 function pendingIn({ database, migrateDatabase }: Settings): ReturnType<typeof pendingMigrations> {
   if (isInMemory(database))
     throw new Refusal('a database in memory ends with its process: there is none to migrate');
-  return pendingMigrations(migrateDatabase ?? database, { version: VERSION, ambient: systemAmbient });
+  return pendingMigrations(migrateDatabase ?? database, { version: VERSION, clock: systemClock });
 }

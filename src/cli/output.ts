@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, linkSync, openSync, rmSync, write } from 'node:fs';
 import { dirname } from 'node:path';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { syncPath } from '../platform/fsync.ts';
 
 /** Where a command writes its data. Every trouble of it is a Refusal that says what to do. */
@@ -34,8 +34,8 @@ export function standardOutput(): Output {
  * A new file of mode 0600 that carries its name only when it is whole and on the disk; until then its content stands
  * beside it under another one. Throws Refusal where the name is taken: nothing is ever overwritten.
  */
-export function newFile(path: string, ambient: Pick<Ambient, 'mintId'>): Output {
-  const draft = `${path}.${ambient.mintId()}.partial`;
+export function newFile(path: string, clock: Pick<Clock, 'mintId'>): Output {
+  const draft = `${path}.${clock.mintId()}.partial`;
   const refused = (error: unknown): Refusal => new Refusal(adviceOf(path, error), { cause: error });
   const file = attempt(() => openSync(draft, 'wx', 0o600), refused);
   let isOpen = true;

@@ -1,5 +1,5 @@
 import { Presets, SingleBar } from 'cli-progress';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 
 /** What is shown while a command works through many records. */
 export interface Progress {
@@ -20,16 +20,16 @@ const PLAIN_EVERY_MS = 5_000;
 /** A bar where the stream is a terminal and the size of the work is known; elsewhere a plain line now and then. */
 export function openProgress(
   total: number | undefined,
-  ambient: Pick<Ambient, 'monotonic'>,
+  clock: Pick<Clock, 'monotonic'>,
   stream: Stream,
   unit: Unit = 'records',
 ): Progress {
-  const startedAt = ambient.monotonic();
+  const startedAt = clock.monotonic();
   const rate = (records: number): number =>
-    Math.round(records / Math.max(0.001, (ambient.monotonic() - startedAt) / 1_000));
+    Math.round(records / Math.max(0.001, (clock.monotonic() - startedAt) / 1_000));
   return stream.isTTY && total !== undefined
     ? bar({ total, unit }, rate, stream)
-    : plainLines(unit, rate, ambient, stream);
+    : plainLines(unit, rate, clock, stream);
 }
 
 function bar(
@@ -53,14 +53,14 @@ function bar(
 function plainLines(
   unit: Unit,
   rate: (records: number) => number,
-  ambient: Pick<Ambient, 'monotonic'>,
+  clock: Pick<Clock, 'monotonic'>,
   stream: Stream,
 ): Progress {
-  let toldAt = ambient.monotonic();
+  let toldAt = clock.monotonic();
   return {
     show(records) {
-      if (ambient.monotonic() - toldAt < PLAIN_EVERY_MS) return;
-      toldAt = ambient.monotonic();
+      if (clock.monotonic() - toldAt < PLAIN_EVERY_MS) return;
+      toldAt = clock.monotonic();
       stream.write(`${records} ${unit}, ${rate(records)}/s\n`);
     },
     clear: () => undefined,

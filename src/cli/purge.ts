@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
@@ -21,7 +21,7 @@ export function addPurge(program: Command, context: CliContext): void {
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = context.settingsOf(command);
       proveKept(settings, 'purge');
-      const { engine } = await openVault(settings, systemAmbient);
+      const { engine } = await openVault(settings, systemClock);
       try {
         const records = await purge(engine.records, resource, key);
         console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);
@@ -34,12 +34,12 @@ export function addPurge(program: Command, context: CliContext): void {
 /** Removes step by step until the record itself is gone; answers how many records went. */
 async function purge(store: Store, resource: Resource, key: Key): Promise<number> {
   const total = process.stderr.isTTY ? 1 + (await store.countBelow(resource, key)) : undefined;
-  const progress = openProgress(total, systemAmbient, process.stderr);
-  const { mintRevision } = systemAmbient;
+  const progress = openProgress(total, systemClock, process.stderr);
+  const { mintRevision } = systemClock;
   let records = 0;
   try {
     for (;;) {
-      const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemAmbient.now() };
+      const origin = { actor: 'purge', requestId: undefined, address: undefined, at: systemClock.now() };
       const step = await store.purge({ resource, key, origin, mintRevision });
       if (step.kind !== 'purged') {
         // Somebody else may have done the rest.

@@ -5,7 +5,7 @@ import { writeToAll } from '../audit/checkpoint_sink.ts';
 import { CHECKPOINT_SINK_SETTINGS, masterKeySource, type Settings } from '../config/parse.ts';
 import { actOf } from '../domain/act.ts';
 import { Refusal } from '../domain/fault.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
 import { openVault, proveKeysOf } from '../service/open_database.ts';
@@ -52,14 +52,14 @@ export function addRestore(program: Command, desk: Desk): void {
       const { restore } = await import('../store/backups/restoration.ts');
       let unsigned: readonly number[] = [];
       const total = statSync(backup, { throwIfNoEntry: false })?.size ?? 0;
-      const progress = openProgress(total, systemAmbient, process.stderr, 'bytes');
+      const progress = openProgress(total, systemClock, process.stderr, 'bytes');
       const restored = await restore(
         {
           backup,
           database,
           replaces: options.replace === true,
           hasManifest: options.manifest,
-          proveKeys: (path) => proveKeysOf(settings, path, systemAmbient),
+          proveKeys: (path) => proveKeysOf(settings, path, systemClock),
           async erasuresBy(keys) {
             if (ledger === undefined) return [];
             const how = { name: ledger, keys, takesUnsigned: options.takeUnsigned === true };
@@ -69,7 +69,7 @@ export function addRestore(program: Command, desk: Desk): void {
           },
           openKept: (path) => openKept(settings, path),
         },
-        { version: VERSION, ambient: systemAmbient },
+        { version: VERSION, clock: systemClock },
         openArchiver(() => undefined),
         (done) => progress.show(done, done),
       ).finally(progress.stop);
@@ -95,7 +95,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
     masterKeyFile,
     migrate: 'auto',
   } as const;
-  return (await openVault(other, systemAmbient)).engine;
+  return (await openVault(other, systemClock)).engine;
 }
 
 /**
@@ -103,7 +103,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
  * an older schema has no log yet.
  */
 async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
-  const vault = await openVault({ ...settings, migrate: 'check' }, systemAmbient).catch((error: unknown) => {
+  const vault = await openVault({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
     if (error instanceof Refusal) return undefined;
     throw error;
   });
@@ -111,11 +111,11 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
   try {
     const { engine, logKeys } = vault;
     await engine.log.note([
-      actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemAmbient),
+      actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
     ]);
     const since = takenAt === undefined ? undefined : Date.parse(takenAt);
-    const line = restoreLine({ at: systemAmbient.now(), takenAt: since }, logKeys);
-    await writeToAll(checkpointSinksOf(settings, logKeys, systemAmbient), [line]).catch(
+    const line = restoreLine({ at: systemClock.now(), takenAt: since }, logKeys);
+    await writeToAll(checkpointSinksOf(settings, logKeys, systemClock), [line]).catch(
       ({ code }: NodeJS.ErrnoException) =>
         console.error(
           `that could not be told where checkpoints are (${code ?? 'unknown'}): put this line behind them\n${line}`,

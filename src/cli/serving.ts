@@ -4,7 +4,7 @@ import { type Flags, readSettingFile, type Settings } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Snapshot } from '../metrics/family.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { type Log, openLog } from '../platform/log.ts';
 import { signalled } from '../platform/signals.ts';
 import { withTimeout } from '../platform/timeout.ts';
@@ -28,7 +28,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const bootstrap = bootstrapClientOf(settings);
   const stopped = signalled('on');
   const log = openLog();
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   let isOpen = true;
   const close = async () => {
     if (isOpen) {
@@ -38,7 +38,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   };
   try {
     tellKeyFile(vault);
-    if (bootstrap) await ensureClient(vault.engine.access, bootstrap, systemAmbient);
+    if (bootstrap) await ensureClient(vault.engine.access, bootstrap, systemClock);
     const running = await startServing(settings, vault, flags, log);
     try {
       await tellReady(running, vault, settings, log);
@@ -78,9 +78,9 @@ export async function serveForParent(settings: Settings): Promise<void> {
     });
   };
   try {
-    const vault = await reopenVault(settings, systemAmbient);
+    const vault = await reopenVault(settings, systemClock);
     try {
-      service = await serve(settings, { ...vault, askTogether }, openLog(), systemAmbient);
+      service = await serve(settings, { ...vault, askTogether }, openLog(), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
       await service.stop();
@@ -126,7 +126,7 @@ async function startProcesses(
   log: Log,
 ): Promise<ServingProcesses> {
   if (settings.processes > 1) return startServingProcesses(settings, flags, log);
-  const { url, stop, metrics } = await serve(settings, vault, log, systemAmbient);
+  const { url, stop, metrics } = await serve(settings, vault, log, systemClock);
   return { url, stop, metrics: metrics.own };
 }
 

@@ -3,7 +3,7 @@ import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { assertFree, type Server } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
 import { serverSettings } from '../service/service.ts';
 import { openBackOff, RESTART_MS_MAX } from '../workers/back_off.ts';
@@ -31,7 +31,7 @@ export async function startServingProcesses(
   flags: Flags,
   log: Log,
 ): Promise<ServingProcesses> {
-  const aggregation = openMetricsAggregation(systemAmbient.now(), settings.metricsPort !== undefined);
+  const aggregation = openMetricsAggregation(systemClock.now(), settings.metricsPort !== undefined);
   const running = new Set<WorkerProcess>();
   const backOff = openBackOff(replace, true);
   let isStopping = false;
@@ -45,7 +45,7 @@ export async function startServingProcesses(
   /** Resolves with the URL once the process listens. */
   function start(): Promise<string> {
     const ready = Promise.withResolvers<string>();
-    const startedAt = systemAmbient.monotonic();
+    const startedAt = systemClock.monotonic();
     let isReady = false;
     const command = workerCommand('worker', ...written({ ...flags, port: String(port) }));
     const child = startWorkerProcess(
@@ -62,7 +62,7 @@ export async function startServingProcesses(
           ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
           if (isStopping || !(isServing || isReady)) return;
           log.write({ event: 'process_ended', pid: child.pid, code });
-          if (systemAmbient.monotonic() - startedAt > RESTART_MS_MAX) backOff.reset();
+          if (systemClock.monotonic() - startedAt > RESTART_MS_MAX) backOff.reset();
           backOff.begin();
         },
       },

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
-import { systemAmbient } from '../platform/clock.ts';
+import { systemClock } from '../platform/clock.ts';
 import { openVault } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { personIn } from './erase.ts';
@@ -19,12 +19,12 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
       const settings = context.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemAmbient);
-      const output = to === undefined ? standardOutput() : newFile(to, systemAmbient);
+      const vault = await openVault(settings, systemClock);
+      const output = to === undefined ? standardOutput() : newFile(to, systemClock);
       try {
         const { records, log } = vault.engine;
         const rooms = { records, log, reading: openLogReading(log, vault.logKeys) };
-        for await (const held of subjectAccess(rooms, personIn(realm, id), systemAmbient)) {
+        for await (const held of subjectAccess(rooms, personIn(realm, id), systemClock)) {
           await output.write(`${printableJson(held)}\n`);
         }
         output.finish();

@@ -1,5 +1,5 @@
 import { FAULTS, Fault } from '../domain/fault.ts';
-import type { Ambient, Revision } from '../domain/id.ts';
+import type { Clock, Revision } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, type Key, parentKey, type Resource, type Scope } from '../domain/resource.ts';
 import type { TraceContext } from '../domain/trace_context.ts';
@@ -62,16 +62,16 @@ export function openDirectory(
   store: Store,
   makers: Makers,
   settings: DirectorySettings,
-  ambient: Ambient,
+  clock: Clock,
 ): Directory {
   const preparationOf = preparations(makers, settings);
 
   return {
     async prepare(resource, scope, data, by) {
       const { read, finish, guardsOf } = preparationOf(resource, 'create');
-      const key = [...scope, ambient.mintId()] as unknown as Key;
+      const key = [...scope, clock.mintId()] as unknown as Key;
       const members = await finish({ key, input: read(data), trace: by.trace });
-      const stamp = stampOf(by, ambient);
+      const stamp = stampOf(by, clock);
       const insert = draftRecord(resource, key, members, stamp);
       const { record } = insert;
       const writes = [{ ...insert, guards: guardsOf(record) }, ...touchesOf(resource, key, stamp)];
@@ -90,7 +90,7 @@ export function openDirectory(
       const input = read(data);
       judgeBodyId(resource, key, data);
       const members = await finish({ key, input, trace: by.trace });
-      const stamp = stampOf(by, ambient);
+      const stamp = stampOf(by, clock);
       const seen = by.seen === undefined ? {} : { seen: by.seen };
       const patch = { ...draftPatch(resource, key, members, stamp), ...seen, guards: guardsOf(members) };
       const verdict = await store.commit([patch, ...touchesOf(resource, key, stamp)]);
@@ -100,7 +100,7 @@ export function openDirectory(
 
     async remove(resource, key, by) {
       const seen = by.seen === undefined ? {} : { seen: by.seen };
-      const { kind } = await store.remove({ resource, key, ...seen, ...stampOf(by, ambient) });
+      const { kind } = await store.remove({ resource, key, ...seen, ...stampOf(by, clock) });
       switch (kind) {
         case 'removed':
           return;

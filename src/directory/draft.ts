@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
-import type { Ambient, Revision, Uuid } from '../domain/id.ts';
+import type { Clock, Revision, Uuid } from '../domain/id.ts';
 import type { AnyRecord, Key, Resource } from '../domain/resource.ts';
 import type { Insert, PatchWrite } from './store.ts';
 
@@ -20,7 +20,7 @@ interface Caused {
 /** Who causes a change, and when: the clock is read once for each write. */
 export function stampOf(
   { actor, requestId, address }: Caused,
-  { now, mintRevision }: Pick<Ambient, 'now' | 'mintRevision'>,
+  { now, mintRevision }: Pick<Clock, 'now' | 'mintRevision'>,
 ): Stamp {
   return { origin: { actor, requestId, address, at: now() }, mintRevision };
 }
@@ -63,8 +63,8 @@ export function draftDescribed(
   resource: Resource,
   key: Key,
   members: Readonly<Record<string, unknown>>,
-  by: { readonly ambient: Ambient; readonly actor: string },
+  by: { readonly clock: Clock; readonly actor: string },
 ): Insert {
   const described = z.object(resource.members).parse(members);
-  return draftRecord(resource, key, described, stampOf(by, by.ambient));
+  return draftRecord(resource, key, described, stampOf(by, by.clock));
 }

@@ -1,4 +1,4 @@
-import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { draftDescribed } from './draft.ts';
 import type { Store } from './store.ts';
@@ -25,12 +25,12 @@ export interface PresetRealm {
 export async function makePresetRealms(
   store: Pick<Store, 'get' | 'commit'>,
   installation: string,
-  from: { readonly ambient: Ambient; readonly actor: string },
+  from: { readonly clock: Clock; readonly actor: string },
 ): Promise<readonly PresetRealm[]> {
-  const start = from.ambient.now();
+  const start = from.clock.now();
   const presets = PRESETS.map(({ name, origin }, index) => {
     const members = { name, origin: { data: { id: installation, type: origin } }, preset: true };
-    const at = { ...from, ambient: { ...from.ambient, now: () => start + index } };
+    const at = { ...from, clock: { ...from.clock, now: () => start + index } };
     return { name, write: draftDescribed(realm, [presetId(installation, origin)], members, at) };
   });
   for (let attempt = 1; ; attempt += 1) {

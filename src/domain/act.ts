@@ -1,4 +1,4 @@
-import type { Ambient, Uuid } from './id.ts';
+import type { Clock, Uuid } from './id.ts';
 
 /** What can be done to an installation, as the log calls it; each with the sentence of the documents. */
 export const ACTS = {
@@ -65,7 +65,7 @@ export const COMMAND_LINE: Asker = Object.freeze({
 });
 
 /** The clock and the randomness of an act, and who asks for it: the command line unless said. */
-export interface Occasion extends Ambient {
+export interface Occasion extends Clock {
   readonly asker?: Asker;
 }
 

@@ -20,8 +20,8 @@ export const NIL_UUID = '00000000-0000-0000-0000-000000000000' as Uuid;
 /** 64 random bits as 16 hex digits: minted by every write, stored with the record, the heart of its ETag. */
 export type Revision = string & { readonly Revision: unique symbol };
 
-/** Where time, identifiers and randomness come from; handed in, so that a test can hold them still. */
-export interface Ambient {
+/** Source of time, identifiers and random bytes. A parameter everywhere, so that a test can stop it. */
+export interface Clock {
   /** Milliseconds since the epoch, UTC. */
   now(): number;
   /** Milliseconds of a clock that never goes back, for ages and waits. */

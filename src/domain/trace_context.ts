@@ -1,4 +1,4 @@
-import type { Ambient } from './id.ts';
+import type { Clock } from './id.ts';
 import { LIMITS } from './limits.ts';
 
 /** The trace that a request is part of (W3C Trace Context, level 1). */
@@ -52,21 +52,21 @@ function readState(raw: string | null): string | undefined {
 }
 
 /** A trace that begins here. Nobody records it as far as we know. */
-export function beginTrace(ambient: Pick<Ambient, 'randomBytes'>): TraceContext {
-  return { traceId: randomHex(16, ambient), isSampled: false, state: undefined };
+export function beginTrace(clock: Pick<Clock, 'randomBytes'>): TraceContext {
+  return { traceId: randomHex(16, clock), isSampled: false, state: undefined };
 }
 
 /** The headers by which a request of ours to somebody else is a part of the trace. */
 export function traceHeaders(
   { traceId, isSampled, state }: TraceContext,
-  ambient: Pick<Ambient, 'randomBytes'>,
+  clock: Pick<Clock, 'randomBytes'>,
 ): Readonly<Record<string, string>> {
-  const traceparent = `00-${traceId}-${randomHex(8, ambient)}-${isSampled ? '01' : '00'}`;
+  const traceparent = `00-${traceId}-${randomHex(8, clock)}-${isSampled ? '01' : '00'}`;
   return state === undefined ? { traceparent } : { traceparent, tracestate: state };
 }
 
 /** Never all zero, which would be no identifier. */
-function randomHex(bytes: number, { randomBytes }: Pick<Ambient, 'randomBytes'>): string {
+function randomHex(bytes: number, { randomBytes }: Pick<Clock, 'randomBytes'>): string {
   for (;;) {
     const hex = Buffer.from(randomBytes(bytes)).toString('hex');
     if (!ALL_ZERO.test(hex)) return hex;

@@ -1,5 +1,5 @@
 import { Fault } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 
 /** So much later than it expired it is gone at the latest, as long as a service runs. */
@@ -14,7 +14,7 @@ export type Forget = (now: number) => Promise<number>;
  */
 export function startSweeping(
   forgets: readonly Forget[],
-  { now }: Pick<Ambient, 'now'>,
+  { now }: Pick<Clock, 'now'>,
   everyMs: number = SWEEP_EVERY_MS,
 ): { stop(): Promise<void> } {
   let isStopped = false;

@@ -1,5 +1,5 @@
 import type { Lease, LeaseStore } from '../directory/leases.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 
 /** What a process holds of what one process at a time does for all of them. */
 export interface Leases {
@@ -23,7 +23,7 @@ export interface Leases {
 export function openLeases(
   store: LeaseStore,
   termMs: number,
-  { mintId, monotonic, now }: Pick<Ambient, 'mintId' | 'monotonic' | 'now'>,
+  { mintId, monotonic, now }: Pick<Clock, 'mintId' | 'monotonic' | 'now'>,
 ): Leases {
   const holder = mintId();
   /** When each lease that is held was last renewed for sure. */

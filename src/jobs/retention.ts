@@ -2,7 +2,7 @@ import type { LogStore } from '../audit/port.ts';
 import { actOf } from '../domain/act.ts';
 import { daysBefore } from '../domain/days.ts';
 import { Fault } from '../domain/fault.ts';
-import { type Ambient, NIL_UUID, type Uuid } from '../domain/id.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { WebhookStore } from '../events/webhooks/port.ts';
 import type { Leases } from './leases.ts';
@@ -12,7 +12,7 @@ const LEASE = 'retention';
 interface RetentionRooms {
   readonly log: Pick<LogStore, 'heads' | 'trim' | 'note'>;
   readonly webhooks: Pick<WebhookStore, 'trim'>;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
   readonly days: number;
   /** Whether to go on. */
   readonly mayGoOn: () => boolean;
@@ -28,8 +28,8 @@ interface RetentionRooms {
  * left as it is, and holds up no other one.
  */
 export async function removeOld(rooms: RetentionRooms): Promise<void> {
-  const { log, webhooks, ambient, days, mayGoOn, pause, onSpoilt } = rooms;
-  const before = daysBefore(ambient.now(), days);
+  const { log, webhooks, clock, days, mayGoOn, pause, onSpoilt } = rooms;
+  const before = daysBefore(clock.now(), days);
 
   async function removeAll(some: () => Promise<number>): Promise<number> {
     let removed = 0;
@@ -48,7 +48,7 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
     const realm = which === NIL_UUID ? {} : { realm: which };
     const detail = { entries, before: new Date(before).toISOString() };
     const asker = { actor: LEASE, address: undefined, requestId: undefined };
-    await log.note([actOf('log.trimmed', { ...realm, detail }, { now: ambient.now, asker })]);
+    await log.note([actOf('log.trimmed', { ...realm, detail }, { now: clock.now, asker })]);
     await pause();
   }
 

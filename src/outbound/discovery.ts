@@ -1,5 +1,5 @@
 import { overloaded } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type ProviderAnswer, providerDocumentIn } from '../domain/provider_document.ts';
 import { issuerUrl } from '../domain/text/text.ts';
@@ -66,7 +66,7 @@ export type Inspect = (...asked: Parameters<Discover>) => Promise<ProviderAnswer
 export function openInspection(
   fetchDocument: GuardedFetch,
   places: Places,
-  { monotonic }: Pick<Ambient, 'monotonic'>,
+  { monotonic }: Pick<Clock, 'monotonic'>,
 ): Inspect {
   const ask = openAsking(fetchDocument, places);
   return async (discoveryUrl, asker, headers) => {

@@ -1,4 +1,4 @@
-import type { Ambient, Uuid } from '../domain/id.ts';
+import type { Clock, Uuid } from '../domain/id.ts';
 import type { ProviderAnswer } from '../domain/provider_document.ts';
 import { beginTrace, type TraceContext, traceHeaders } from '../domain/trace_context.ts';
 import { DISCOVERY_FAILURES, deriveIssuer, openDiscovery, openInspection, openPlaces } from './discovery.ts';
@@ -12,19 +12,19 @@ interface LearnerSettings {
 const askNobody = async (): Promise<ProviderAnswer> => ({ kind: 'unasked' });
 
 /** Who is asked about the provider of an OIDC profile: the provider, or nobody but its URL. */
-export function openLearner({ offline, allowLoopbackDiscovery }: LearnerSettings, ambient: Ambient) {
+export function openLearner({ offline, allowLoopbackDiscovery }: LearnerSettings, clock: Clock) {
   const places = openPlaces();
   const fetchDocument = openGuardedFetch({ allowLoopback: allowLoopbackDiscovery });
   const discover = offline ? deriveIssuer : openDiscovery(fetchDocument, places);
-  const inspect = offline ? askNobody : openInspection(fetchDocument, places, ambient);
+  const inspect = offline ? askNobody : openInspection(fetchDocument, places, clock);
   return {
-    async learn(url: string, realm: Uuid, trace: TraceContext = beginTrace(ambient)) {
-      const found = await discover(url, realm, traceHeaders(trace, ambient));
+    async learn(url: string, realm: Uuid, trace: TraceContext = beginTrace(clock)) {
+      const found = await discover(url, realm, traceHeaders(trace, clock));
       if (found.kind === 'found') return found;
       return { refusal: DISCOVERY_FAILURES[found.kind], isPassing: found.kind === 'unreachable' };
     },
-    inspect: (url: string, realm: Uuid, trace: TraceContext = beginTrace(ambient)) =>
-      inspect(url, realm, traceHeaders(trace, ambient)),
+    inspect: (url: string, realm: Uuid, trace: TraceContext = beginTrace(clock)) =>
+      inspect(url, realm, traceHeaders(trace, clock)),
     discoveries: places.taken,
   };
 }

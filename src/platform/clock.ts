@@ -1,11 +1,11 @@
-import { type Ambient, parseUuid, type Revision, type Uuid } from '../domain/id.ts';
+import { type Clock, parseUuid, type Revision, type Uuid } from '../domain/id.ts';
 
 function randomBytes(count: number): Uint8Array {
   return crypto.getRandomValues(new Uint8Array(count));
 }
 
-/** The real clock and the real randomness. The only place where either is read. */
-export const systemAmbient: Ambient = {
+/** The clock and the randomness of the system. */
+export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   mintId: () => parseUuid(Bun.randomUUIDv7()) as Uuid,

@@ -12,7 +12,7 @@ import { openTokens } from '../auth/tokens/token.ts';
 import { openTokenDesk } from '../auth/tokens/token_endpoint.ts';
 import { readSettingFile, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { openGuardedFetch } from '../outbound/guarded_fetch.ts';
 import { openGuardedForm } from '../outbound/guarded_form.ts';
 import type { Log } from '../platform/log.ts';
@@ -48,29 +48,29 @@ interface Issuing {
 }
 
 /** Who is asking: by tokens of this service, and of issuers that the operator named. */
-export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, ambient: Ambient) {
+export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock: Clock) {
   const { settings, issuers, engine, keyring } = issuing;
   const fetchDocument = openGuardedFetch({ allowLoopback: settings.allowLoopbackDiscovery });
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
-  const known = openIssuers({ issuers, fetchDocument, ambient, note });
-  const external = openExternalTokens(known, { keyring, ambient });
-  const access = openAccessCache(engine.access, ambient, ({ keyIds, signingKeys }) => {
+  const known = openIssuers({ issuers, fetchDocument, clock, note });
+  const external = openExternalTokens(known, { keyring, clock });
+  const access = openAccessCache(engine.access, clock, ({ keyIds, signingKeys }) => {
     keyring.follow(keyIds);
     tokens.prepare(signingKeys);
   });
   const providers = settings.noConsole
     ? new Map()
-    : openProviders(issuing, known.values(), { fetchDocument, baseUrl, log, ambient });
+    : openProviders(issuing, known.values(), { fetchDocument, baseUrl, log, clock });
   const sessions = new Set(settings.noConsole ? [] : [LINKED, ...providers.keys()]);
   const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
-  const tokens = openTokens(access, keyring, signing, ambient);
-  const asking = { tokens, store: engine.access, ambient };
+  const tokens = openTokens(access, keyring, signing, clock);
+  const asking = { tokens, store: engine.access, clock };
   return {
     ...{
       access,
       tokens,
       desk: openTokenDesk(asking),
-      authenticateClient: openClientCredentials(access, ambient),
+      authenticateClient: openClientCredentials(access, clock),
     },
     console: settings.noConsole
       ? undefined
@@ -89,16 +89,16 @@ interface Outside {
   readonly fetchDocument: FetchDocument;
   readonly baseUrl: string;
   readonly log: Log;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
 }
 
 function openProviders(
   { settings, keyring }: Issuing,
   known: Iterable<KnownIssuer>,
-  { fetchDocument, baseUrl, log, ambient }: Outside,
+  { fetchDocument, baseUrl, log, clock }: Outside,
 ): ReadonlyMap<string, ConsoleProvider> {
   return openConsoleProviders(known, {
-    ...{ fetchDocument, keyring, ambient },
+    ...{ fetchDocument, keyring, clock },
     postForm: openGuardedForm({ allowLoopback: settings.allowLoopbackDiscovery }),
     redirectUri: `${baseUrl}/console`,
     note: (provider, outcome) => log.write({ event: 'console_provider', provider, outcome }),

@@ -4,7 +4,7 @@ import type { Settings } from '../config/parse.ts';
 import type { Store } from '../directory/store.ts';
 import { traceOf } from '../domain/error_trace.ts';
 import { Fault } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Resource } from '../domain/resource.ts';
 import { RESOURCES } from '../domain/resources.ts';
@@ -30,7 +30,7 @@ interface TellingRooms {
   readonly keyring: Pick<Keyring, 'open'>;
   readonly tokens: Tokens;
   readonly log: Log;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
   readonly baseUrl: string;
   readonly installation: string;
 }
@@ -43,18 +43,18 @@ export interface Telling extends Pick<FeedDeps, 'feed' | 'writeEvents' | 'follow
     readonly streams: () => number;
     readonly arrears: Dispatcher['arrears'];
     readonly counts: DeliveryCounts;
-    readonly now: Ambient['now'];
+    readonly now: Clock['now'];
   };
   stop(): Promise<void>;
 }
 
 /** Tells whoever follows the feed and every webhook target what changes, and removes what is too old, until it is stopped. */
 export function startTelling(rooms: TellingRooms): Telling {
-  const { engine, store, tokens, ambient } = rooms;
+  const { engine, store, tokens, clock } = rooms;
   const { feed } = engine;
   const writeEvents = eventsOf(rooms);
   const streams = openChangeStreams({
-    ...{ store, feed, tokens, writeEvents, ambient },
+    ...{ store, feed, tokens, writeEvents, clock },
     onTrouble: troubleOf(rooms, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
@@ -62,9 +62,9 @@ export function startTelling(rooms: TellingRooms): Telling {
   const retention = startRetention({
     log: engine.log,
     webhooks: engine.webhooks,
-    ambient,
+    clock,
     days: rooms.settings.retentionDays,
-    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
     onSpoilt: (log, error) => {
       rooms.log.write({ event: 'retention_failed', log, cause: traceOf(error).cause });
     },
@@ -74,7 +74,7 @@ export function startTelling(rooms: TellingRooms): Telling {
     feed,
     writeEvents,
     followChanges: streams.follow,
-    measured: { streams: streams.count, arrears: dispatcher.arrears, counts, now: ambient.now },
+    measured: { streams: streams.count, arrears: dispatcher.arrears, counts, now: clock.now },
     async stop() {
       // Streams are requests that would not end by themselves.
       await Promise.all([streams.stop(), dispatcher.stop(), retention.stop()]);
@@ -91,7 +91,7 @@ function troubleOf({ log }: Pick<TellingRooms, 'log'>, route: string): (error: u
 }
 
 function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: DeliveryCounts): Dispatcher {
-  const { settings, engine, keyring, log, ambient } = rooms;
+  const { settings, engine, keyring, log, clock } = rooms;
   const { webhooks: store } = engine;
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
   const asker = { actor: 'webhooks', address: undefined, requestId: undefined };
@@ -99,11 +99,11 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
     store,
     changes: engine.records.changes,
     writeEvents,
-    send: openSender({ keyring, post, ambient }),
-    ambient,
-    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, ambient),
+    send: openSender({ keyring, post, clock }),
+    clock,
+    leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
     async disable({ webhookId }) {
-      await changeWebhook({ store }, webhookId, { disabledAt: ambient.now() }, { ...ambient, asker });
+      await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, asker });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
     onList: counts.keep,

@@ -3,7 +3,7 @@ import type { CheckpointSink } from '../audit/checkpoint_sink.ts';
 import { type Checkpoints, startCheckpoints } from '../audit/checkpoints.ts';
 import type { LogKeys } from '../audit/keys.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { openLeases } from '../jobs/leases.ts';
 import { type GuardedPost, openGuardedPost } from '../outbound/guarded_post.ts';
@@ -18,7 +18,7 @@ import { type Engine, isInMemory } from '../store/open.ts';
 export function checkpointSinksOf(
   settings: Settings,
   keys: LogKeys,
-  ambient: Ambient,
+  clock: Clock,
   log?: Log,
 ): readonly CheckpointSink[] {
   if (isInMemory(settings.database)) return [];
@@ -28,7 +28,7 @@ export function checkpointSinksOf(
     ...(file === undefined ? [] : [async (lines: readonly string[]) => appendLines(file, lines)]),
     ...(url === undefined
       ? []
-      : [openUrlSink({ url, keys, ambient, post: openGuardedPost({ allowLoopback }) })]),
+      : [openUrlSink({ url, keys, clock, post: openGuardedPost({ allowLoopback }) })]),
   ];
   if (sinks.length > 0 || !log) return sinks;
   return [
@@ -44,18 +44,18 @@ interface UrlSinkDeps {
   readonly url: string;
   readonly keys: Pick<LogKeys, 'sign'>;
   readonly post: GuardedPost;
-  readonly ambient: Pick<Ambient, 'mintId' | 'now'>;
+  readonly clock: Pick<Clock, 'mintId' | 'now'>;
 }
 
 /**
  * Sends lines to a receiver, one JSON object a line, which keeps them behind each other. The message is signed as Standard
  * Webhooks has it for Ed25519 (`v1a`), by the key that signs the lines. Rejects unless it is answered 2xx in time.
  */
-function openUrlSink({ url, keys, post, ambient }: UrlSinkDeps): CheckpointSink {
+function openUrlSink({ url, keys, post, clock }: UrlSinkDeps): CheckpointSink {
   return async (lines) => {
     const text = lines.map((line) => `${line}\n`).join('');
-    const id = `msg_${ambient.mintId()}`;
-    const timestamp = String(Math.floor(ambient.now() / 1_000));
+    const id = `msg_${clock.mintId()}`;
+    const timestamp = String(Math.floor(clock.now() / 1_000));
     const signature = Buffer.from(keys.sign(`${id}.${timestamp}.${text}`), 'base64url').toString('base64');
     const headers = {
       'content-type': 'application/x-ndjson',
@@ -79,15 +79,15 @@ export function startCheckpointSinks(
   settings: Settings,
   { engine, logKeys }: { readonly engine: Engine; readonly logKeys: LogKeys },
   log: Log,
-  ambient: Ambient,
+  clock: Clock,
 ): Checkpoints {
   return startCheckpoints({
     store: engine.log,
-    leases: openLeases(engine.leases, TERM_MS, ambient),
+    leases: openLeases(engine.leases, TERM_MS, clock),
     keys: logKeys,
-    sinks: checkpointSinksOf(settings, logKeys, ambient, log),
+    sinks: checkpointSinksOf(settings, logKeys, clock, log),
     retentionDays: settings.retentionDays,
-    ambient,
+    clock,
     name: sinkNames(settings),
     onTrouble: ({ code = 'unknown' }, since) =>
       log.write({ event: 'checkpoint_failed', cause: code, since: new Date(since).toISOString() }),

@@ -15,7 +15,7 @@ import { changeMasterKey, type MasterKeyChanged } from '../auth/keys/rewrap.ts';
 import { ensureSigningKey } from '../auth/keys/signing.ts';
 import { masterKeySource, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { VERSION } from '../platform/version.ts';
 import {
   abandon,
@@ -40,17 +40,17 @@ export interface Vault {
  * Opens the database, brings its schema up, proves the master key and makes sure there is a signing key. However many
  * processes do so at once, they end with the same database. Throws Refusal with what to do.
  */
-export async function openVault(settings: Settings, ambient: Ambient): Promise<Vault> {
+export async function openVault(settings: Settings, clock: Clock): Promise<Vault> {
   const source = masterKeySource(settings);
   proveKeyGiven(source);
-  const engine = await openDatabase(settings, ambient);
+  const engine = await openDatabase(settings, clock);
   try {
     const hasProof = (await engine.access.keyChecks()).length > 0;
-    const { keys, made } = obtainMasterKeys(source, hasProof, ambient);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
-    await proveKeyring(keyring, engine.access, ambient);
-    const logKeys = await keepLog(engine, keyring, ambient);
-    await ensureSigningKey(engine.access, keyring, ambient);
+    const { keys, made } = obtainMasterKeys(source, hasProof, clock);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
+    await proveKeyring(keyring, engine.access, clock);
+    const logKeys = await keepLog(engine, keyring, clock);
+    await ensureSigningKey(engine.access, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: made };
   } catch (error) {
     await abandon(engine);
@@ -59,20 +59,20 @@ export async function openVault(settings: Settings, ambient: Ambient): Promise<V
 }
 
 /** Opens a database without its secrets. */
-export function openDatabase(settings: Settings, ambient: Ambient): Promise<Engine> {
+export function openDatabase(settings: Settings, clock: Clock): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
-  return openEngine(database, migrate, { version: VERSION, ambient }, migrateDatabase);
+  return openEngine(database, migrate, { version: VERSION, clock }, migrateDatabase);
 }
 
 /** Opens what another process has already made ready. */
-export async function reopenVault(settings: Settings, ambient: Ambient): Promise<Vault> {
-  const engine = await reopenEngine(settings.database, { version: VERSION, ambient });
+export async function reopenVault(settings: Settings, clock: Clock): Promise<Vault> {
+  const engine = await reopenEngine(settings.database, { version: VERSION, clock });
   try {
     const source = masterKeySource(settings);
-    const { keys } = obtainMasterKeys(source, true, ambient);
-    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), ambient);
+    const { keys } = obtainMasterKeys(source, true, clock);
+    const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
     keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
-    const logKeys = await keepLog(engine, keyring, ambient);
+    const logKeys = await keepLog(engine, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
     await abandon(engine);
@@ -81,8 +81,8 @@ export async function reopenVault(settings: Settings, ambient: Ambient): Promise
 }
 
 /** The keys that are given now, over no database in particular. Makes none. */
-export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring {
-  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, ambient).keys, () => [], ambient);
+export function givenKeyring(settings: Settings, clock: Clock): LiveKeyring {
+  return openLiveKeyring(obtainMasterKeys(masterKeySource(settings), true, clock).keys, () => [], clock);
 }
 
 /**
@@ -92,16 +92,16 @@ export function givenKeyring(settings: Settings, ambient: Ambient): LiveKeyring 
 export async function proveKeysOf(
   settings: Settings,
   path: string,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<LogKeys | undefined> {
   const database = await inspectEngine({ engine: 'sqlite', path });
   try {
     const { access } = database.accessOf();
     const proofs = await access.keyChecks();
     if (proofs.length === 0) return undefined;
-    const keyring = givenKeyring(settings, ambient);
+    const keyring = givenKeyring(settings, clock);
     proveAll(keyring, proofs);
-    return await findLogKeys(access, keyring, ambient);
+    return await findLogKeys(access, keyring, clock);
   } finally {
     await database.close();
   }
@@ -119,7 +119,7 @@ export function inspect({ database }: Settings): ReturnType<typeof inspectEngine
 export async function rewrap(
   settings: Settings,
   nextKeyFile: string,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<MasterKeyChanged & { readonly isKeyMade: boolean; readonly source: MasterKeySource }> {
   const source = masterKeySource(settings);
   if (source.from === 'nowhere') throw new Refusal('a database in memory keeps its master key to itself');
@@ -127,21 +127,21 @@ export async function rewrap(
   if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
     throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
   }
-  const engine = await openDatabase(settings, ambient);
+  const engine = await openDatabase(settings, clock);
   try {
     if ((await engine.access.keyChecks()).length === 0) {
       throw new Refusal('this database has no master key yet: its first start makes one');
     }
-    const { keys: held } = obtainMasterKeys(source, true, ambient);
-    const holding = openLiveKeyring(held, () => [], ambient);
-    await keepLog(engine, holding, ambient);
-    const { key: next, isMade } = obtainNextKey(nextKeyFile, ambient);
+    const { keys: held } = obtainMasterKeys(source, true, clock);
+    const holding = openLiveKeyring(held, () => [], clock);
+    await keepLog(engine, holding, clock);
+    const { key: next, isMade } = obtainNextKey(nextKeyFile, clock);
     const changed = await changeMasterKey({
       held,
       next,
-      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, ambient),
+      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, clock),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
-      ambient,
+      clock,
     });
     return { ...changed, isKeyMade: isMade, source };
   } finally {

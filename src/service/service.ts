@@ -4,7 +4,7 @@ import { passwordCost, readTls, type Settings, webhookRule } from '../config/par
 import { openDirectory } from '../directory/directory.ts';
 import type { Makers } from '../directory/finishing.ts';
 import type { Store } from '../directory/store.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { consoleRoutes } from '../http/operations/console.ts';
 import { metricsRoutes } from '../http/operations/metrics.ts';
@@ -118,40 +118,40 @@ export async function serve(
   settings: Settings,
   { engine, keyring, logKeys, askTogether, door }: Served,
   log: Log,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<Service> {
   const issuing = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
   const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
   const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
-  const startedAt = ambient.now();
+  const startedAt = clock.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));
-  const { learn, inspect, discoveries } = openLearner(settings, ambient);
+  const { learn, inspect, discoveries } = openLearner(settings, clock);
   const makers = { ...sealerOf(keyring), hash: hasher.hash, learn };
   const rules = { installation, issuersMatch: settings.strictIssuers };
   const readings = openReadings(settings, engine);
   const { store } = readings;
-  const directory = openDirectory(store, makers, rules, ambient);
-  const writing = { directory, withIdempotency: openIdempotency({ store, keyring, ambient }), inspect };
-  const { granted, listener, ...counting } = openCounting(engine, log, ambient);
+  const directory = openDirectory(store, makers, rules, clock);
+  const writing = { directory, withIdempotency: openIdempotency({ store, keyring, clock }), inspect };
+  const { granted, listener, ...counting } = openCounting(engine, log, clock);
   const together = askTogether ?? metrics.snapshot;
   const searcher = openSearcher();
   const told = {
-    checkpointSinks: checkpointSinksOf(settings, logKeys, ambient, log),
+    checkpointSinks: checkpointSinksOf(settings, logKeys, clock, log),
     metrics: together,
     search: searcher.search,
   };
   const mayTell = webhookRule(settings);
   const administered = openAdministration({ engine, keyring, logKeys, mayTell, ...told });
-  const limits = openRateLimits(rateSettings(settings), ambient);
+  const limits = openRateLimits(rateSettings(settings), clock);
   let telling: Telling | undefined;
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
-    const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, ambient);
-    const grant = openGrants(tokens, ambient, granted);
-    telling = startTelling({ settings, engine, store, keyring, log, ambient, tokens, baseUrl, installation });
+    const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, clock);
+    const grant = openGrants(tokens, clock, granted);
+    telling = startTelling({ settings, engine, store, keyring, log, clock, tokens, baseUrl, installation });
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
-    const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, ambient, ...telling };
+    const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, clock, ...telling };
     const said = { installation, pageLength: settings.pageLength, baseUrl, version: VERSION };
     return [...routesOf({ ...rooms, ...administered, ...said }), ...pagesOf(settings, baseUrl, door?.(url))];
   };
@@ -169,8 +169,8 @@ export async function serve(
       pending: server.pending,
     }),
   );
-  const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], ambient);
-  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, ambient);
+  const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], clock);
+  const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {
     url: server.url,

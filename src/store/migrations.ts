@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Refusal } from '../domain/fault.ts';
-import type { Ambient } from '../domain/id.ts';
+import type { Clock } from '../domain/id.ts';
 
 /**
  * A step of the schema. Where its first line is `-- serves: N`, it only expands: programs of schema N and later go on with
@@ -21,7 +21,7 @@ export type MigrateMode = 'auto' | 'check' | 'off';
 /** The program that opens a database. */
 export interface Program {
   readonly version: string;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
 }
 
 /** A migration as it is written down in the database. */

@@ -4,7 +4,7 @@ import type { JsonObject } from '../directory/input.ts';
 import type { Judged, Load } from '../directory/store.ts';
 import { type ChangeOrigin, changeOf } from '../domain/change.ts';
 import { Fault } from '../domain/fault.ts';
-import { type Ambient, parseUuid, type Uuid } from '../domain/id.ts';
+import { type Clock, parseUuid, type Uuid } from '../domain/id.ts';
 import {
   type AnyRecord,
   type Key,
@@ -19,7 +19,7 @@ import { email } from '../domain/text/folding.ts';
 
 /** What reading lines needs from outside. */
 export interface TransferContext {
-  readonly ambient: Ambient;
+  readonly clock: Clock;
   /** Whether a line may replace the record it names. */
   readonly isUpsert: boolean;
   /** This installation: the origin of a realm that names none (contract 8, row 31). */
@@ -168,11 +168,11 @@ function understand(shape: Shape, line: JsonObject, context: TransferContext): S
   if (createdAt !== undefined && updatedAt !== undefined && updatedAt < createdAt) {
     throw broken('meta.updated_at', 'must not be before meta.created_at');
   }
-  const now = context.ambient.now();
+  const now = context.clock.now();
   const record: AnyRecord = Object.assign(members, {
     id: key.at(-1) as Uuid,
     ...stamps({ createdAt, updatedAt, now }),
-    revision: context.ambient.mintRevision(),
+    revision: context.clock.mintRevision(),
   });
   return { shape, key, stated, createdAt, updatedAt, record, now };
 }

@@ -9,7 +9,7 @@ import { createClient } from '../../src/auth/clients/clients.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant, put, realmMembers, startService } from '../support/service.ts';
@@ -20,7 +20,7 @@ const WRITES = 'realms:write profiles:write users:write profile-infos:write user
 async function verified(
   vault: Vault,
   checkpoints: readonly Checkpoint[] = [],
-  now: () => number = systemAmbient.now,
+  now: () => number = systemClock.now,
 ): Promise<readonly Found[]> {
   const findings: Found[] = [];
   await verifyLogs({
@@ -37,7 +37,7 @@ async function verified(
 async function checkpointsOf({ engine, logKeys }: Vault): Promise<readonly Checkpoint[]> {
   const heads = await Array.fromAsync(headsOf(engine.log));
   const line = readLine(
-    checkpointLine(heads, { at: systemAmbient.now(), retentionDays: 90 }, logKeys),
+    checkpointLine(heads, { at: systemClock.now(), retentionDays: 90 }, logKeys),
     logKeys,
   );
   return line.kind === 'checkpoint' && line.isSigned ? line.logs : [];
@@ -79,7 +79,7 @@ describe('what is written', () => {
 
   test('holds no personal value in the clear, and no secret at all', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const planted = await plant(vault);
     const rows = await database.ask<Record<string, unknown>>('select * from change');
     const texts = JSON.stringify(
@@ -98,10 +98,10 @@ describe('what is written', () => {
 
   test('acts stand in the log of the installation, in the commit of what was done', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
     const asker = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
-    const { client } = await createClient(vault.engine.access, 'shop', grant, { ...systemAmbient, asker });
+    const { client } = await createClient(vault.engine.access, 'shop', grant, { ...systemClock, asker });
     const entries = await openLogReading(vault.engine.log, vault.logKeys).entries(NIL_UUID, 0, 100);
     expect(entries.at(-1)).toMatchObject({
       what: 'client.created',
@@ -122,14 +122,14 @@ describe('verifying', () => {
 
   beforeAll(async () => {
     database = await freshDatabase();
-    vault = await openVault(database.settings(), systemAmbient);
+    vault = await openVault(database.settings(), systemClock);
     await plant(vault);
     await plant(vault);
     await createClient(
       vault.engine.access,
       'a',
       { scopes: new Set(['users:read']), realms: '*' },
-      systemAmbient,
+      systemClock,
     );
     checkpoints = await checkpointsOf(vault);
   });
@@ -163,7 +163,7 @@ describe('verifying', () => {
 
   test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
     const own = await freshDatabase();
-    const spoilt = await openVault(own.settings(), systemAmbient);
+    const spoilt = await openVault(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
     const reading = openLogReading(spoilt.engine.log, spoilt.logKeys);
     const before = await reading.entries(id, 0, 100);
@@ -178,7 +178,7 @@ describe('verifying', () => {
 
   test('an entry that was removed is found', async () => {
     const own = await freshDatabase();
-    const spoilt = await openVault(own.settings(), systemAmbient);
+    const spoilt = await openVault(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
     await own.spoil('delete from change where realm_id = ? and seq = 3', id);
     expect((await verified(spoilt)).map(({ says }) => says)).toContainEqual(
@@ -192,13 +192,13 @@ describe('an end that was cut off', () => {
   /** A database whose log goes on, and then is as if the last entry had never been. */
   async function cut() {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const { realm: id } = await plant(vault);
     const [before] = await database.ask<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
       'select tagged_seq, entries, tag from realm_clock where realm_id = ?',
       id,
     );
-    await put(vault, user, [id, systemAmbient.mintId()], {
+    await put(vault, user, [id, systemClock.mintId()], {
       ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
       creation_status: 'COMPLETE',
     });
@@ -234,10 +234,10 @@ describe('a log that was written anew', () => {
   /** Writes every tag again, as the program would, from a root that is not the installation's, or that is. */
   async function rewritten(isKeyKnown: boolean) {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const { realm: id } = await plant(vault);
     const checkpoints = await checkpointsOf(vault);
-    const keys = isKeyKnown ? vault.logKeys : openLogKeys(new Uint8Array(32), systemAmbient);
+    const keys = isKeyKnown ? vault.logKeys : openLogKeys(new Uint8Array(32), systemClock);
     const head = await vault.engine.log.head(id);
     const anchor = anchorAt(keys, id, head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 });
     const chain = linkTo(keys, anchor);
@@ -276,16 +276,16 @@ describe('a log that was written anew', () => {
 describe('an older database in the place of a newer one', () => {
   test('is found by a checkpoint, in each log that went on', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     await plant(vault);
     await vault.engine.close();
     const older = await database.copy();
-    const newer = await openVault(database.settings(), systemAmbient);
-    const later: Uuid = systemAmbient.mintId();
+    const newer = await openVault(database.settings(), systemClock);
+    const later: Uuid = systemClock.mintId();
     await put(newer, realm, [later], realmMembers);
     const checkpoints = await checkpointsOf(newer);
     await newer.engine.close();
-    const restored = await openVault(older.settings(), systemAmbient);
+    const restored = await openVault(older.settings(), systemClock);
     expect(await verified(restored)).toEqual([]);
     expect(await verified(restored, checkpoints)).toEqual([
       {
@@ -302,12 +302,12 @@ describe('an older database in the place of a newer one', () => {
 describe('a log that is kept short', () => {
   test('begins behind what went, says so under its keys, and is clean; the last entry stays', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const { realm: id } = await plant(vault);
     const checkpoints = await checkpointsOf(vault);
     const { log } = vault.engine;
     const before = await log.head(id);
-    const later = systemAmbient.now() + 1_000;
+    const later = systemClock.now() + 1_000;
     expect(await log.trim(id, later)).toBe((before?.seq ?? 0) - 1);
     expect(await log.trim(id, later)).toBe(0);
     expect(await log.entries(id, 0, 10)).toHaveLength(1);
@@ -319,17 +319,17 @@ describe('a log that is kept short', () => {
 
   test('goes a thousand entries at a time', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
-    const id = systemAmbient.mintId();
+    const vault = await openVault(database.settings(), systemClock);
+    const id = systemClock.mintId();
     await put(vault, realm, [id], realmMembers);
     const many = LIMITS.cascadeRecordsMax + 5;
     const one = () =>
-      put(vault, user, [id, systemAmbient.mintId()], {
+      put(vault, user, [id, systemClock.mintId()], {
         ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
         creation_status: 'COMPLETE',
       });
     for (let done = 0; done < many; done += 201) await Promise.all(Array.from({ length: 201 }, one));
-    const later = systemAmbient.now() + 1_000;
+    const later = systemClock.now() + 1_000;
     expect([await vault.engine.log.trim(id, later), await vault.engine.log.trim(id, later)]).toEqual([
       LIMITS.cascadeRecordsMax,
       5,

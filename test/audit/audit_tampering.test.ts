@@ -5,7 +5,7 @@ import { type Verified, verifyLogs } from '../../src/audit/verify.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { type Planted, plant, put, userMembers } from '../support/service.ts';
@@ -20,7 +20,7 @@ interface World {
 
 async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   try {
     await work({ database, vault, planted: await plant(vault) });
   } finally {
@@ -34,7 +34,7 @@ async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
     store: vault.engine.log,
     keys: vault.logKeys,
     checkpoints,
-    now: systemAmbient.now,
+    now: systemClock.now,
     onFinding: (found) => says.push(found.says),
   });
   return { says, untagged: verified.untagged };
@@ -43,9 +43,9 @@ async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
 const erase = ({ vault, planted }: World) =>
   vault.engine.records.erase({
     key: [planted.realm, planted.user],
-    origin: { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() },
-    mintRevision: systemAmbient.mintRevision,
-    act: actOf('user.erased', { object: planted.user, detail: {} }, systemAmbient),
+    origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
+    mintRevision: systemClock.mintRevision,
+    act: actOf('user.erased', { object: planted.user, detail: {} }, systemClock),
   });
 
 const rename = ({ vault, planted }: World, name: string) =>
@@ -54,18 +54,18 @@ const rename = ({ vault, planted }: World, name: string) =>
       op: 'patch',
       resource: user,
       key: [planted.realm, planted.user],
-      patch: { members: { name }, revision: systemAmbient.mintRevision(), at: systemAmbient.now() },
+      patch: { members: { name }, revision: systemClock.mintRevision(), at: systemClock.now() },
       change: {
         event: `${user.name}.updated`,
         realm: planted.realm,
         user: planted.user,
         id: planted.user,
-        revision: systemAmbient.mintRevision(),
+        revision: systemClock.mintRevision(),
         members: ['name'],
         actor: 'test',
         requestId: undefined,
         address: undefined,
-        at: systemAmbient.now(),
+        at: systemClock.now(),
       },
     },
   ]);
@@ -142,7 +142,7 @@ describe('a stranger', () => {
     inWorld(async ({ vault, planted }) => {
       const head = await vault.engine.log.head(planted.realm);
       const line = readLine(
-        checkpointLine(head ? [head] : [], { at: systemAmbient.now(), retentionDays: 90 }, vault.logKeys),
+        checkpointLine(head ? [head] : [], { at: systemClock.now(), retentionDays: 90 }, vault.logKeys),
         vault.logKeys,
       );
       const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
@@ -200,7 +200,7 @@ describe('entries of an older release', () => {
       });
       const untagged = () => database.ask('select 1 from change where tag is null');
       expect((await untagged()).length).toBeLessThan(many);
-      await vault.engine.log.catchUp(systemAmbient.now());
+      await vault.engine.log.catchUp(systemClock.now());
       expect(await untagged()).toEqual([]);
       expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
     }));

@@ -6,7 +6,7 @@ import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
 import { changeOf } from '../../src/domain/change.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { realmMembers, stamped, userMembers } from '../support/service.ts';
@@ -30,9 +30,9 @@ interface World {
 /** A realm in which one entry was written each day, the first one at the start. */
 async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   try {
-    const id = systemAmbient.mintId();
+    const id = systemClock.mintId();
     const checkpoints: Checkpoint[] = [];
     for (let day = 0; day < WRITES; day += 1) {
       await write(vault, id, START + day * DAY_MS);
@@ -47,7 +47,7 @@ async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
 async function write(vault: Vault, id: Uuid, at: number): Promise<void> {
   const isFirst = (await vault.engine.log.head(id)) === undefined;
   const resource = isFirst ? realm : user;
-  const key = isFirst ? [id] : [id, systemAmbient.mintId()];
+  const key = isFirst ? [id] : [id, systemClock.mintId()];
   const record = stamped(key as [Uuid], isFirst ? realmMembers : userMembers);
   const origin = { actor: 'test', requestId: undefined, address: undefined, at };
   const change = changeOf(resource, 'created', { key: key as [Uuid], revision: record.revision }, origin);

@@ -15,10 +15,10 @@ const PROGRAM = `
   import { openLog } from '${join(import.meta.dir, '../../src/platform/log.ts')}';
   import { readSettings } from '${join(import.meta.dir, '../../src/config/parse.ts')}';
   import { checkpointSinksOf } from '${join(import.meta.dir, '../../src/service/checkpoint_sinks.ts')}';
-  import { systemAmbient } from '${join(import.meta.dir, '../../src/platform/clock.ts')}';
+  import { systemClock } from '${join(import.meta.dir, '../../src/platform/clock.ts')}';
   const log = openLog();
   const settings = readSettings({ database: 'postgres://who@127.0.0.1:1/none', masterKeyFile: 'none' }, {});
-  const [sink] = checkpointSinksOf(settings, { sign: () => '' }, systemAmbient, log);
+  const [sink] = checkpointSinksOf(settings, { sign: () => '' }, systemClock, log);
   const lines = Array.from({ length: ${LINES} }, () => '${TEXT}');
   const told = sink(lines).then(() => 'told');
   await log.written(300).catch(({ code }) => console.log(code));

@@ -7,7 +7,7 @@ import { startCheckpoints } from '../../src/audit/checkpoints.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { checkpointSinksOf } from '../../src/service/checkpoint_sinks.ts';
 import { openOffice } from '../http/admin/office.ts';
@@ -123,18 +123,18 @@ describe('a receiver', () => {
       for (let at = 1; at <= 150; at += 1) {
         await database.spoil(
           `insert into erasure (realm_id, user_id, at) values (?, ?, ${at})`,
-          ...[first.realm, systemAmbient.mintId()],
+          ...[first.realm, systemClock.mintId()],
         );
       }
       const troubles: string[] = [];
       const checkpoints = startCheckpoints(
         {
           store: engine.log,
-          leases: openLeases(engine.leases, 60_000, systemAmbient),
+          leases: openLeases(engine.leases, 60_000, systemClock),
           keys: logKeys,
-          sinks: checkpointSinksOf(readSettings(flags, {}), logKeys, systemAmbient),
+          sinks: checkpointSinksOf(readSettings(flags, {}), logKeys, systemClock),
           retentionDays: 90,
-          ambient: systemAmbient,
+          clock: systemClock,
           name: 'away',
           onTrouble: ({ code = '' }) => troubles.push(code),
         },

@@ -4,7 +4,7 @@ import { type Checkpoints, startCheckpoints } from '../../src/audit/checkpoints.
 import type { LogStore } from '../../src/audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant } from '../support/service.ts';
@@ -29,16 +29,16 @@ let isMissed: boolean;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  vault = await openVault(database.settings(), systemAmbient);
+  vault = await openVault(database.settings(), systemClock);
   [one, other] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
   [told, looks, isAway, isMissed] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
       store: watched(vault.engine.log),
-      leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
+      leases: openLeases(vault.engine.leases, 10_000, systemClock),
       keys: vault.logKeys,
       sinks: [async (lines) => keep(lines)],
-      ambient: systemAmbient,
+      clock: systemClock,
       retentionDays: 90,
       name: 'looks',
       onTrouble: () => undefined,
@@ -206,7 +206,7 @@ test('one whose entries of an older release were adopted is told', async () => {
   await looked();
   told = [];
   const before = await positionOf(one);
-  await vault.engine.log.catchUp(systemAmbient.now());
+  await vault.engine.log.catchUp(systemClock.now());
   await looked();
   expect(told).toContainEqual([one, before + 1]);
 });

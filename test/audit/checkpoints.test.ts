@@ -8,7 +8,7 @@ import type { LogHead } from '../../src/audit/port.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { appendLines } from '../../src/platform/fsync.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -52,17 +52,17 @@ describe('a file of checkpoints', () => {
 describe('checkpoints', () => {
   test('are told by one of the processes that share a place, of logs that moved', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const { realm } = await plant(vault);
     const told: string[][] = [[], []];
     const start = (which: number) =>
       startCheckpoints(
         {
           store: vault.engine.log,
-          leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
+          leases: openLeases(vault.engine.leases, 10_000, systemClock),
           keys: vault.logKeys,
           sinks: [async (lines) => void told[which]?.push(...lines)],
-          ambient: systemAmbient,
+          clock: systemClock,
           retentionDays: 90,
           name: 'shared',
           onTrouble: (error) => {
@@ -97,7 +97,7 @@ describe('checkpoints', () => {
 
   test('that could not be told are told the next time', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     await plant(vault);
     const told: string[] = [];
     const troubles: string[] = [];
@@ -105,7 +105,7 @@ describe('checkpoints', () => {
     const checkpoints = startCheckpoints(
       {
         store: vault.engine.log,
-        leases: openLeases(vault.engine.leases, 10_000, systemAmbient),
+        leases: openLeases(vault.engine.leases, 10_000, systemClock),
         keys: vault.logKeys,
         sinks: [
           async (lines) => {
@@ -113,7 +113,7 @@ describe('checkpoints', () => {
             told.push(...lines);
           },
         ],
-        ambient: systemAmbient,
+        clock: systemClock,
         retentionDays: 90,
         name: 'broken',
         onTrouble: ({ code = '' }) => troubles.push(code),
@@ -131,19 +131,19 @@ describe('checkpoints', () => {
   test('of more logs than a line tells of are signed line by line, each telling of several', async () => {
     const heads = Array.from({ length: LIMITS.checkpointsAtOnceMax + 70 }, (_, at): LogHead => {
       const end = { seq: at + 1, tag: randomBytes(32), entries: at + 1 };
-      return { log: systemAmbient.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
+      return { log: systemClock.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
     }).sort((one, other) => (one.log < other.log ? -1 : 1));
     const database = await freshDatabase();
-    const { engine, logKeys } = await openVault(database.settings(), systemAmbient);
+    const { engine, logKeys } = await openVault(database.settings(), systemClock);
     const told: (readonly string[])[] = [];
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);
     const checkpoints = startCheckpoints({
       store: { heads: page, untold: engine.log.untold, noteTold: engine.log.noteTold },
-      leases: openLeases(engine.leases, 10_000, systemAmbient),
+      leases: openLeases(engine.leases, 10_000, systemClock),
       keys: logKeys,
       sinks: [async (lines) => void told.push(lines)],
-      ambient: systemAmbient,
+      clock: systemClock,
       retentionDays: 90,
       name: 'many',
       onTrouble: (error) => {

@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from 'bun:test';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { erasable, erase, withVault } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';
@@ -50,7 +50,7 @@ describe('a user who is erased', () => {
       const found = await plant(vault);
       const { realm, user: id, passwordProfile } = found;
       const link = (name: string) =>
-        put(vault, passwordProfileInfo, [realm, id, systemAmbient.mintId()], {
+        put(vault, passwordProfileInfo, [realm, id, systemClock.mintId()], {
           username: name,
           password_profile_id: passwordProfile,
         });
@@ -69,7 +69,7 @@ describe('a user who is erased', () => {
   test('whom nothing tells of is refused, and nothing is noted', async () => {
     const database = await freshDatabase();
     const planted = await withVault(database, plant);
-    const { code, stderr } = await erase(database, planted.realm, systemAmbient.mintId());
+    const { code, stderr } = await erase(database, planted.realm, systemClock.mintId());
     expect([code, stderr]).toEqual([1, expect.stringContaining('nothing tells of a user')]);
     expect(await database.ask('select 1 from erasure')).toEqual([]);
   });

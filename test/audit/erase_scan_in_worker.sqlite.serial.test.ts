@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, setDefaultTimeout, test } from 'bun:test';
 import type { Scrubbed } from '../../src/audit/port.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { databaseFile, oidcPath, plant, startService } from '../support/service.ts';
 
 /** What lookups wait for while a user is erased from a big file. */
@@ -68,7 +68,7 @@ test('an erasure over HTTP looks through the whole file, and no lookup waits for
   }));
   const path = databaseFile(service);
   const planted = await plant(service.vault);
-  const mark = systemAmbient.mintId();
+  const mark = systemClock.mintId();
   const own = { realm: planted.realm, subject: mark, username: mark };
   const gone = await plant(service.vault, own);
   crowd(path, planted.realm);

@@ -6,7 +6,7 @@ import { type CheckpointSink, trackSink } from '../../src/audit/checkpoint_sink.
 import { writeErasures } from '../../src/audit/checkpoints.ts';
 import type { Erasure } from '../../src/audit/port.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
 import { openOffice } from '../http/admin/office.ts';
@@ -53,7 +53,7 @@ describe('who was erased by a process that was killed before it told so', () => 
   test('is told by the next start of the service, once, signed, as of when it happened', async () => {
     const database = await freshDatabase();
     const planted = await withVault(database, plant);
-    const before = systemAmbient.now();
+    const before = systemClock.now();
     await eraseAndDie(database.flags, planted);
     expect(await database.ask('select 1 from user_info where id = ?', planted.user)).toEqual([]);
     expect(await untoldIn(database)).toEqual([{ user_id: planted.user }]);
@@ -63,7 +63,7 @@ describe('who was erased by a process that was killed before it told so', () => 
     expect(more).toEqual([]);
     const line = await withVault(database, async ({ logKeys }) => readLine(JSON.stringify(told), logKeys));
     expect(line).toMatchObject({ kind: 'erasure', realm: planted.realm, user: planted.user, isSigned: true });
-    expect((line as Erasure).at).toBeWithin(before, systemAmbient.now() + 1);
+    expect((line as Erasure).at).toBeWithin(before, systemClock.now() + 1);
     expect(await untoldIn(database)).toEqual([]);
     await serveOnce(database, path);
     expect(erasuresIn(path)).toHaveLength(1);
@@ -93,7 +93,7 @@ describe('who was erased by a process that was killed before it told so', () => 
     const database = await freshDatabase();
     const planted = await withVault(database, plant);
     await eraseAndDie(database.flags, planted);
-    const others = Array.from({ length: 4 }, () => systemAmbient.mintId());
+    const others = Array.from({ length: 4 }, () => systemClock.mintId());
     // Instants that no calendar has, or that ISO 8601 does not write with four digits.
     for (const [index, at] of [9e15, -9e15, -9e14, 3e14].entries()) {
       const values = `'${planted.realm}', '${others[index]}', ${at}`;
@@ -189,7 +189,7 @@ describe('erasures with several sinks', () => {
       const { engine, logKeys: keys } = vault;
       const first = await plant(vault);
       const people = [first.user];
-      while (people.length < 120) people.push(systemAmbient.mintId());
+      while (people.length < 120) people.push(systemClock.mintId());
       for (const user of people) {
         await database.spoil(
           'insert into erasure (realm_id, user_id, at) values (?, ?, 7)',
@@ -237,7 +237,7 @@ test('a sink that failed is asked no more before the next round', async () => {
 
 test('writing erasures gives requests their turn between pages, while the only sink is away', async () => {
   const erasures = Array.from({ length: 1_000 }, (_, at): Erasure => {
-    return { realm: systemAmbient.mintId(), user: systemAmbient.mintId(), at };
+    return { realm: systemClock.mintId(), user: systemClock.mintId(), at };
   });
   const untold = (after: Pick<Erasure, 'realm' | 'user'> | undefined, limit: number) => {
     const from = erasures.findIndex(({ user }) => user === after?.user) + 1;

@@ -5,7 +5,7 @@ import { checkpointLine, readLine, restoreLine } from '../../src/audit/checkpoin
 import type { LogHead } from '../../src/audit/port.ts';
 import { headsOf } from '../../src/audit/verify.ts';
 import { readSettings } from '../../src/config/parse.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from '../support/archive.ts';
@@ -26,10 +26,7 @@ let heads: readonly LogHead[];
 
 beforeAll(async () => {
   ({ path } = await storedDatabase(1));
-  const { engine, logKeys } = await openVault(
-    readSettings({ database: `sqlite:${path}` }, {}),
-    systemAmbient,
-  );
+  const { engine, logKeys } = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
   keys = logKeys;
   heads = await Array.fromAsync(headsOf(engine.log));
   await engine.close();

@@ -5,7 +5,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { removeOld, startRetention } from '../../src/jobs/retention.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { target } from '../support/receivers.ts';
 import { plant, type Service, stamped, startService, userMembers } from '../support/service.ts';
 
@@ -15,10 +15,10 @@ const DAY_MS = 86_400_000;
 
 const noWait = async () => undefined;
 
-const roomsOf = ({ vault, ambient }: Service, days: number) => ({
+const roomsOf = ({ vault, clock }: Service, days: number) => ({
   log: vault.engine.log,
   webhooks: vault.engine.webhooks,
-  ambient,
+  clock,
   days,
   mayGoOn: () => true,
   pause: noWait,
@@ -32,7 +32,7 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
   const { engine } = service.vault;
   const { realm } = await plant(service.vault);
   const crowd = Array.from({ length: 2_500 }, () => {
-    const key = [realm, systemAmbient.mintId()] as const;
+    const key = [realm, systemClock.mintId()] as const;
     const record = stamped(key, userMembers);
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
     const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
@@ -44,15 +44,15 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
   });
   await engine.records.load(crowd, false);
   const { webhook } = await target(service, 'http://127.0.0.1:9/', {
-    realms: new Set([systemAmbient.mintId()]),
+    realms: new Set([systemClock.mintId()]),
   });
   const { webhookId } = webhook;
   const lease = { name: 'test', holder: 'test' };
   await engine.leases.replace({ ...lease, until: 1 }, undefined);
-  const of = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemAmbient.now() };
+  const of = { webhookId, realm, firstSeq: 1, lastSeq: 1, at: systemClock.now() };
   const delivery = {
     ...of,
-    deliveryId: systemAmbient.mintId(),
+    deliveryId: systemClock.mintId(),
     messageId: 'msg',
     attempt: 1,
     outcome: 'refused' as const,
@@ -71,10 +71,10 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
   const all = { changes: 2_506, deliveries: 1, letters: 1 };
   await removeOld(roomsOf(service, 90));
   expect(await left()).toEqual(all);
-  service.ambient.advance(89 * DAY_MS);
+  service.clock.advance(89 * DAY_MS);
   await removeOld(roomsOf(service, 90));
   expect(await left()).toEqual(all);
-  service.ambient.advance(2 * DAY_MS);
+  service.clock.advance(2 * DAY_MS);
   let commits = 0;
   const rooms = roomsOf(service, 90);
   const pause = async () => {
@@ -99,10 +99,10 @@ test('one process at a time does it, again and again, until it is stopped', asyn
   const { engine } = service.vault;
   const { realm } = await plant(service.vault);
   const troubles: unknown[] = [];
-  const leases = () => openLeases(engine.leases, 1_000, systemAmbient);
+  const leases = () => openLeases(engine.leases, 1_000, systemClock);
   const other = leases();
   await other.keep(['retention']);
-  service.ambient.advance(91 * DAY_MS);
+  service.clock.advance(91 * DAY_MS);
   const rooms = { ...roomsOf(service, 90), leases: leases() };
   const retention = startRetention({ ...rooms, onTrouble: (error) => troubles.push(error) }, 50);
   const count = async () => (await engine.records.changes(realm, 0, 100)).length;
@@ -123,9 +123,9 @@ test('a lease that a killed process left behind is had a term later, not at the 
   const service = await startService({ offline: 'true' });
   const { leases: store } = service.vault.engine;
   const { realm } = await plant(service.vault);
-  await openLeases(store, 300, systemAmbient).keep(['retention']);
-  service.ambient.advance(91 * DAY_MS);
-  const rooms = { ...roomsOf(service, 90), leases: openLeases(store, 300, systemAmbient) };
+  await openLeases(store, 300, systemClock).keep(['retention']);
+  service.clock.advance(91 * DAY_MS);
+  const rooms = { ...roomsOf(service, 90), leases: openLeases(store, 300, systemClock) };
   const everyMs = 4_000;
   const begun = performance.now();
   const retention = startRetention(
@@ -159,14 +159,14 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
     'update realm_clock set anchor_seq = anchor_seq + 1 where realm_id = ?',
     spoilt,
   );
-  service.ambient.advance(91 * DAY_MS);
+  service.clock.advance(91 * DAY_MS);
   const named: Uuid[] = [];
   const troubles: unknown[] = [];
   const store = engine.leases;
   const retention = startRetention(
     {
       ...roomsOf(service, 90),
-      leases: openLeases(store, LIMITS.webhookLeaseMs, systemAmbient),
+      leases: openLeases(store, LIMITS.webhookLeaseMs, systemClock),
       onSpoilt: (log) => named.push(log),
       onTrouble: (error) => troubles.push(error),
     },
@@ -190,7 +190,7 @@ test('the lease is given back where removing is in trouble', async () => {
   const retention = startRetention(
     {
       ...{ ...roomsOf(service, 90), log: broken },
-      leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemAmbient),
+      leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, systemClock),
       onTrouble: (error) => troubles.push(error),
     },
     50,

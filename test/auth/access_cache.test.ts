@@ -26,7 +26,7 @@ test('a view is read once, and again in the instant that it is as old as it may 
         return access.table(version);
       },
     },
-    { ...service.ambient, monotonic: () => now },
+    { ...service.clock, monotonic: () => now },
   );
   expect(cache.ageMs()).toBeUndefined();
   for (const [at, read] of [
@@ -43,10 +43,10 @@ test('a view is read once, and again in the instant that it is as old as it may 
 
 test('a key that may sign is opened before it is needed, no other one, and it is let go with its use', async () => {
   const { engine, keyring } = service.vault;
-  const { ambient, settings } = service;
-  const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, ambient);
-  await withdrawSigningKey(withdrawn, engine.access, keyring, ambient);
-  const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, ambient);
+  const { clock, settings } = service;
+  const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, clock);
+  await withdrawSigningKey(withdrawn, engine.access, keyring, clock);
+  const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, clock);
   await engine.access.forgetPrivateHalves([forgotten]);
   const keys = await engine.access.signingKeys();
   expect(keys).toHaveLength(3);
@@ -60,10 +60,10 @@ test('a key that may sign is opened before it is needed, no other one, and it is
   };
   const issuer = settings.baseUrl ?? service.url;
   const tokens = openTokens(
-    openAccessCache(engine.access, ambient),
+    openAccessCache(engine.access, clock),
     watched,
     { issuer, lifetimeSeconds: 60 },
-    ambient,
+    clock,
   );
   const rest = keys.filter(({ kid }) => kid !== withdrawn && kid !== forgotten).map(({ kid }) => kid);
   // A withdrawn key whose private half is still there is none either.

@@ -31,7 +31,7 @@ const faultOf = async (asked: Promise<unknown>): Promise<readonly [string, strin
 
 test('an overlap has ended in the instant that it ends', async () => {
   const { clientId, secret } = await service.client('users:read');
-  await rotateSecret(access(), clientId, { overlapMs: LIMITS.secretOverlapMs }, service.ambient);
+  await rotateSecret(access(), clientId, { overlapMs: LIMITS.secretOverlapMs }, service.clock);
   const rotated = await access().client(clientId);
   const until = rotated?.previous?.expiresAt ?? 0;
   expect([until - 1, until].map((now) => isSecretOf(rotated, secret, now))).toEqual([true, false]);
@@ -39,7 +39,7 @@ test('an overlap has ended in the instant that it ends', async () => {
 
 test('without an overlap nothing is kept of the secret before', async () => {
   const { clientId, secret } = await service.client('users:read');
-  await rotateSecret(access(), clientId, { overlapMs: 0 }, service.ambient);
+  await rotateSecret(access(), clientId, { overlapMs: 0 }, service.clock);
   const rotated = await access().client(clientId);
   expect(rotated?.previous).toBeUndefined();
   expect(isSecretOf(rotated, secret, 0)).toBe(false);
@@ -48,7 +48,7 @@ test('without an overlap nothing is kept of the secret before', async () => {
 test('rights that do not go together are refused, and so is an unknown client', async () => {
   const { clientId } = await service.client('admin');
   const limited = { realms: new Set([REALM]) };
-  const change = (id: string, edit: ClientEdit) => faultOf(changeClient(access(), id, edit, service.ambient));
+  const change = (id: string, edit: ClientEdit) => faultOf(changeClient(access(), id, edit, service.clock));
   const rule = 'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
   expect(await change(clientId, limited)).toEqual(['conflict', rule]);
   expect(await change(clientId, { scopes: new Set() })).toEqual([
@@ -63,11 +63,11 @@ test('a rotation and a deletion of what was seen land, and those of what was see
   const { clientId } = await service.client('users:read');
   const seen = (await access().client(clientId))?.revision;
   const rotate = (revision: Revision | undefined) =>
-    rotateSecret(access(), clientId, { overlapMs: 0, seen: revision }, service.ambient);
+    rotateSecret(access(), clientId, { overlapMs: 0, seen: revision }, service.clock);
   const rotated = await rotate(seen);
   expect(await faultOf(rotate(seen))).toEqual(['precondition_failed', undefined]);
   await rotate(undefined);
-  const remove = (revision: Revision) => deleteClient(access(), clientId, revision, service.ambient);
+  const remove = (revision: Revision) => deleteClient(access(), clientId, revision, service.clock);
   expect(await faultOf(remove(rotated.client.revision))).toEqual(['precondition_failed', undefined]);
   expect(await remove((await access().client(clientId))?.revision as Revision)).toBe(true);
 });

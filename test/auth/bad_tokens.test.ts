@@ -32,7 +32,7 @@ test('after so many refused tokens an address is 429, until its budget refills',
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
   expect((await errorsOf(refused))[0]?.title).toBe('Too Many Requests');
   expect((await service.get(path, bad, ELSEWHERE)).status).toBe(401);
-  service.ambient.advance(10_000);
+  service.clock.advance(10_000);
   const statuses = [await service.get(path, bad, OFFICE), await service.get(path, bad, OFFICE)];
   expect(statuses.map(({ status }) => status)).toEqual([401, 429]);
 });

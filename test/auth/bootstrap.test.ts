@@ -19,7 +19,7 @@ const ensure = async (described: object) =>
   ensureClient(
     service.vault.engine.access,
     parseBootstrapClient('boot.json', JSON.stringify(described)),
-    service.ambient,
+    service.clock,
   );
 const found = async (clientId = 'boot') => {
   const client = await service.vault.engine.access.client(clientId);
@@ -35,7 +35,7 @@ test('the client is made as the file describes it, and nothing is written where 
     ['users:read', 'realms:read'],
     new Set([REALM, OTHER] as never[]),
   ]);
-  expect(isSecretOf(made, SECRET, service.ambient.now())).toBe(true);
+  expect(isSecretOf(made, SECRET, service.clock.now())).toBe(true);
   await ensure({ ...BOOT, scope: 'realms:read users:read', realms: [OTHER, REALM] });
   expect(await found()).toEqual(made);
 });
@@ -63,12 +63,12 @@ test.each([
     'realms' in wanted && wanted.realms !== '*' ? (new Set(wanted.realms) as never) : '*',
   ]);
   const { client_secret: secret } = wanted;
-  expect(isSecretOf({ name, scopes, realms, ...client }, secret, service.ambient.now())).toBe(true);
+  expect(isSecretOf({ name, scopes, realms, ...client }, secret, service.clock.now())).toBe(true);
 });
 
 test('one that was disabled stays disabled', async () => {
   await ensure({ ...BOOT, client_id: 'off' });
-  await changeClient(service.vault.engine.access, 'off', { disabledAt: 1 }, service.ambient);
+  await changeClient(service.vault.engine.access, 'off', { disabledAt: 1 }, service.clock);
   await ensure({ ...BOOT, client_id: 'off', name: 'Off' });
   expect(await found('off')).toMatchObject({ name: 'Off', disabledAt: 1 });
 });

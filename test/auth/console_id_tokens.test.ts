@@ -62,7 +62,7 @@ function publish(more: Json = {}, passing: number = LIMITS.issuerKeysFreshMs): v
     ...{ authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
   };
   acme.answers.set(DISCOVERY, json({ ...document, ...more }));
-  service?.ambient.advance(passing);
+  service?.clock.advance(passing);
 }
 
 beforeAll(async () => {
@@ -89,7 +89,7 @@ afterAll(async () => {
   other.stop();
 });
 
-const now = () => Math.floor(service.ambient.now() / 1000);
+const now = () => Math.floor(service.clock.now() / 1000);
 const claims = (more: Json = {}): Json => ({
   ...{ iss: acme.issuer, aud: CLIENT.client_id, sub: 'auth0|jane', iat: now(), exp: now() + 300 },
   ...{ nonce: NONCE, groups: ['readers'], email: 'jane@example.com' },
@@ -200,7 +200,7 @@ test('a code may be as long as providers make them', async () => {
 });
 
 test('what time it is the service says', async () => {
-  service.ambient.advance(3_600_000);
+  service.clock.advance(3_600_000);
   publish();
   expect(await statusWith(await by({ nbf: now() }))).toBe(200);
 });
@@ -288,7 +288,7 @@ test('503 where the keys of the provider cannot be read', async () => {
   const endpoints = { authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` };
   alone.answers.set(DISCOVERY, json({ issuer, jwks_uri: `${issuer}/nowhere`, ...endpoints }));
   const believer = await startBeliever(entryOf(alone, { console: CLIENT }));
-  const iat = Math.floor(believer.ambient.now() / 1000);
+  const iat = Math.floor(believer.clock.now() / 1000);
   const token = await issue(rsa, claims({ iss: issuer, iat, exp: iat + 300 }), { typ: 'JWT' });
   alone.answers.set('/token', json({ id_token: token }));
   expect((await exchange(believer, CODE)).status).toBe(503);
@@ -372,7 +372,7 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
 
   test('a discovery document that is not there', async () => {
     acme.answers.set(DISCOVERY, (_request, response) => response.writeHead(500).end());
-    service.ambient.advance(LIMITS.issuerKeysFreshMs);
+    service.clock.advance(LIMITS.issuerKeysFreshMs);
     expect([await statusWith(await by()), outcomes().at(-1)]).toEqual([503, 'metadata_unusable']);
     publish();
   });
@@ -390,7 +390,7 @@ describe('503, which costs the page nothing, and is told to the operator:', () =
     publish({}, 5_000);
     expect(await statusWith(await by())).toBe(200);
     const since = acme.asked.get(DISCOVERY);
-    service.ambient.advance(LIMITS.issuerKeysPauseMs);
+    service.clock.advance(LIMITS.issuerKeysPauseMs);
     expect([await statusWith(await by()), acme.asked.get(DISCOVERY)]).toEqual([200, since]);
     expect(outcomes().at(-1)).toBe('answered');
   });

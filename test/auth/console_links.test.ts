@@ -28,8 +28,8 @@ const statusOf = async (code: string, headers?: Record<string, string>) =>
 
 /** The clock of another machine. */
 const apart = (milliseconds: number) => ({
-  ...service.ambient,
-  now: () => service.ambient.now() + milliseconds,
+  ...service.clock,
+  now: () => service.clock.now() + milliseconds,
 });
 
 async function acts() {
@@ -64,9 +64,9 @@ describe('a link', () => {
 
   test('is late after a minute, and not before', async () => {
     const [early, late] = [await linkOf(service), await linkOf(service)];
-    service.ambient.advance(LIMITS.consoleLinkMsMax - 5_000);
+    service.clock.advance(LIMITS.consoleLinkMsMax - 5_000);
     expect(await statusOf(early.code)).toBe(200);
-    service.ambient.advance(6_000);
+    service.clock.advance(6_000);
     expect(await statusOf(late.code)).toBe(400);
   });
 
@@ -75,14 +75,14 @@ describe('a link', () => {
     ['an hour behind', -3_600_000],
     ['further ahead than clocks may be apart', LIMITS.clockLeewayMs + 5_000],
   ])('that was made by a clock %s is none', async (_, apartMs) => {
-    const { code } = await linkOf({ vault: service.vault, ambient: apart(apartMs) });
+    const { code } = await linkOf({ vault: service.vault, clock: apart(apartMs) });
     expect(await statusOf(code)).toBe(400);
   });
 
   test.each([LIMITS.clockLeewayMs - 5_000, -LIMITS.clockLeewayMs])(
     'that was made by a clock %p ms ahead, as far as clocks may be apart, is good',
     async (apartMs) => {
-      const { code } = await linkOf({ vault: service.vault, ambient: apart(apartMs) });
+      const { code } = await linkOf({ vault: service.vault, clock: apart(apartMs) });
       expect(await statusOf(code)).toBe(200);
     },
   );
@@ -209,16 +209,16 @@ describe('a session', () => {
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
     expect((await service.del(path, token)).status).toBe(403);
     expect((await service.del(path, token, ownPage(service))).status).toBe(204);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
     expect((await service.del(path, token, ownPage(service))).status).toBe(401);
   });
 
   test('ends after 15 minutes', async () => {
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
-    service.ambient.advance(900_000 - 1_000);
+    service.clock.advance(900_000 - 1_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
-    service.ambient.advance(LIMITS.clockLeewayMs + 2_000);
+    service.clock.advance(LIMITS.clockLeewayMs + 2_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   });
 
@@ -229,9 +229,9 @@ describe('a session', () => {
     const { keys } = (await (await service.get('/.well-known/jwks.json')).json()) as {
       keys: { kid: string }[];
     };
-    await rotateSigningKey(engine.access, keyring, service.ambient);
-    for (const { kid } of keys) await withdrawSigningKey(kid, engine.access, keyring, service.ambient);
-    service.ambient.advance(1_000);
+    await rotateSigningKey(engine.access, keyring, service.clock);
+    for (const { kid } of keys) await withdrawSigningKey(kid, engine.access, keyring, service.clock);
+    service.clock.advance(1_000);
     expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   });
 
@@ -297,8 +297,8 @@ describe('a session', () => {
   test('cannot be ended where too many of its name were: 503, and it goes on', async () => {
     const { access } = service.vault.engine;
     const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
-    const expiresAt = service.ambient.now() + 900_000;
-    const act = actOf('session.ended', { detail: {} }, service.ambient);
+    const expiresAt = service.clock.now() + 900_000;
+    const act = actOf('session.ended', { detail: {} }, service.clock);
     const end = () => access.revokeToken({ jti: crypto.randomUUID(), clientId, expiresAt }, act);
     // What waits too long for its turn is refused for that, so not all at once.
     for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)

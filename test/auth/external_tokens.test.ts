@@ -62,7 +62,7 @@ async function statusOf(token: string): Promise<number> {
 }
 
 const claims = (more: Json = {}): Json => ({ ...claimsOf(acme, service), ...more });
-const now = () => Math.floor(service.ambient.now() / 1000);
+const now = () => Math.floor(service.clock.now() / 1000);
 const by = (more: Json = {}, header: Json = {}, sign?: Sign) => issue(rsa, claims(more), header, sign);
 const hs256 =
   (secret: string): Sign =>
@@ -235,10 +235,10 @@ test('what can be refused for free asks the issuer nothing', async () => {
 });
 
 test('what the time is, the service says', async () => {
-  service.ambient.advance(2 * 86_400_000);
+  service.clock.advance(2 * 86_400_000);
   const token = await by({ nbf: now(), exp: now() + 60 });
   expect(await statusOf(token)).toBe(200);
-  service.ambient.advance(91_000);
+  service.clock.advance(91_000);
   expect(await statusOf(token)).toBe(401);
   expect(await statusOf(await by({ exp: now() - 31, iat: now() - 600 }))).toBe(401);
 });

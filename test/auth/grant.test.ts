@@ -73,7 +73,7 @@ test('the answer has exactly the members of contract 4.1, and is stored by nobod
     scope: HELD,
   });
   expect(Number.isInteger(granted.expires)).toBe(true);
-  expect(Math.abs(granted.expires - 3600 - service.ambient.now() / 1000)).toBeLessThan(5);
+  expect(Math.abs(granted.expires - 3600 - service.clock.now() / 1000)).toBeLessThan(5);
   expect((await service.get(LOOKUPS[0].path(planted), granted.access_token)).status).toBe(200);
 });
 
@@ -235,9 +235,9 @@ describe('refused', () => {
 
   test('an unknown client, a wrong secret and a disabled client are one answer, byte for byte', async () => {
     const disabled = await service.client('profile-infos:read');
-    const patch = { disabledAt: service.ambient.now() };
-    await changeClient(service.vault.engine.access, disabled.clientId, patch, service.ambient);
-    service.ambient.advance(1_000);
+    const patch = { disabledAt: service.clock.now() };
+    await changeClient(service.vault.engine.access, disabled.clientId, patch, service.clock);
+    service.clock.advance(1_000);
     const rows = [
       { client_id: 'nobody' },
       { client_id: '__proto__' },
@@ -302,15 +302,15 @@ test('a rotated secret: the new one at once, the old one until its overlap ends'
     access,
     client.clientId,
     { overlapMs: LIMITS.secretOverlapMs },
-    service.ambient,
+    service.clock,
   );
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   const works = async (given: string) =>
     (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
   expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
-  service.ambient.advance(LIMITS.secretOverlapMs - 5_000);
+  service.clock.advance(LIMITS.secretOverlapMs - 5_000);
   expect([await works(client.secret), await works(next)]).toEqual([200, 200]);
-  service.ambient.advance(5_000);
+  service.clock.advance(5_000);
   expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
 });
 
@@ -320,9 +320,9 @@ test('a rotation without overlap ends the old secret at once', async () => {
     service.vault.engine.access,
     client.clientId,
     { overlapMs: 0 },
-    service.ambient,
+    service.clock,
   );
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   const works = async (given: string) =>
     (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
   expect([await works(client.secret), await works(next)]).toEqual([401, 200]);
@@ -332,9 +332,9 @@ test('two rotations at once: each keeps the secret that it replaced, never one b
   const client = await service.client('profile-infos:read');
   const { access } = service.vault.engine;
   const rotate = () =>
-    rotateSecret(access, client.clientId, { overlapMs: LIMITS.secretOverlapMs }, service.ambient);
+    rotateSecret(access, client.clientId, { overlapMs: LIMITS.secretOverlapMs }, service.clock);
   const [one, two] = await Promise.all([rotate(), rotate()]);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   const works = async (given: string) =>
     (await send({ body: form({ client_id: client.clientId, client_secret: given }) })).status;
   expect(await works(client.secret)).toBe(401);

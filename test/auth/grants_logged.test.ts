@@ -4,7 +4,7 @@ import type { LogStore } from '../../src/audit/port.ts';
 import type { Act } from '../../src/domain/act.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { oidcPath, plant, type Service, startService } from '../support/service.ts';
 
@@ -151,7 +151,7 @@ describe('what waits', () => {
   test('is bounded: who comes beyond is counted, and the count is an entry', async () => {
     const store = openStore();
     const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
+    const notes = openGrantNotes(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
     const beyond = 7;
     for (let at = 0; at < LIMITS.grantsWaitingMax + beyond; at += 1) await notes.note(actAt(at));
     store.isShut = false;
@@ -177,7 +177,7 @@ describe('what waits', () => {
       seen.push(acts);
       if (code) throw new Fault(code);
     };
-    const notes = openGrantNotes({ note }, systemAmbient, () => undefined);
+    const notes = openGrantNotes({ note }, systemClock, () => undefined);
     for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.note(actAt(at));
     code = 'outcome_unknown';
     await notes.stop();
@@ -195,7 +195,7 @@ describe('what waits', () => {
   test('and cannot be written at the end either is told as lost', async () => {
     const store = openStore();
     const told: Waiting[] = [];
-    const notes = openGrantNotes(store, { ...systemAmbient, now: () => 5 }, (waiting) => told.push(waiting));
+    const notes = openGrantNotes(store, { ...systemClock, now: () => 5 }, (waiting) => told.push(waiting));
     await notes.note(actAt(1));
     await notes.note(actAt(2));
     await notes.stop();

@@ -18,7 +18,7 @@ function opened() {
     { issuer: 'https://issuer.example', jwksUri: 'https://issuer.example/keys' },
     {
       fetchDocument: () => answer(),
-      ambient: { monotonic: () => now },
+      clock: { monotonic: () => now },
       note: (outcome) => outcomes.push(outcome),
     },
   );

@@ -57,7 +57,7 @@ test('they are read once for any number of tokens, and the discovery document be
 
 test('they are not read again for a known key before they are so old', async () => {
   expect(await statusOf(one)).toBe(200);
-  service.ambient.advance(LIMITS.issuerKeysFreshMs - 1_000);
+  service.clock.advance(LIMITS.issuerKeysFreshMs - 1_000);
   expect([await statusOf(one), await statusOf(one)]).toEqual([200, 200]);
   await Bun.sleep(50);
   expect(readings()).toBe(1);
@@ -71,7 +71,7 @@ describe('to the millisecond', () => {
     const keys = openIssuerKeys(
       { issuer: 'https://login.example', jwksUri: 'https://login.example/keys' },
       {
-        ambient: { monotonic: () => at },
+        clock: { monotonic: () => at },
         note: () => undefined,
         fetchDocument: async (_url, hear) => {
           asked += 1;
@@ -125,7 +125,7 @@ test('a new key is believed as soon as the issuer may be asked again', async () 
   expect(await statusOf(one)).toBe(200);
   acme.publish(one.publicJwk, two.publicJwk);
   expect([await statusOf(two), readings()]).toEqual([401, 1]);
-  service.ambient.advance(LIMITS.issuerKeysPauseMs);
+  service.clock.advance(LIMITS.issuerKeysPauseMs);
   expect([await statusOf(two), readings()]).toEqual([200, 2]);
 });
 
@@ -136,36 +136,36 @@ test('however many tokens name unknown keys, the issuer is asked once a pause', 
     );
     expect(new Set(strangers)).toEqual(new Set([401]));
     expect(readings()).toBe(round + 1);
-    service.ambient.advance(LIMITS.issuerKeysPauseMs);
+    service.clock.advance(LIMITS.issuerKeysPauseMs);
   }
 });
 
 test('a key that the issuer took back ends the tokens it signed, those already known as well', async () => {
   const token = await issue(one, {
     ...claimsOf(acme, service),
-    exp: Math.floor(service.ambient.now() / 1000) + 3_000,
+    exp: Math.floor(service.clock.now() / 1000) + 3_000,
   });
   const ask = async () => (await service.get(path(planted), token)).status;
   expect(await ask()).toBe(200);
   acme.publish(two.publicJwk);
-  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  service.clock.advance(LIMITS.issuerKeysFreshMs);
   // The first to come has them read again, and is not kept waiting.
   expect(await ask()).toBe(200);
   await until(() => readings() === 2);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect(await ask()).toBe(401);
 });
 
 test('the same key read again leaves its tokens open', async () => {
-  const exp = Math.floor(service.ambient.now() / 1000) + 3_000;
+  const exp = Math.floor(service.clock.now() / 1000) + 3_000;
   const token = await issue(one, { ...claimsOf(acme, service), exp });
   const ask = async () => (await service.get(path(planted), token)).status;
   expect(await ask()).toBe(200);
-  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  service.clock.advance(LIMITS.issuerKeysFreshMs);
   expect(await ask()).toBe(200);
   await until(() => readings() === 2);
   await Bun.sleep(50);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect(await ask()).toBe(200);
 });
 
@@ -177,7 +177,7 @@ test('of two keys of one name the first counts', async () => {
 test('another key under the same name ends them as well', async () => {
   expect(await statusOf(one)).toBe(200);
   acme.publish({ ...two.publicJwk, kid: 'one' });
-  service.ambient.advance(LIMITS.issuerKeysFreshMs);
+  service.clock.advance(LIMITS.issuerKeysFreshMs);
   await statusOf(one);
   await until(() => readings() === 2);
   await Bun.sleep(20);
@@ -187,14 +187,14 @@ test('another key under the same name ends them as well', async () => {
 test('while the issuer is out of reach what was read counts, and no longer than the limit', async () => {
   expect(await statusOf(one)).toBe(200);
   acme.answers.clear();
-  service.ambient.advance(LIMITS.issuerKeysAgeMsMax - 1_000);
+  service.clock.advance(LIMITS.issuerKeysAgeMsMax - 1_000);
   expect(await statusOf(one)).toBe(200);
   await until(() => outcomes().length === 2);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect(await statusOf(one)).toBe(401);
   expect(outcomes()).toEqual(['acme read', 'acme unreachable']);
   acme.publish(one.publicJwk);
-  service.ambient.advance(LIMITS.issuerKeysPauseMs);
+  service.clock.advance(LIMITS.issuerKeysPauseMs);
   expect(await statusOf(one)).toBe(200);
   expect(outcomes().at(-1)).toBe('acme read');
 });
@@ -220,11 +220,11 @@ describe('the budget of an address', () => {
     acme.answers.clear();
     expect(await statuses(believer, one)).toEqual(Array(BUDGET + 1).fill(401));
     acme.publish(one.publicJwk);
-    believer.ambient.advance(LIMITS.issuerKeysPauseMs);
+    believer.clock.advance(LIMITS.issuerKeysPauseMs);
     expect(await statuses(believer, one)).toEqual(Array(BUDGET + 1).fill(200));
     // A key that it does not have, then a signature of another one.
     expect(await statuses(believer, two)).toEqual([...Array(BUDGET).fill(401), 429]);
-    believer.ambient.advance(3_600_000);
+    believer.clock.advance(3_600_000);
     expect(await statuses(believer, { ...two, kid: 'one' })).toEqual([...Array(BUDGET).fill(401), 429]);
     await believer.stop();
     const refused = await believer.database.ask<{ detail: string }>(
@@ -294,7 +294,7 @@ describe('an issuer that misbehaves', () => {
   test('exactly so many keys as the limit are read', async () => {
     acme.publish(...many.slice(1), one.publicJwk);
     expect(await statusOf(one)).toBe(401);
-    service.ambient.advance(LIMITS.issuerKeysPauseMs);
+    service.clock.advance(LIMITS.issuerKeysPauseMs);
     acme.publish(...many.slice(2), one.publicJwk);
     expect(await statusOf(one)).toBe(200);
   });
@@ -324,7 +324,7 @@ describe('an issuer that misbehaves', () => {
         await statusOf(round % 2 === 0 ? one : two),
         (await service.get(path(planted), token)).status,
       ]);
-      service.ambient.advance(LIMITS.issuerKeysPauseMs);
+      service.clock.advance(LIMITS.issuerKeysPauseMs);
     }
     expect(seen).toEqual([
       [200, 200],

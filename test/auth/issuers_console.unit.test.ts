@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'bun:test';
 import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 
 /** What a file of issuers may say where people sign in to the console by one. */
 
 const right = { claim: 'groups', value: 'readers', scopes: 'users:read', realms: '*' };
 const console = { client_id: 'directory', client_secret: 'a secret' };
 const entry = { name: 'acme', issuer: 'https://login.example/', audience: 'api', rights: [right], console };
-const realms = Array.from({ length: LIMITS.tokenRealmsMax + 1 }, () => systemAmbient.mintId());
+const realms = Array.from({ length: LIMITS.tokenRealmsMax + 1 }, () => systemClock.mintId());
 
 const read = (more: object) =>
   parseIssuers('issuers.json', JSON.stringify({ issuers: [{ ...entry, ...more }] }))[0];

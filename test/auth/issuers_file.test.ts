@@ -10,7 +10,7 @@ import { Refusal } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { serve } from '../../src/service/service.ts';
 import { freshFolder } from '../support/folder.ts';
 import { issuersFile } from '../support/issuers.ts';
@@ -206,7 +206,7 @@ describe('the setting', () => {
 
   test('a file that is not there is named', async () => {
     const settings = readSettings({ database: 'sqlite::memory:', issuersFile: '/nowhere/issuers.json' }, {});
-    await expect(serve(settings, {} as never, QUIET, systemAmbient)).rejects.toThrow(/--issuers-file/);
+    await expect(serve(settings, {} as never, QUIET, systemClock)).rejects.toThrow(/--issuers-file/);
   });
 
   test('an entry that is the service itself is refused', async () => {
@@ -215,7 +215,7 @@ describe('the setting', () => {
       baseUrl: 'https://login.example/',
       issuersFile: issuersFile({ ...entry, issuer: 'https://login.example' }),
     };
-    await expect(serve(readSettings(flags, {}), {} as never, QUIET, systemAmbient)).rejects.toThrow(
+    await expect(serve(readSettings(flags, {}), {} as never, QUIET, systemClock)).rejects.toThrow(
       /acme is this service itself/,
     );
   });

@@ -3,14 +3,14 @@ import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } 
 import { join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('the key file beside a database', () => {
   const open = (database: string, environment: Record<string, string> = {}) =>
-    openVault(readSettings({ database: `sqlite:${database}` }, environment), systemAmbient);
+    openVault(readSettings({ database: `sqlite:${database}` }, environment), systemClock);
 
   async function made() {
     const database = join(freshFolder(), 'keyed.db');
@@ -41,10 +41,10 @@ describe('the key file beside a database', () => {
     const { database, keyFile } = await made();
     const others = [
       `${keyFile}.old-0123456789abcdef`,
-      `${keyFile}.next-${systemAmbient.mintId()}`,
+      `${keyFile}.next-${systemClock.mintId()}`,
       `${keyFile}.mine`,
     ];
-    const draft = `${keyFile}.${systemAmbient.mintId()}`;
+    const draft = `${keyFile}.${systemClock.mintId()}`;
     for (const file of [draft, ...others]) writeFileSync(file, 'x');
     (await open(database)).engine.close();
     expect([draft, ...others].map((file) => existsSync(file))).toEqual([false, true, true, true]);
@@ -58,7 +58,7 @@ describe('the key file beside a database', () => {
 
   test("is refused when it is a stranger's, or no key", async () => {
     const { database, keyFile, vault } = await made();
-    writeFileSync(keyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'));
+    writeFileSync(keyFile, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
     const refusal = await open(database).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(Refusal);
     expect(String(refusal)).toContain(vault.keyring.keyId);
@@ -75,7 +75,7 @@ describe('the key file beside a database', () => {
     writeFileSync(moved, key);
     chmodSync(moved, 0o400);
     (await open(database, { AUTHREALM_MASTER_KEY_FILE: moved })).engine.close();
-    const other = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
+    const other = Buffer.from(systemClock.randomBytes(32)).toString('hex');
     expect(open(database, { AUTHREALM_MASTER_KEY: other })).rejects.toThrow(/not the one/);
     expect(open(database, { AUTHREALM_MASTER_KEY: 'short' })).rejects.toThrow(/32 bytes/);
     expect(open(database, { AUTHREALM_MASTER_KEY_FILE: '/nowhere/key' })).rejects.toThrow(/cannot be read/);

@@ -14,10 +14,10 @@ import {
 } from '../../src/auth/keys/master_key.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { freshFolder } from '../support/folder.ts';
 
-const key = () => Buffer.from(systemAmbient.randomBytes(32));
+const key = () => Buffer.from(systemClock.randomBytes(32));
 const lineOf = (bytes: Uint8Array) => `${Buffer.from(bytes).toString('base64url')}\n`;
 const freshPath = () => join(freshFolder(), 'a.key');
 
@@ -41,7 +41,7 @@ function refusalOf(run: () => unknown): string {
 /** Somebody else makes the file in the moment before it is made here; `id` becomes part of the draft's name. */
 function late(path: string, id: string, first: Uint8Array) {
   return {
-    ...systemAmbient,
+    ...systemClock,
     mintId: () => {
       if (!existsSync(path)) writeFileSync(path, lineOf(first));
       return id as Uuid;
@@ -67,7 +67,7 @@ describe('where a master key comes from', () => {
   test('by value, by file, or made for a database in memory', () => {
     const [one, other] = [key(), key()];
     const obtain = (source: Parameters<typeof obtainMasterKeys>[0]) =>
-      obtainMasterKeys(source, true, systemAmbient);
+      obtainMasterKeys(source, true, systemClock);
     expect(obtain({ from: 'value', value: lineOf(one) })).toEqual({ keys: [one] });
     expect(obtain({ from: 'file', path: fileOf(one, other) })).toEqual({ keys: [one, other] });
     expect(obtain({ from: 'nowhere' }).keys.map(({ length }) => length)).toEqual([32]);
@@ -77,7 +77,7 @@ describe('where a master key comes from', () => {
 
   test('the operator alone has one: nothing starts without it', () => {
     const said = 'this database needs a master key, which is not kept beside it';
-    expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemAmbient))).toContain(said);
+    expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(said);
     expect(refusalOf(() => proveKeyGiven({ from: 'operator' }))).toContain(said);
     expect(refusalOf(() => proveKeyGiven({ from: 'file' }))).toBe('not refused');
   });
@@ -103,8 +103,8 @@ describe('where a master key comes from', () => {
 });
 
 describe('beside a database', () => {
-  const beside = (path: string, hasProof: boolean, ambient = systemAmbient) =>
-    obtainMasterKeys({ from: 'beside', path }, hasProof, ambient);
+  const beside = (path: string, hasProof: boolean, clock = systemClock) =>
+    obtainMasterKeys({ from: 'beside', path }, hasProof, clock);
 
   test('one is made where there never was one, for its owner alone, and read from then on', () => {
     const path = freshPath();
@@ -122,7 +122,7 @@ describe('beside a database', () => {
   });
 
   test.each([
-    ['with its draft in place', systemAmbient.mintId()],
+    ['with its draft in place', systemClock.mintId()],
     ['that took the draft away', 'gone/draft'],
   ])('that of who was first is taken: %s', (_, id) => {
     const [path, first] = [freshPath(), key()];
@@ -137,7 +137,7 @@ describe('beside a database', () => {
 
   test('drafts of its own are taken away, those of others are not', () => {
     const path = fileOf(key());
-    const id = systemAmbient.mintId();
+    const id = systemClock.mintId();
     const folder = dirname(path);
     const others = ['b.key', `b.key.${id}`, 'a.key.old-0123456789abcdef', `a.key.next-${id}`, 'a.key.mine'];
     for (const name of [`a.key.${id}`, ...others]) writeFileSync(join(folder, name), 'x');
@@ -148,14 +148,14 @@ describe('beside a database', () => {
 
 test('a key file is made once, and never overwritten', () => {
   const path = freshPath();
-  makeKeyFile(path, systemAmbient);
+  makeKeyFile(path, systemClock);
   const made = readFileSync(path, 'utf8');
   expect(parseMasterKey(made)).toBeDefined();
-  expect(refusalOf(() => makeKeyFile(path, systemAmbient))).toContain('is there already');
+  expect(refusalOf(() => makeKeyFile(path, systemClock))).toContain('is there already');
   expect(readFileSync(path, 'utf8')).toBe(made);
   const [other, first] = [freshPath(), key()];
-  const ambient = late(other, systemAmbient.mintId(), first);
-  expect(refusalOf(() => makeKeyFile(other, ambient))).toContain('is there already');
+  const clock = late(other, systemClock.mintId(), first);
+  expect(refusalOf(() => makeKeyFile(other, clock))).toContain('is there already');
   expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
 });
 
@@ -163,23 +163,23 @@ test('where a file is there nothing is tried to be made', () => {
   // No name is longer than 255 bytes, and that of a draft would be.
   const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
   writeFileSync(path, lineOf(one));
-  expect(obtainMasterKeys({ from: 'beside', path }, true, systemAmbient)).toEqual({ keys: [one] });
-  expect(obtainNextKey(path, systemAmbient)).toEqual({ key: one, isMade: false });
-  expect(refusalOf(() => makeKeyFile(path, systemAmbient))).toContain('is there already');
+  expect(obtainMasterKeys({ from: 'beside', path }, true, systemClock)).toEqual({ keys: [one] });
+  expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isMade: false });
+  expect(refusalOf(() => makeKeyFile(path, systemClock))).toContain('is there already');
 });
 
 test('the next key is made, or the one that its file holds', () => {
   const path = freshPath();
-  const { key: made, isMade } = obtainNextKey(path, systemAmbient);
+  const { key: made, isMade } = obtainNextKey(path, systemClock);
   expect([isMade, lineOf(made)]).toEqual([true, readFileSync(path, 'utf8')]);
-  expect(obtainNextKey(path, systemAmbient)).toEqual({ key: made, isMade: false });
+  expect(obtainNextKey(path, systemClock)).toEqual({ key: made, isMade: false });
   const several = fileOf(key(), key());
-  expect(refusalOf(() => obtainNextKey(several, systemAmbient))).toContain('must hold one key');
+  expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must hold one key');
 });
 
 describe('a key file is replaced', () => {
   const [one, other, third] = [key(), key(), key()];
-  const idOf = (each: Uint8Array) => openKeyring(each, systemAmbient).keyId;
+  const idOf = (each: Uint8Array) => openKeyring(each, systemClock).keyId;
 
   test.each<[string, Buffer[], Buffer[], Buffer[]]>([
     ['by one more key', [one], [one, other], []],
@@ -190,7 +190,7 @@ describe('a key file is replaced', () => {
   ])('%s; each that leaves it is kept', (_, before, after, left) => {
     const path = fileOf(...before);
     chmodSync(path, 0o640);
-    replaceKeyFile(path, after, systemAmbient);
+    replaceKeyFile(path, after, systemClock);
     expect([readFileSync(path, 'utf8'), statSync(path).mode & 0o777]).toEqual([
       after.map(lineOf).join(''),
       0o640,
@@ -204,13 +204,13 @@ describe('a key file is replaced', () => {
   test('not where it holds these keys already', () => {
     const path = fileOf(one, other);
     const { ino } = statSync(path);
-    replaceKeyFile(path, [other, one], systemAmbient);
+    replaceKeyFile(path, [other, one], systemClock);
     expect([statSync(path).ino, readFileSync(path, 'utf8')]).toEqual([ino, lineOf(one) + lineOf(other)]);
   });
 
   test('whole or not at all: what cannot be is told, and leaves nothing', () => {
     const path = fileOf(one);
-    const away = { ...systemAmbient, mintId: () => 'gone/draft' as Uuid };
+    const away = { ...systemClock, mintId: () => 'gone/draft' as Uuid };
     expect(refusalOf(() => replaceKeyFile(path, [one, other], away))).toContain('cannot be replaced');
     expect([readdirSync(dirname(path)), readFileSync(path, 'utf8')]).toEqual([['a.key'], lineOf(one)]);
     rmSync(path);

@@ -76,7 +76,7 @@ describe('revocation', () => {
       const answer = await send('revoke', { ...mine.form, token });
       expect([answer.status, answer.headers.get('cache-control')]).toEqual([200, 'no-store']);
     }
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect([await statusOf(mine.token), await statusOf(unseen), await statusOf(kept)]).toEqual([
       401, 401, 200,
     ]);
@@ -111,7 +111,7 @@ describe('revocation', () => {
     const before = await service.database.ask('select * from revoked_token');
     for (const token of [
       other.token,
-      await forged(mine, { exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000) }),
+      await forged(mine, { exp: Math.floor((service.clock.now() - LIMITS.clockLeewayMs) / 1000) }),
       await forged(mine, { aud: 'https://other.example' }),
       await forged(stranger, {}),
       'none',
@@ -121,20 +121,20 @@ describe('revocation', () => {
       const answer = await send('revoke', { ...mine.form, token });
       expect([answer.status, await answer.text()]).toEqual([200, '{}']);
     }
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect(await statusOf(other.token)).toBe(200);
     expect(await service.database.ask('select * from revoked_token')).toEqual(before);
   });
 
   test('of one that has ended and is accepted by a late clock: it is told of, and ends', async () => {
     const mine = await holder();
-    const exp = Math.floor(service.ambient.now() / 1000) - 5;
+    const exp = Math.floor(service.clock.now() / 1000) - 5;
     const jti = `late-${exp}`;
     const late = await forged(mine, { jti, exp });
     expect(await statusOf(late)).toBe(200);
     expect(await told(mine.form, late)).toMatchObject({ active: true, exp });
     expect((await send('revoke', { ...mine.form, token: late })).status).toBe(200);
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect([await statusOf(late), await told(mine.form, late)]).toEqual([401, { active: false }]);
     expect(await service.database.ask('select 1 as one from revoked_token where jti = ?', jti)).toHaveLength(
       1,
@@ -148,7 +148,7 @@ describe('revocation', () => {
     try {
       expect((await other.get(path(planted), token)).status).toBe(200);
       await send('revoke', { ...form, token });
-      other.ambient.advance(FELT_MS);
+      other.clock.advance(FELT_MS);
       expect((await other.get(path(planted), token)).status).toBe(401);
     } finally {
       await other.stop();
@@ -160,7 +160,7 @@ describe('revocation', () => {
 
   test('is kept until the token has ended by every clock, and then forgotten', async () => {
     const mine = await holder();
-    const until = Math.floor(service.ambient.now() / 1000) + 60;
+    const until = Math.floor(service.clock.now() / 1000) + 60;
     const jti = `short-${until}`;
     const kept = async () => {
       // What comes next forgets what has ended.
@@ -170,9 +170,9 @@ describe('revocation', () => {
     const token = await forged(mine, { jti, exp: until });
     await send('revoke', { ...mine.form, token });
     expect(await kept()).toBe(1);
-    service.ambient.advance(until * 1000 + LIMITS.clockLeewayMs - service.ambient.now() - 500);
+    service.clock.advance(until * 1000 + LIMITS.clockLeewayMs - service.clock.now() - 500);
     expect([await kept(), await statusOf(token)]).toEqual([1, 401]);
-    service.ambient.advance(LIMITS.clockLeewayMs + 1_000);
+    service.clock.advance(LIMITS.clockLeewayMs + 1_000);
     expect([await kept(), await statusOf(token)]).toEqual([0, 401]);
   });
 
@@ -180,9 +180,9 @@ describe('revocation', () => {
     const mine = await holder();
     const other = await holder();
     const { access } = service.vault.engine;
-    const now = service.ambient.now();
+    const now = service.clock.now();
     const clientId = mine.form.client_id ?? '';
-    const actOn = (jti: string) => actOf('token.revoked', { object: jti, detail: {} }, service.ambient);
+    const actOn = (jti: string) => actOf('token.revoked', { object: jti, detail: {} }, service.clock);
     const many = Array.from({ length: LIMITS.revokedTokensPerClientMax - 1 }, (_, place) => `many-${place}`);
     await Promise.all(
       many.map((jti) => access.revokeToken({ jti, clientId, expiresAt: now + 3_600_000 }, actOn(jti))),
@@ -197,7 +197,7 @@ describe('revocation', () => {
       await access.revokeToken({ jti: 'many-0', clientId, expiresAt: now + 3_600_000 }, actOn('many-0')),
     ).toBe(true);
     expect((await send('revoke', { ...other.form, token: other.token })).status).toBe(200);
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect([await statusOf(more), await statusOf(other.token)]).toEqual([200, 401]);
   }, 300_000);
 });
@@ -223,8 +223,8 @@ describe('introspection', () => {
     const { exp, iat: issued } = (await told(form, token)) as { exp: number; iat: number };
     expect(exp - issued).toBe(3600);
     const scopes = new Set(['oidc-profile-infos:read']);
-    await changeClient(service.vault.engine.access, form.client_id ?? '', { scopes }, service.ambient);
-    service.ambient.advance(FELT_MS);
+    await changeClient(service.vault.engine.access, form.client_id ?? '', { scopes }, service.clock);
+    service.clock.advance(FELT_MS);
     expect(await told(form, token)).toEqual({ ...active, scope: 'oidc-profile-infos:read' });
   });
 
@@ -232,7 +232,7 @@ describe('introspection', () => {
     const mine = await holder();
     const other = await holder();
     const ended = await forged(mine, {
-      exp: Math.floor((service.ambient.now() - LIMITS.clockLeewayMs) / 1000),
+      exp: Math.floor((service.clock.now() - LIMITS.clockLeewayMs) / 1000),
     });
     expect(await statusOf(ended)).toBe(401);
     for (const token of [
@@ -245,7 +245,7 @@ describe('introspection', () => {
       expect(await told(mine.form, token)).toEqual({ active: false });
     }
     await send('revoke', { ...mine.form, token: mine.token });
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect(await told(mine.form, mine.token)).toEqual({ active: false });
     // Whoever holds it sees it still.
     expect(await told(other.form, other.token)).toMatchObject({ active: true });
@@ -274,9 +274,9 @@ describe.each(['revoke', 'introspect'] as const)('%s', (what) => {
       service.vault.engine.access,
       other.form.client_id ?? '',
       { disabledAt: 1 },
-      service.ambient,
+      service.clock,
     );
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     for (const wrong of [
       { ...form, client_secret: 'another secret than theirs' },
       { ...form, client_id: 'nobody' },

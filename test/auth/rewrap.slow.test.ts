@@ -10,7 +10,7 @@ import { readSettings, type Settings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, rewrap, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, clientCreate, runCommand, start } from '../support/processes.ts';
@@ -26,7 +26,7 @@ function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: s
 
 /** A profile whose client secret is sealed by the keyring of this vault. */
 async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
-  const id = systemAmbient.mintId();
+  const id = systemClock.mintId();
   const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
   await put(vault, oidcProfile, [realm, id], {
     name: 'Sealed',
@@ -40,7 +40,7 @@ async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
 
 /** Opens every client secret, and a signing key, with what is given now. */
 async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   const values = await vault.engine.sealed.values(undefined, undefined, 1_000);
   for (const { place, sealed } of values) {
     const plain = vault.keyring.open(purposeAt(place), place, sealed);
@@ -71,7 +71,7 @@ describe('keys rewrap', () => {
     ]);
     expect([stderr, code]).toEqual(['', 0]);
     expect(stdout).toContain('sealed 3 values again');
-    const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemAmbient).keyId;
+    const oldId = openKeyring(parseMasterKey(old) ?? new Uint8Array(), systemClock).keyId;
     expect(readFileSync(`${masterKeyFile}.old-${oldId}`, 'utf8').trim()).toBe(old.trim());
     expect(readFileSync(masterKeyFile, 'utf8')).toBe(readFileSync(file, 'utf8'));
     const modes = [file, masterKeyFile, `${masterKeyFile}.old-${oldId}`].map(
@@ -79,17 +79,17 @@ describe('keys rewrap', () => {
     );
     expect(modes).toEqual([0o600, 0o640, 0o600]);
 
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get(oidcPath(planted), before)).status).toBe(200);
     const after = await service.token('profile-infos:read');
     expect((await service.get(oidcPath(planted), after)).status).toBe(200);
     // The running process seals by the new key from now on, and what it sealed opens after a restart.
     await plantSecret(service.vault, planted.realm);
-    await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+    await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
     await service.stop();
     expect((await opensAll(database.settings())).secrets).toBe(2);
 
-    expect(openVault(keyedBy(database, old.trim()), systemAmbient)).rejects.toThrow(
+    expect(openVault(keyedBy(database, old.trim()), systemClock)).rejects.toThrow(
       /not the one of this database/,
     );
     const again = await startService({ ...database.flags, baseUrl: service.url });
@@ -100,7 +100,7 @@ describe('keys rewrap', () => {
 
   test('a service of several processes grants and looks up all the while', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     const planted = await plant(vault);
     await vault.engine.close();
     const made = await clientCreate(database, 'profile-infos:read', '--json');
@@ -137,10 +137,10 @@ describe('keys rewrap', () => {
   }, 300_000);
 
   test('a process that only has the old key goes on signing with what it had opened', async () => {
-    const key = Buffer.from(systemAmbient.randomBytes(32)).toString('hex');
+    const key = Buffer.from(systemClock.randomBytes(32)).toString('hex');
     const database = await freshDatabase();
     const settings = keyedBy(database, key);
-    const vault = await openVault(settings, systemAmbient);
+    const vault = await openVault(settings, systemClock);
     await vault.engine.close();
     const file = join(freshFolder(), 'old.key');
     writeFileSync(file, key);
@@ -151,12 +151,12 @@ describe('keys rewrap', () => {
     expect((await service.grant(form)).status).toBe(200);
     rmSync(file);
     const next = newKeyFile();
-    const done = await rewrap(settings, next, systemAmbient);
+    const done = await rewrap(settings, next, systemClock);
     expect([done.ended.length, done.source.from]).toEqual([1, 'value']);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.grant(form)).status).toBe(200);
     await service.stop();
-    expect(openVault(settings, systemAmbient)).rejects.toThrow(/not the one/);
+    expect(openVault(settings, systemClock)).rejects.toThrow(/not the one/);
     const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
     expect((await opensAll(renewed)).keyId).toBe(done.keyId);
   });
@@ -164,13 +164,13 @@ describe('keys rewrap', () => {
   test('run again with the same file changes nothing; with the file in force, or a third one, it is refused', async () => {
     const { database } = await keyed();
     const file = newKeyFile();
-    const first = await rewrap(database.settings(), file, systemAmbient);
-    const again = await rewrap(database.settings(), file, systemAmbient);
+    const first = await rewrap(database.settings(), file, systemClock);
+    const again = await rewrap(database.settings(), file, systemClock);
     expect([first.ended.length, again.ended.length, again.keyId]).toEqual([1, 0, first.keyId]);
-    expect(rewrap(database.settings(), database.masterKeyFile, systemAmbient)).rejects.toThrow(/in force/);
+    expect(rewrap(database.settings(), database.masterKeyFile, systemClock)).rejects.toThrow(/in force/);
     const empty = newKeyFile();
     writeFileSync(empty, 'no key');
-    expect(rewrap(database.settings(), empty, systemAmbient)).rejects.toThrow(/32 bytes/);
+    expect(rewrap(database.settings(), empty, systemClock)).rejects.toThrow(/32 bytes/);
   });
 
   test('a value that does not open keeps the old key in force beside the new one', async () => {
@@ -182,23 +182,21 @@ describe('keys rewrap', () => {
     const foreign = '(select private_sealed from signing_key)';
     await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
-    expect(rewrap(database.settings(), file, systemAmbient)).rejects.toThrow(
-      new RegExp(`do not open.*${id}`),
-    );
-    const vault = await openVault(database.settings(), systemAmbient);
+    expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(new RegExp(`do not open.*${id}`));
+    const vault = await openVault(database.settings(), systemClock);
     await plantSecret(vault, realm);
     await vault.engine.close();
     await database.ask('update oidc_profile set client_secret_sealed = null where id = ?', id);
-    await rewrap(database.settings(), file, systemAmbient);
+    await rewrap(database.settings(), file, systemClock);
     expect((await opensAll(database.settings())).secrets).toBe(1);
   });
 
   test('what was sealed by a key that has ended is refused, not stored', async () => {
     const { database, realm } = await keyed();
-    const stale = await openVault(database.settings(), systemAmbient);
-    await rewrap(database.settings(), newKeyFile(), systemAmbient);
+    const stale = await openVault(database.settings(), systemClock);
+    await rewrap(database.settings(), newKeyFile(), systemClock);
     expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
-    expect(rotateSigningKey(stale.engine.access, stale.keyring, systemAmbient)).rejects.toThrow(
+    expect(rotateSigningKey(stale.engine.access, stale.keyring, systemClock)).rejects.toThrow(
       /master key was changed/,
     );
     await stale.engine.close();
@@ -207,7 +205,7 @@ describe('keys rewrap', () => {
 
 async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   const { realm } = await plant(vault);
   await plantSecret(vault, realm);
   await vault.engine.close();
@@ -217,7 +215,7 @@ async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
 describe('an interrupted change', () => {
   /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
   async function interrupted(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     let steps = 0;
     const step = <A extends unknown[], T>(work: (...args: A) => T) => {
       return (...args: A): T => {
@@ -246,9 +244,9 @@ describe('an interrupted change', () => {
     const change = {
       held,
       next,
-      keep: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemAmbient)),
+      keep: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemClock)),
       store: { ...store, keyChecks: access.keyChecks },
-      ambient: systemAmbient,
+      clock: systemClock,
     };
     try {
       await changeMasterKey(change);
@@ -265,12 +263,12 @@ describe('an interrupted change', () => {
     test(`${when} each step: a start works in between, and the same change again ends right`, async () => {
       for (let at = 1; ; at += 1) {
         const { database } = await keyed();
-        const next = systemAmbient.randomBytes(32);
+        const next = systemClock.randomBytes(32);
         if (await interrupted(database, next, at, when)) {
           expect(at).toBe(6);
           return;
         }
-        const between = await openVault(database.settings(), systemAmbient);
+        const between = await openVault(database.settings(), systemClock);
         const values = await between.engine.sealed.values(undefined, undefined, 10);
         expect(
           values.map(({ place, sealed }) => between.keyring.open(purposeAt(place), place, sealed).length > 0),
@@ -278,9 +276,9 @@ describe('an interrupted change', () => {
         await between.engine.close();
         const file = newKeyFile();
         writeFileSync(file, Buffer.from(next).toString('base64url'));
-        await rewrap(database.settings(), file, systemAmbient);
+        await rewrap(database.settings(), file, systemClock);
         const { secrets, keyId } = await opensAll(database.settings());
-        expect([secrets, keyId]).toEqual([1, openKeyring(next, systemAmbient).keyId]);
+        expect([secrets, keyId]).toEqual([1, openKeyring(next, systemClock).keyId]);
         expect(readFileSync(database.masterKeyFile, 'utf8').trim().split('\n')).toHaveLength(1);
       }
     }, 300_000);
@@ -289,20 +287,20 @@ describe('an interrupted change', () => {
   test('half changed, one key alone does not start, and another change is refused', async () => {
     const { database } = await keyed();
     const before = readFileSync(database.masterKeyFile, 'utf8').trim();
-    const next = systemAmbient.randomBytes(32);
+    const next = systemClock.randomBytes(32);
     expect(await interrupted(database, next, 3, 'before')).toBe(false);
     for (const key of [before, Buffer.from(next).toString('hex')]) {
-      expect(openVault(keyedBy(database, key), systemAmbient)).rejects.toThrow(
+      expect(openVault(keyedBy(database, key), systemClock)).rejects.toThrow(
         /being changed.*keys rewrap again/,
       );
     }
     const both = readFileSync(database.masterKeyFile, 'utf8');
-    expect(rewrap(database.settings(), newKeyFile(), systemAmbient)).rejects.toThrow(/already being changed/);
+    expect(rewrap(database.settings(), newKeyFile(), systemClock)).rejects.toThrow(/already being changed/);
     expect(readFileSync(database.masterKeyFile, 'utf8').split('\n').sort()).toEqual(both.split('\n').sort());
     // Back to the old key is a change like any other.
     const file = newKeyFile();
     writeFileSync(file, before);
-    await rewrap(database.settings(), file, systemAmbient);
+    await rewrap(database.settings(), file, systemClock);
     expect(readFileSync(database.masterKeyFile, 'utf8').trim()).toBe(before);
     await opensAll(database.settings());
   });
@@ -310,15 +308,15 @@ describe('an interrupted change', () => {
   test('without a key that the database asks for nothing is changed', async () => {
     const { database } = await keyed();
     const held = parseMasterKey(readFileSync(database.masterKeyFile, 'utf8')) as Uint8Array;
-    const { keyId } = openKeyring(held, systemAmbient);
+    const { keyId } = openKeyring(held, systemClock);
     const engine = await database.open();
     const kept: unknown[] = [];
     const change = changeMasterKey({
-      held: [systemAmbient.randomBytes(32)],
-      next: systemAmbient.randomBytes(32),
+      held: [systemClock.randomBytes(32)],
+      next: systemClock.randomBytes(32),
       keep: (keys) => kept.push(keys),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
-      ambient: systemAmbient,
+      clock: systemClock,
     });
     const refused = await change.catch((error: Error) => error.message);
     expect(refused).toContain(`the database asks for master key ${keyId}, which is not given`);
@@ -328,7 +326,7 @@ describe('an interrupted change', () => {
 
   test('killed by force again and again, it ends right', async () => {
     const { database, realm } = await keyed();
-    const vault = await openVault(database.settings(), systemAmbient);
+    const vault = await openVault(database.settings(), systemClock);
     for (let more = 0; more < 40; more += 1) await plantSecret(vault, realm);
     await vault.engine.close();
     const file = newKeyFile();
@@ -338,7 +336,7 @@ describe('an interrupted change', () => {
       await Bun.sleep(wait);
       child.process.kill('SIGKILL');
       await child.process.exited;
-      await (await openVault(database.settings(), systemAmbient)).engine.close();
+      await (await openVault(database.settings(), systemClock)).engine.close();
     }
     const { code, stderr } = await runCommand(command);
     expect([code, stderr]).toEqual([0, '']);

@@ -8,7 +8,7 @@ import { openTokens } from '../../src/auth/tokens/token.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { compact, openForge } from '../support/forge.ts';
 import { LOOKUPS, type Planted, plant, type Service, startService } from '../support/service.ts';
@@ -54,7 +54,7 @@ async function statusOf(token: string, address = path(planted)): Promise<number>
 }
 
 function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
-  return changeClient(service.vault.engine.access, clientId, patch, service.ambient);
+  return changeClient(service.vault.engine.access, clientId, patch, service.clock);
 }
 
 test('what a token does not claim it is not given by another token of its client', async () => {
@@ -66,7 +66,7 @@ test('what a token does not claim it is not given by another token of its client
   };
   const narrow = await grant();
   await change(clientId, { realms: new Set([planted.realm, other.realm]) });
-  service.ambient.advance(FELT_MS);
+  service.clock.advance(FELT_MS);
   const wide = await grant();
   for (const [token, status] of [
     [wide, 200],
@@ -88,7 +88,7 @@ describe('a stranger who knows only the base URL', () => {
       audience: issuer,
       typ: 'at+jwt',
       algorithms: ['Ed25519'],
-      currentDate: new Date(service.ambient.now()),
+      currentDate: new Date(service.clock.now()),
     });
     const iat = payload.iat as number;
     expect(payload).toEqual({
@@ -98,7 +98,7 @@ describe('a stranger who knows only the base URL', () => {
       realms: [planted.realm],
     });
     expect(Object.keys(protectedHeader).sort()).toEqual(['alg', 'kid', 'typ']);
-    expect(Math.abs(iat * 1000 - service.ambient.now())).toBeLessThan(5_000);
+    expect(Math.abs(iat * 1000 - service.clock.now())).toBeLessThan(5_000);
   });
 
   test('sees public halves and nothing else', async () => {
@@ -130,7 +130,7 @@ describe('the realms claim', () => {
     [LIMITS.tokenRealmsMax, true],
     [LIMITS.tokenRealmsMax + 1, false],
   ])('with %i realms: listed is %p, and the client table decides either way', async (count, isListed) => {
-    const others = Array.from({ length: count - 1 }, () => systemAmbient.mintId());
+    const others = Array.from({ length: count - 1 }, () => systemClock.mintId());
     const { clientId, token } = await granted('profile-infos:read', new Set([planted.realm, ...others]));
     const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
     expect(realms?.length).toBe(isListed ? count : (undefined as never));
@@ -138,22 +138,22 @@ describe('the realms claim', () => {
     const neighbour = await plant(service.vault);
     expect(await statusOf(token, path(neighbour))).toBe(404);
     await change(clientId, { realms: new Set(others) });
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect(await statusOf(token)).toBe(404);
   });
 });
 
 describe('within one second', () => {
   const TAKEN: [string, (clientId: string) => Promise<unknown>, number, number][] = [
-    ['a disabled client', (id) => change(id, { disabledAt: service.ambient.now() }), 401, 401],
+    ['a disabled client', (id) => change(id, { disabledAt: service.clock.now() }), 401, 401],
     ['a narrowed scope', (id) => change(id, { scopes: new Set(['password-profile-infos:read']) }), 403, 200],
-    ['narrowed realms', (id) => change(id, { realms: new Set([systemAmbient.mintId()]) }), 404, 404],
+    ['narrowed realms', (id) => change(id, { realms: new Set([systemClock.mintId()]) }), 404, 404],
   ];
   test.each(TAKEN)('%s is felt by a token already known', async (_name, take, oidc, password) => {
     const { clientId, token } = await granted('profile-infos:read');
     expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([200, 200]);
     await take(clientId);
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect([await statusOf(token), await statusOf(token, passwordPath(planted))]).toEqual([oidc, password]);
   });
 
@@ -161,11 +161,11 @@ describe('within one second', () => {
     const { clientId, token } = await granted('oidc-profile-infos:read', new Set([planted.realm]));
     const neighbour = await plant(service.vault);
     const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
-    await change(clientId, { scopes: more, realms: '*', disabledAt: service.ambient.now() });
-    service.ambient.advance(FELT_MS);
+    await change(clientId, { scopes: more, realms: '*', disabledAt: service.clock.now() });
+    service.clock.advance(FELT_MS);
     expect(await statusOf(token)).toBe(401);
     await change(clientId, { disabledAt: undefined });
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect(await statusOf(token)).toBe(200);
     expect(await statusOf(token, passwordPath(planted))).toBe(403);
     expect(await statusOf(token, path(neighbour))).toBe(404);
@@ -176,8 +176,8 @@ describe('within one second', () => {
     const { kid } = decodeProtectedHeader(token) as { kid: string };
     expect(await statusOf(token)).toBe(200);
     const { engine, keyring } = service.vault;
-    expect(await withdrawSigningKey(kid, engine.access, keyring, service.ambient)).toBe(true);
-    service.ambient.advance(FELT_MS);
+    expect(await withdrawSigningKey(kid, engine.access, keyring, service.clock)).toBe(true);
+    service.clock.advance(FELT_MS);
     expect(await statusOf(token)).toBe(401);
     expect(await (await service.get('/.well-known/jwks.json')).text()).not.toContain(kid);
     const next = await granted('profile-infos:read');
@@ -190,16 +190,16 @@ describe('within one second', () => {
 test('a rotated key is published before it signs, and both count while the old tokens live', async () => {
   const before = await granted('profile-infos:read');
   const { engine, keyring } = service.vault;
-  const { kid } = await rotateSigningKey(engine.access, keyring, service.ambient);
-  service.ambient.advance(FELT_MS);
+  const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
+  service.clock.advance(FELT_MS);
   expect(await (await service.get('/.well-known/jwks.json')).text()).toContain(kid);
   const meanwhile = await granted('profile-infos:read');
   expect(decodeProtectedHeader(meanwhile.token).kid).not.toBe(kid);
   // A process may have read the table just before, its key set be cached for the whole max-age, and a clock be late.
-  service.ambient.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
+  service.clock.advance(LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs - 5_000);
   const late = await granted('profile-infos:read');
   expect(decodeProtectedHeader(late.token).kid).not.toBe(kid);
-  service.ambient.advance(LIMITS.accessAgeMsMax + 5_000);
+  service.clock.advance(LIMITS.accessAgeMsMax + 5_000);
   const after = await granted('profile-infos:read');
   expect(decodeProtectedHeader(after.token).kid).toBe(kid);
   for (const { token } of [before, meanwhile, after]) expect(await statusOf(token)).toBe(200);
@@ -213,10 +213,10 @@ test('a token dies of age, known or not: with the leeway, and no later', async (
   expect(await statusOf(idle.token)).toBe(200);
   // The last of them, which is up to three seconds younger than the first.
   const { exp } = JSON.parse(atob(idle.token.split('.')[1] as string)) as { exp: number };
-  service.ambient.advance(exp * 1000 - service.ambient.now() + LIMITS.clockLeewayMs - 5_000);
+  service.clock.advance(exp * 1000 - service.clock.now() + LIMITS.clockLeewayMs - 5_000);
   expect(await statusOf(known.token)).toBe(200);
   expect(await statusOf(unknown.token)).toBe(200);
-  service.ambient.advance(7_000);
+  service.clock.advance(7_000);
   expect(await statusOf(known.token)).toBe(401);
   expect(await statusOf(unknown.token)).toBe(401);
   expect(await statusOf(idle.token)).toBe(401);
@@ -227,7 +227,7 @@ describe('while the client table cannot be read', () => {
     const { token } = await granted('profile-infos:read');
     expect(await statusOf(token)).toBe(200);
     isTableBroken = true;
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     for (const address of [path(planted), `${path(planted)}/`, passwordPath(planted)]) {
       const answer = await service.get(address, token);
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '1']);
@@ -239,7 +239,7 @@ describe('while the client table cannot be read', () => {
   test('so is the token endpoint, the key set and readiness; the process is still alive', async () => {
     const { clientId, secret } = await service.client('profile-infos:read');
     isTableBroken = true;
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
     expect((await service.grant(form)).status).toBe(503);
     expect((await service.get('/.well-known/jwks.json')).status).toBe(503);
@@ -249,7 +249,7 @@ describe('while the client table cannot be read', () => {
 
   test('no token is still 401: that needs no table', async () => {
     isTableBroken = true;
-    service.ambient.advance(FELT_MS);
+    service.clock.advance(FELT_MS);
     expect((await service.get(path(planted))).status).toBe(401);
   });
 });
@@ -258,7 +258,7 @@ describe('verified tokens', () => {
   /** Tokens over a view that counts how often a token was not known and its key looked up. */
   async function counting() {
     const { engine, keyring } = service.vault;
-    const cache = openAccessCache(engine.access, service.ambient);
+    const cache = openAccessCache(engine.access, service.clock);
     let unknown = 0;
     const fresh = async (): Promise<AccessView> => {
       const view = await cache.fresh();
@@ -271,7 +271,7 @@ describe('verified tokens', () => {
       return { ...view, keys: { ...view.keys, accepted } };
     };
     const settings = { issuer: service.url, lifetimeSeconds: 3600 };
-    const tokens = openTokens({ fresh }, keyring, settings, service.ambient);
+    const tokens = openTokens({ fresh }, keyring, settings, service.clock);
     /** Whether the token opened, and whether its signature had to be looked at. */
     return async (token: string) => {
       unknown = 0;
@@ -284,7 +284,7 @@ describe('verified tokens', () => {
     const { token } = await granted('profile-infos:read');
     expect(await verify(token)).toEqual({ opens: true, isChecked: true });
     expect(await verify(token)).toEqual({ opens: true, isChecked: false });
-    service.ambient.advance(3_600_000 + 5_000);
+    service.clock.advance(3_600_000 + 5_000);
     await verify(token);
     expect(await verify(token)).toEqual({ opens: true, isChecked: true });
     expect(await verify(token)).toEqual({ opens: true, isChecked: true });

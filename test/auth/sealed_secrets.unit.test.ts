@@ -10,15 +10,15 @@ import {
 import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 
-const master = systemAmbient.randomBytes(32);
-const keyring = openKeyring(master, systemAmbient);
+const master = systemClock.randomBytes(32);
+const keyring = openKeyring(master, systemClock);
 const place: Place = {
   table: 'oidc_profile',
   column: 'client_secret_sealed',
-  realm: systemAmbient.mintId(),
-  id: systemAmbient.mintId(),
+  realm: systemClock.mintId(),
+  id: systemClock.mintId(),
 };
 const SECRET = 'a client secret';
 
@@ -27,15 +27,15 @@ describe('a sealed secret', () => {
 
   test('opens where it belongs, and with the same master key only', () => {
     expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    expect(openKeyring(master, systemAmbient).open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    const stranger = openKeyring(systemAmbient.randomBytes(32), systemAmbient);
+    expect(openKeyring(master, systemClock).open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    const stranger = openKeyring(systemClock.randomBytes(32), systemClock);
     expect(() => stranger.open('oidc-client-secret', place, sealed)).toThrow();
     expect(stranger.keyId).not.toBe(keyring.keyId);
   });
 
   const elsewhere: [string, Place][] = [
-    ['another row', { ...place, id: systemAmbient.mintId() }],
-    ['another realm', { ...place, realm: systemAmbient.mintId() }],
+    ['another row', { ...place, id: systemClock.mintId() }],
+    ['another realm', { ...place, realm: systemClock.mintId() }],
     ['another column', { ...place, column: 'other' }],
     ['another table', { ...place, table: 'other' }],
     ['names that join alike', { ...place, table: 'oidc_profile","client_secret_sealed' }],
@@ -70,11 +70,11 @@ describe('a sealed secret', () => {
 });
 
 describe('a keyring of several keys', () => {
-  const [one, two] = [systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)];
-  const ids = [one, two].map((key) => openKeyring(key, systemAmbient).keyId) as [string, string];
+  const [one, two] = [systemClock.randomBytes(32), systemClock.randomBytes(32)];
+  const ids = [one, two].map((key) => openKeyring(key, systemClock).keyId) as [string, string];
 
   test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
-    const keyring = openLiveKeyring([one, two], () => [], systemAmbient);
+    const keyring = openLiveKeyring([one, two], () => [], systemClock);
     for (const keyId of ids) {
       keyring.follow([...ids.filter((each) => each !== keyId), keyId]);
       const sealed = keyring.seal('oidc-client-secret', place, SECRET);
@@ -91,7 +91,7 @@ describe('a keyring of several keys', () => {
       reads += 1;
       return [one, two];
     };
-    const keyring = openLiveKeyring([one, two], reread, systemAmbient);
+    const keyring = openLiveKeyring([one, two], reread, systemClock);
     keyring.follow(ids);
     const sealed = keyring.seal('oidc-client-secret', place, SECRET);
     expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
@@ -106,9 +106,9 @@ describe('a keyring of several keys', () => {
         if (!given) throw new Error('no file');
         return given;
       },
-      systemAmbient,
+      systemClock,
     );
-    const sealed = openKeyring(two, systemAmbient).seal('oidc-client-secret', place, SECRET);
+    const sealed = openKeyring(two, systemClock).seal('oidc-client-secret', place, SECRET);
     expect(() => keyring.open('oidc-client-secret', place, sealed)).toThrow('names another key');
     keyring.follow(ids);
     expect(keyring.keyId).toBe(ids[0]);
@@ -120,8 +120,8 @@ describe('a keyring of several keys', () => {
 });
 
 describe('the proofs of a database', () => {
-  const [one, two, three] = [master, systemAmbient.randomBytes(32), systemAmbient.randomBytes(32)].map(
-    (key) => openKeyring(key, systemAmbient),
+  const [one, two, three] = [master, systemClock.randomBytes(32), systemClock.randomBytes(32)].map((key) =>
+    openKeyring(key, systemClock),
   ) as [Keyring, Keyring, Keyring];
   const complaint = (proofs: readonly Keyring[]): string => {
     try {
@@ -150,8 +150,8 @@ describe('the proofs of a database', () => {
 });
 
 test('a master key of another length is a bug, and so is a keyring without one', () => {
-  expect(() => openKeyring(new Uint8Array(31), systemAmbient)).toThrow('32 bytes');
-  expect(() => openLiveKeyring([], () => [], systemAmbient)).toThrow('needs a master key');
+  expect(() => openKeyring(new Uint8Array(31), systemClock)).toThrow('32 bytes');
+  expect(() => openLiveKeyring([], () => [], systemClock)).toThrow('needs a master key');
 });
 
 test('each purpose has its own digests', () => {
@@ -159,5 +159,5 @@ test('each purpose has its own digests', () => {
     keyring.digest(purpose, 'a text'),
   );
   expect(new Set(digests).size).toBe(3);
-  expect(openKeyring(master, systemAmbient).digest('request-body', 'a text')).toBe(digests[1] as string);
+  expect(openKeyring(master, systemClock).digest('request-body', 'a text')).toBe(digests[1] as string);
 });

@@ -16,13 +16,13 @@ describe('withdrawing a signing key', () => {
     const { access } = service.vault.engine;
     const keys = async () => access.signingKeys();
     const [signer] = await keys();
-    const { kid } = await rotateSigningKey(access, service.vault.keyring, service.ambient);
-    expect(await withdrawSigningKey(kid, access, service.vault.keyring, service.ambient)).toBe(true);
+    const { kid } = await rotateSigningKey(access, service.vault.keyring, service.clock);
+    expect(await withdrawSigningKey(kid, access, service.vault.keyring, service.clock)).toBe(true);
     expect((await keys()).map((key) => [key.kid, key.privateSealed.length > 0])).toEqual([
       [signer?.kid ?? '', true],
       [kid, false],
     ]);
-    await withdrawSigningKey(signer?.kid ?? '', access, service.vault.keyring, service.ambient);
+    await withdrawSigningKey(signer?.kid ?? '', access, service.vault.keyring, service.clock);
     expect(await keys()).toHaveLength(3);
     expect(await service.token('users:read')).toBeString();
     await service.stop();
@@ -31,9 +31,9 @@ describe('withdrawing a signing key', () => {
   test('keys that are outlived lose their private half at the next rotation', async () => {
     const service = await startService();
     const { engine, keyring } = service.vault;
-    await rotateSigningKey(engine.access, keyring, service.ambient);
-    service.ambient.advance(2 * 86_400_000);
-    await rotateSigningKey(engine.access, keyring, service.ambient);
+    await rotateSigningKey(engine.access, keyring, service.clock);
+    service.clock.advance(2 * 86_400_000);
+    await rotateSigningKey(engine.access, keyring, service.clock);
     const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
     expect(keys.map(({ privateSealed }) => privateSealed.length > 0)).toEqual([false, true, true]);
     expect(await service.token('users:read')).toBeString();
@@ -58,16 +58,14 @@ describe('a first signing key', () => {
       return keys.filter(({ withdrawnAt }) => withdrawnAt === undefined).map(({ kid }) => kid);
     };
     const [first] = await live();
-    await ensureSigningKey(engine.access, keyring, service.ambient);
+    await ensureSigningKey(engine.access, keyring, service.clock);
     expect(await live()).toEqual([first as string]);
     await service.database.spoil('update signing_key set withdrawn_at = 1');
-    const ensured = Array.from({ length: 4 }, () =>
-      ensureSigningKey(engine.access, keyring, service.ambient),
-    );
+    const ensured = Array.from({ length: 4 }, () => ensureSigningKey(engine.access, keyring, service.clock));
     await Promise.all(ensured);
     const [anew, ...more] = await live();
     expect([anew === first, more]).toEqual([false, []]);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect(await service.token('users:read')).toBeString();
     await service.stop();
   });

@@ -43,7 +43,7 @@ async function statusOf(token: string): Promise<number> {
   return (await service.get(path(planted), token)).status;
 }
 
-const now = () => Math.floor(service.ambient.now() / 1000);
+const now = () => Math.floor(service.clock.now() / 1000);
 
 test('the forge makes tokens that open, so that every refusal below has its one reason', async () => {
   expect(await statusOf(await forged())).toBe(200);

@@ -46,7 +46,7 @@ async function clientNamed(name: string): Promise<Shown> {
 
 /** What was done to a client is felt within a second. */
 async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
   return (await service.grant(form)).status === 200;
 }

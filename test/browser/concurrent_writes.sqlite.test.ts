@@ -149,7 +149,7 @@ test('a user who goes between a conflict and another look is told to be gone', a
 test('who deletes a user to whom a link was added since it was shown is told before anything is removed', async () => {
   const window = await signedIn(service, placesOf(shop).user);
   await window.page.getByRole('heading', { name: 'How this user signs in' }).waitFor();
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   const link = await madeLink('frank');
   await press(window.page, 'Delete');
   const dialog = window.page.getByRole('dialog', { name: 'Delete this user?' });

@@ -39,7 +39,7 @@ beforeAll(async () => {
   planted = await plant(service.vault);
   const { realm, oidcProfile } = planted;
   const members = { ...identified, oidc_profile_id: oidcProfile };
-  await put(service.vault, oidcProfileInfo, [realm, planted.user, service.ambient.mintId()], members);
+  await put(service.vault, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
 });
 afterAll(() => service.stop());
 
@@ -69,7 +69,7 @@ describe('any clue leads to the user', () => {
     ['the beginning of a name that holds an ID', made.name.slice(0, -' again'.length)],
   ];
   test.each(begun)('%s', async (_, clue) => {
-    const id = service.ambient.mintId();
+    const id = service.clock.mintId();
     await put(service.vault, user, [planted.realm, id], { ...userMembers, ...made });
     await expectFound(clue, id);
   });
@@ -89,7 +89,7 @@ test('more than are shown are told to be more, also where they are all in one re
   const { realm } = await plant(busy.vault);
   const write = async (count: number) => {
     for (let made = 0; made < count; made += 1)
-      await put(busy.vault, user, [realm, busy.ambient.mintId()], { ...userMembers, name: 'Crowd' });
+      await put(busy.vault, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
   };
   const window = await signedIn(busy, '#/', { scope: READING });
   const box = window.page.getByRole('searchbox');
@@ -112,7 +112,7 @@ describe('where there are more realms than one search asks', () => {
   beforeAll(async () => {
     many = await startService();
     const count = LIMITS.searchRealmsMax + 1;
-    const order = Array.from({ length: count }, () => many.ambient.mintId()).sort();
+    const order = Array.from({ length: count }, () => many.clock.mintId()).sort();
     for (let start = 0; start < count; start += 100)
       await Promise.all(
         order.slice(start, start + 100).map((id) => put(many.vault, realms, [id], realmMembers)),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { realmMembers, type Service, stamped, startService, userMembers } from '../support/service.ts';
 import { expectSound, signedIn } from './signed_in.ts';
 import { BROWSER_TEST_MS } from './visits.ts';
@@ -20,13 +20,13 @@ let home: Uuid;
 
 beforeAll(async () => {
   service = await startService();
-  home = systemAmbient.mintId();
+  home = systemClock.mintId();
   const { records } = service.vault.engine;
   const made = { op: 'insert', resource: realm, key: [home], record: stamped([home], realmMembers) } as const;
   await records.commit([made]);
   for (let first = 0; first < USERS; first += 1_000) {
     const writes = Array.from({ length: 1_000 }, (_, index): Write => {
-      const key = [home, systemAmbient.mintId()] as const;
+      const key = [home, systemClock.mintId()] as const;
       const record = {
         ...stamped(key, { ...userMembers, name: `User ${first + index}` }),
         created_at: first + index,

@@ -38,7 +38,7 @@ afterAll(async () => {
 
 /** The page of a profile with this URL and issuer. */
 async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
-  const id = at.ambient.mintId();
+  const id = at.clock.mintId();
   await put(at.vault, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });
   return signedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
     scope: READING,

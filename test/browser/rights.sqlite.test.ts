@@ -171,7 +171,7 @@ test('who loses a right in the middle of it is told so, and is offered it no mor
   const admin = await service.token('admin');
   const scopes = READING.split(' ');
   expect((await service.put(`/admin/v1/clients/${clientId}`, admin, { data: { scopes } })).status).toBe(200);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('This session does not have the right to do that.').waitFor();
   expect(await page.getByLabel('Given name').inputValue()).toBe('Janet');

@@ -73,7 +73,7 @@ test('a token that was taken back ends the session in words, and the next one go
   await enter(window, service, READING);
   const token = await tokenOf(window);
   await service.del('/console/token', token, { Origin: service.url });
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await expectEnded(window);
   await window.expectTrouble(/status of 401/);

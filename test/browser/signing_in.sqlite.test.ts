@@ -63,7 +63,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectSignIn(window, /You are signed out/);
     expect(await storage(window)).not.toContain(token);
     await told;
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(401);
     await expectSound(window);
     await window.close();
@@ -96,7 +96,7 @@ describe('a link', () => {
   };
   const late = async (): Promise<string> => {
     const link = await linkOf(service);
-    service.ambient.advance(61_000);
+    service.clock.advance(61_000);
     return link.code;
   };
 
@@ -186,7 +186,7 @@ describe('in a tab where a session is open', () => {
     await page.getByRole('status').filter({ hasText: words }).waitFor();
     await page.getByText('Anna at the desk', { exact: true }).waitFor();
     expect(await tokenOf(window)).toBe(token);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get('/v2/authentication-realms', token)).status).toBe(200);
     if (brought.startsWith('#')) await window.expectTrouble(/status of 400/);
     await expectSound(window);
@@ -257,7 +257,7 @@ describe('in a tab where a session is open', () => {
     const { code } = await linkOf(service, { scope: READING, label: 'later' });
     const { window, page, again } = await hindered(code);
     await service.del('/console/token', await tokenOf(window), { Origin: service.url });
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     await page.getByRole('link', { name: 'Realms' }).click();
     await page.getByText(/Your session has ended/).waitFor();
     await window.expectTrouble(/status of 401/);
@@ -280,7 +280,7 @@ describe('in a tab where a session is open', () => {
     await page.getByText('somebody else', { exact: true }).waitFor();
     expect(await page.getByText('Anna at the desk').count()).toBe(0);
     await told;
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get('/v2/authentication-realms', before)).status).toBe(401);
     expect((await service.get('/v2/authentication-realms', await tokenOf(window))).status).toBe(200);
     await expectSound(window);

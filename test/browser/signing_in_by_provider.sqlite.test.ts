@@ -144,7 +144,7 @@ test('a session that has ended is told in words, and the provider leads back to 
   await page.getByText('Buyer Organization').first().waitFor();
   const kept = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
   await service.del('/console/token', kept.opening.access_token, { Origin: service.url });
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await expectSignIn(window, /Your session has ended: it expired, or it was taken back/);
   await window.expectTrouble(/status of 401/);

@@ -263,7 +263,7 @@ test('a right that is lost on the way halts the import, and it goes on once it i
       data: { scopes: scopes.split(' ') },
     });
     expect(answer.status).toBe(200);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
   };
   const window = await signedIn(service, PLACE, { token });
   const { page } = window;
@@ -313,7 +313,7 @@ test('a service that is started again on the way is found again, and nothing is 
   await window.expectTrouble(/ERR_/);
   const { port } = new URL(before.url);
   const after = await startService({ ...before.database.flags, offline: 'true', port });
-  after.ambient.advance(5_000);
+  after.clock.advance(5_000);
   await page.getByText('401 made, 0 refused.').waitFor({ timeout: 30_000 });
   // How often it was tried in between depends on how long the service took.
   if (window.troubles.length > 0) await window.expectTrouble(/ERR_|50\d/);

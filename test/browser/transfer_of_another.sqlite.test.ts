@@ -29,7 +29,7 @@ const tokenOf = async ({ page }: Visit): Promise<string> =>
 
 async function expire(window: Visit): Promise<void> {
   await service.del('/console/token', await tokenOf(window), { Origin: service.url });
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
 }
 
 async function signOut({ page }: Visit): Promise<void> {

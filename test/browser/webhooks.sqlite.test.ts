@@ -54,7 +54,7 @@ async function make(name: string, more: object = {}): Promise<Shown> {
 }
 
 async function change(name: string): Promise<void> {
-  const id = service.ambient.mintId();
+  const id = service.clock.mintId();
   await put(service.vault, user, [planted.realm, id], { ...userMembers, name });
 }
 

@@ -14,7 +14,7 @@ import { dirname, join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { plainIssuer, type Report } from '../../src/doctor/inspection.ts';
 import { foldedKey } from '../../src/domain/text/folding.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import {
   closedFile,
@@ -69,10 +69,10 @@ test('it looks, and writes nothing', async () => {
 
 test('records are not compared with changes whose oldest were removed', async () => {
   const path = join(freshFolder(), 'trimmed.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
   const { first } = await plantHealthy(vault);
   const { log } = vault.engine;
-  expect(await log.trim(first.realm, systemAmbient.now() + 1)).toBe(9);
+  expect(await log.trim(first.realm, systemClock.now() + 1)).toBe(9);
   vault.engine.close();
   const found = await doctor(path);
   expect([found.unhealthy, found.code]).toEqual([[], 0]);
@@ -177,7 +177,7 @@ describe('it does what it can', () => {
 
   test("with a stranger's key file", async () => {
     const { path } = await healthy();
-    writeFileSync(`${path}.key`, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'));
+    writeFileSync(`${path}.key`, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
     const found = await doctor(path);
     expect([found.code, checked(found), found.report('sealed values').total]).toEqual([1, 5, 3]);
     expect(found.report('master key').findings[0]?.says).toMatch(
@@ -249,7 +249,7 @@ function overwrite(path: string, at: number, bytes: number): void {
 test('beside a service that writes, it is healthy all the while and hinders no writer', async () => {
   const { path } = await healthy();
   const settings = readSettings({ database: `sqlite:${path}` }, {});
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   const child = start([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
   let isOver = false;
   void child.process.exited.then(() => {

@@ -21,14 +21,14 @@ beforeEach(async () => {
 afterEach(() => service.stop());
 
 async function reports(): Promise<ReadonlyMap<string, Report>> {
-  const { vault, ambient, settings } = service;
+  const { vault, clock, settings } = service;
   const database = await inspect(settings);
   try {
     const checks = accessChecks({
       store: () => database.accessOf(),
       keyring: () => vault.keyring,
       unknownRealms: () => database.unknownRealms(),
-      ambient,
+      clock,
     });
     const told = new Map<string, Report>();
     for (const check of checks) told.set(check.name, await examine(check));
@@ -44,7 +44,7 @@ const saidBy = ({ findings }: Report) => findings.map(({ says }: Finding) => say
 test('what is sound is told, and nothing is found', async () => {
   const { clientId } = await service.client('users:read');
   for (const scope of ['users:read', 'users:write']) await service.client(scope);
-  await changeClient(service.vault.engine.access, clientId, { disabledAt: 1 }, service.ambient);
+  await changeClient(service.vault.engine.access, clientId, { disabledAt: 1 }, service.clock);
   const told = [...(await reports()).values()];
   expect(told.map((report) => [report.check, isHealthy(report)])).toEqual([
     ['master key', true],
@@ -63,8 +63,8 @@ test('what is sound is told, and nothing is found', async () => {
 
 test('a database without a master key, and one that is being given another', async () => {
   const { engine, keyring } = service.vault;
-  const next = openKeyring(service.ambient.randomBytes(32), service.ambient);
-  await engine.sealed.addKeyCheck(proofOf(next), service.ambient.now() + 1);
+  const next = openKeyring(service.clock.randomBytes(32), service.clock);
+  await engine.sealed.addKeyCheck(proofOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
   expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database asks for key ${keyId}`));
   expect(saidBy(changing)).toEqual([
@@ -81,7 +81,7 @@ test('a database without a master key, and one that is being given another', asy
 
 test('a value that is not sealed for its place is named', async () => {
   const { engine, keyring } = service.vault;
-  const { kid } = await rotateSigningKey(engine.access, keyring, service.ambient);
+  const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
   await service.database.spoil(
     'update signing_key set private_sealed = (select private_sealed from signing_key where kid = ?) where kid <> ?',
     kid,
@@ -97,9 +97,9 @@ test('a value that is not sealed for its place is named', async () => {
 });
 
 test('every state of a signing key', async () => {
-  const { ambient, vault } = service;
+  const { clock, vault } = service;
   const { engine, keyring } = vault;
-  const rotate = () => rotateSigningKey(engine.access, keyring, ambient);
+  const rotate = () => rotateSigningKey(engine.access, keyring, clock);
   const first = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
   const { kid: second, signsFrom } = await rotate();
   const told = async () => new Map((await reportOf('signing keys')).facts.map((fact) => split(fact)));
@@ -110,16 +110,16 @@ test('every state of a signing key', async () => {
       [second, 'signs later'],
     ]),
   );
-  ambient.advance(signsFrom - ambient.now());
+  clock.advance(signsFrom - clock.now());
   expect(await told()).toEqual(
     new Map([
       [first, 'accepted'],
       [second, 'signs'],
     ]),
   );
-  ambient.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
+  clock.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
   const { kid: third } = await rotate();
-  await withdrawSigningKey(third, engine.access, keyring, ambient);
+  await withdrawSigningKey(third, engine.access, keyring, clock);
   expect(await told()).toEqual(
     new Map([
       [first, 'retired'],
@@ -131,10 +131,10 @@ test('every state of a signing key', async () => {
 });
 
 test('of two keys that sign from the same moment one signs, and the other is accepted', async () => {
-  const { ambient, vault } = service;
+  const { clock, vault } = service;
   const [first] = (await vault.engine.access.table(undefined))?.signingKeys ?? [];
-  const beside = await mintSigningKey(vault.keyring, ambient, first?.signsFrom ?? 0);
-  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
+  const beside = await mintSigningKey(vault.keyring, clock, first?.signsFrom ?? 0);
+  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
   await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const { facts } = await reportOf('signing keys');
   expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);

@@ -5,7 +5,7 @@ import { SQL } from 'bun';
 import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
 import type { Report } from '../../src/doctor/inspection.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { type Examined, examined, NOBODY, plantHealthy } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -43,13 +43,13 @@ async function healthy(): Promise<Healthy> {
   const folder = freshFolder();
   const [passwordFile, masterKeyFile] = [join(folder, 'password'), join(folder, 'master.key')];
   writeFileSync(passwordFile, "it's secret\n", { mode: 0o600 });
-  makeKeyFile(masterKeyFile, systemAmbient);
+  makeKeyFile(masterKeyFile, systemClock);
   const flags = {
     database: server.url(database, role),
     databasePasswordFile: passwordFile,
     masterKeyFile,
   };
-  const vault = await openVault(readSettings({ ...flags, migrateDatabase: url }, {}), systemAmbient);
+  const vault = await openVault(readSettings({ ...flags, migrateDatabase: url }, {}), systemClock);
   const { first, second } = await plantHealthy(vault);
   await vault.engine.close();
   const words = [
@@ -88,7 +88,7 @@ test('a healthy database is told to be, with what is in force', async () => {
 test('of the schema of an older release nothing is asked that is still to come', async () => {
   const url = await server.freshDatabase();
   const masterKeyFile = join(freshFolder(), 'master.key');
-  makeKeyFile(masterKeyFile, systemAmbient);
+  makeKeyFile(masterKeyFile, systemClock);
   for (const { version, name } of known.slice(0, -1)) {
     await migrateTo(url, known.slice(0, version));
     const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);
@@ -119,7 +119,7 @@ test('it looks, and writes nothing', async () => {
 
 test('beside a service that writes, it is healthy all the while', async () => {
   const { words, flags } = await healthy();
-  const vault = await openVault(readSettings(flags, {}), systemAmbient);
+  const vault = await openVault(readSettings(flags, {}), systemClock);
   const child = start([AUTHREALM, 'doctor', '--json', ...words]);
   let isOver = false;
   void child.process.exited.then(() => {

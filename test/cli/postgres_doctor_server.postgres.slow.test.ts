@@ -4,7 +4,7 @@ import { SQL } from 'bun';
 import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { BEGIN_QUESTION } from '../../src/store/postgres/inspection.ts';
 import { openStream } from '../../src/store/postgres/streaming.ts';
@@ -19,9 +19,9 @@ const BEHIND_POOLER = 'a pooler hands connections on after each transaction';
 /** A database with a schema on a server; `doctor` needs its name alone. */
 async function made(url: string): Promise<string> {
   const masterKeyFile = join(freshFolder(), 'master.key');
-  makeKeyFile(masterKeyFile, systemAmbient);
+  makeKeyFile(masterKeyFile, systemClock);
   const settings = readSettings({ database: url, masterKeyFile }, {});
-  await (await openVault(settings, systemAmbient)).engine.close();
+  await (await openVault(settings, systemClock)).engine.close();
   return url;
 }
 

@@ -219,7 +219,7 @@ test('UserAuthenticationInfo: Create, Get, Update, Delete; All with Filter, Limi
   const surname = word('Banks');
   const made: string[] = [];
   for (const first of ['Ann', 'Ben', 'Cleo']) {
-    service.ambient.advance(5);
+    service.clock.advance(5);
     const data = {
       type: 'user_authentication_info',
       name: `${first} ${surname}`,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parsePostgres } from '../../src/store/open.ts';
 import { freshMasterKey } from '../support/fault_injection.ts';
 import { type PgBouncer, startPgBouncer } from '../support/pgbouncer.ts';
@@ -11,7 +11,7 @@ import { AUTHREALM, runCommand } from '../support/processes.ts';
 
 setDefaultTimeout(300_000);
 
-const PROGRAM = { version: 'test', ambient: systemAmbient };
+const PROGRAM = { version: 'test', clock: systemClock };
 const MIXED = /^the pooler does not keep prepared statements of its clients apart.*prepare=off.* --database$/;
 
 let server: PostgresServer;

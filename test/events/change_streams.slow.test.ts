@@ -6,7 +6,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { cursorAt } from '../../src/events/feed/cursor.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import {
   errorsOf,
   plant,
@@ -123,7 +123,7 @@ test('is refused as a page is: 404, 400, 410; HEAD is answered as of a page', as
     const { answer } = await follow(path, token, headers);
     return [answer.status, (await errorsOf(answer))[0]?.source];
   };
-  expect(await statusOf(service.ambient.mintId())).toEqual([404, undefined]);
+  expect(await statusOf(service.clock.mintId())).toEqual([404, undefined]);
   expect(await statusOf(realm, { 'Last-Event-ID': 'nonsense' })).toEqual([
     400,
     { parameter: 'Last-Event-ID' },
@@ -159,11 +159,11 @@ const END_MS = 3_500;
 test.each([
   ['its client is disabled', 'token', (): object => ({ disabledAt: 1 })],
   ['its client loses the scope', 'rights', () => ({ scopes: new Set(['users:read']) })],
-  ['its client loses the realm', 'rights', () => ({ realms: new Set([systemAmbient.mintId()]) })],
+  ['its client loses the realm', 'rights', () => ({ realms: new Set([systemClock.mintId()]) })],
 ])('ends within seconds where %s', async (_, reason, patch) => {
   const { stream, clientId } = await caughtUp();
   const begun = performance.now();
-  await changeClient(service.vault.engine.access, clientId, patch(), service.ambient);
+  await changeClient(service.vault.engine.access, clientId, patch(), service.clock);
   expect(reasonOf(await stream.next())).toEqual(['end', reason]);
   expect(await stream.next()).toBeUndefined();
   expect(performance.now() - begun).toBeLessThan(END_MS);
@@ -171,7 +171,7 @@ test.each([
 
 test('ends when its token expires', async () => {
   const { stream } = await caughtUp();
-  service.ambient.advance(service.settings.tokenLifetime * 1_000 + LIMITS.clockLeewayMs);
+  service.clock.advance(service.settings.tokenLifetime * 1_000 + LIMITS.clockLeewayMs);
   expect(reasonOf(await stream.next())).toEqual(['end', 'token']);
   expect(await stream.next()).toBeUndefined();
 });
@@ -182,7 +182,7 @@ test('says that it is alive where there is nothing to tell', async () => {
   // What is told counts as a sign of life as well.
   await socket.until(() => socket.text().split('data: ').length > PLANTED);
   const before = socket.text().split(': alive').length;
-  service.ambient.advance(LIMITS.streamKeepAliveMs);
+  service.clock.advance(LIMITS.streamKeepAliveMs);
   await socket.until(() => socket.text().split(': alive').length > before);
   socket.raw.destroy();
 });
@@ -245,7 +245,7 @@ async function rawStream(realm: string, token: string) {
 async function crowd(realm: Uuid, count: number): Promise<void> {
   for (let done = 0; done < count; done += 1_000) {
     const loads = Array.from({ length: 1_000 }, () => {
-      const key = [realm, systemAmbient.mintId()] as const;
+      const key = [realm, systemClock.mintId()] as const;
       const record = stamped(key, { ...userMembers, name: '語'.repeat(255), given_name: '語'.repeat(255) });
       const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
       const change = changeOf(user, 'created', { key, revision: record.revision }, origin);
@@ -269,7 +269,7 @@ test('a reader that takes nothing keeps a bounded part in memory, and is ended; 
   await Bun.sleep(6_000);
   Bun.gc(true);
   expect(process.memoryUsage().rss - before).toBeLessThan(64 * 1_048_576);
-  service.ambient.advance(LIMITS.streamStallMsMax);
+  service.clock.advance(LIMITS.streamStallMsMax);
   // Its place is free again: four more have room.
   const own = await service.token('changes:read users:read');
   const ended = async () => {
@@ -334,7 +334,7 @@ test('ends where the changes to go on from are gone, and at shutdown, which it d
     `update change set revision = 'ffffffffffffffff' where realm_id = ? and seq = 6`,
     realm,
   );
-  await put(other.vault, user, [realm, systemAmbient.mintId()], userMembers);
+  await put(other.vault, user, [realm, systemClock.mintId()], userMembers);
   expect(reasonOf((await stream.rest()).at(-1))).toEqual(['end', 'cursor']);
   const last = await open().then(async (each) => {
     await each.next();

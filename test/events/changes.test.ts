@@ -199,7 +199,7 @@ describe('looking back', () => {
   test('ends where what is kept begins', async () => {
     const { realm } = await plant(service.vault);
     const { meta } = await back('before=&limit=1', realm);
-    await service.vault.engine.log.trim(realm, service.ambient.now() + 60_000);
+    await service.vault.engine.log.trim(realm, service.clock.now() + 60_000);
     await plant(service.vault, { realm });
     const older = await back(`before=${meta.cursor}`, realm);
     expect([placesIn(older), older.meta.has_more]).toEqual([[6], false]);
@@ -292,7 +292,7 @@ describe('a cursor that does not fit', () => {
   test('older than what is kept: 410, and the oldest that is kept', async () => {
     const { realm } = await plant(service.vault);
     const first = await page(`${feedOf(realm)}?limit=2`);
-    expect(await service.vault.engine.log.trim(realm, service.ambient.now() + 60_000)).toBe(5);
+    expect(await service.vault.engine.log.trim(realm, service.clock.now() + 60_000)).toBe(5);
     const { status, error } = await refused(`${feedOf(realm)}?after=${first.meta.cursor}`);
     expect(status).toBe(410);
     const kept = await page(`${feedOf(realm)}?after=${error.meta?.oldest_cursor}`);
@@ -364,7 +364,7 @@ describe('the heads', () => {
 
   test('of a limited token are those of its realms, however many it lists', async () => {
     const other = await plant(service.vault);
-    const mint = service.ambient.mintId;
+    const mint = service.clock.mintId;
     const listed = new Set([planted.realm, other.realm, ...Array.from({ length: 250 }, mint)]);
     const limited = await service.token('changes:read', listed as ReadonlySet<Uuid>);
     const { data, meta, links } = await heads('/v2/changes', limited);

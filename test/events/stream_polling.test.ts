@@ -57,7 +57,7 @@ function opened(length = 10) {
       },
     },
     writeEvents: async (changes) => changes.map(({ seq }) => `${seq}`.padEnd(length, ' ')),
-    ambient: { monotonic: () => state.now },
+    clock: { monotonic: () => state.now },
     onTrouble: (error) => troubles.push(error),
   });
   const follow = (place: Place, principal = reader, of = realm) => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test
 import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { type DeliveryLog, openDeliveryLog } from '../../src/events/webhooks/delivery_log.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { target } from '../support/receivers.ts';
@@ -23,7 +23,7 @@ let busy: Uuid;
 beforeEach(async () => {
   const database = await freshDatabase();
   const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
-  vault = await openVault(settings, systemAmbient);
+  vault = await openVault(settings, systemClock);
   [one, busy] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
   ({ webhookId } = (await target({ vault, settings }, 'http://127.0.0.1:9/')).webhook);
   await vault.engine.leases.replace({ ...LEASE, until: 1 }, undefined);

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { LIMITS } from '../../src/domain/limits.ts';
 import { waitMsAfter } from '../../src/events/webhooks/backoff.ts';
 import { changeWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { http, servePlain, stopAll } from '../support/outbound_servers.ts';
 import { deleteTargets, openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
@@ -98,18 +98,18 @@ test('what failed is sent again as it was, under its identifier, where more has 
 
 test('what a realm made after the target lost is told as a dead letter, what was gone before the target is not', async () => {
   const { log, webhooks } = service.vault.engine;
-  await log.trim(planted.realm, systemAmbient.now() + 60_000);
+  await log.trim(planted.realm, systemClock.now() + 60_000);
   const realms = '*';
   const { webhook: late } = await target(service, receiver.url, { realms, from: 'oldest' });
   const { webhook } = await target(service, receiver.url, { realms });
   const enabling = roomsOf(service);
   for (const { webhookId } of [late, webhook]) {
-    await changeWebhook(enabling, webhookId, { disabledAt: systemAmbient.now() }, systemAmbient);
+    await changeWebhook(enabling, webhookId, { disabledAt: systemClock.now() }, systemClock);
   }
   const { realm } = await plant(service.vault);
-  await log.trim(realm, systemAmbient.now() + 60_000);
+  await log.trim(realm, systemClock.now() + 60_000);
   for (const { webhookId } of [late, webhook]) {
-    await changeWebhook(enabling, webhookId, { disabledAt: undefined }, systemAmbient);
+    await changeWebhook(enabling, webhookId, { disabledAt: undefined }, systemClock);
   }
   for (const { webhookId } of [late, webhook]) {
     await until(async () => (await lettersOf(webhookId)).length > 0);
@@ -186,15 +186,15 @@ test('after about a day it is given up, the feed goes on, and it can be sent aga
   const store = service.vault.engine.webhooks;
   const first = receiver.received.find(({ events }) => Number(events[0]?.sequence) === 2);
   const before = receiver.received.length;
-  expect(await redeliver(store, webhookId, letter, systemAmbient)).toBe(1);
+  expect(await redeliver(store, webhookId, letter, systemClock)).toBe(1);
   await receiver.until(() => receiver.received.length > before);
   await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
   receiver.answer(() => new Response());
-  expect(await redeliver(store, webhookId, undefined, systemAmbient)).toBe(1);
+  expect(await redeliver(store, webhookId, undefined, systemClock)).toBe(1);
   await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
   expect(receiver.places(planted.realm)).toEqual([1, ...upTo(CHANGES, 3), 2]);
   expect(receiver.accepted.at(-1)?.headers['webhook-id']).toBe(first?.headers['webhook-id'] as string);
-  expect(await redeliver(store, webhookId, undefined, systemAmbient)).toBe(0);
+  expect(await redeliver(store, webhookId, undefined, systemClock)).toBe(0);
 }, 300_000);
 
 /** A target that is told nothing but its one dead letter, the first change of the realm. */
@@ -219,7 +219,7 @@ test('a dead letter is sent again once, however long its receiver takes', async 
     return new Response();
   });
   const webhookId = await withLetter();
-  await redeliver(service.vault.engine.webhooks, webhookId, undefined, systemAmbient);
+  await redeliver(service.vault.engine.webhooks, webhookId, undefined, systemClock);
   await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   expect([receiver.received.length, most]).toEqual([1, 1]);
@@ -229,7 +229,7 @@ test('410 disables the target where a dead letter is sent again, too', async () 
   receiver.answer(refused(410));
   const webhookId = await withLetter();
   const { webhooks } = service.vault.engine;
-  await redeliver(webhooks, webhookId, undefined, systemAmbient);
+  await redeliver(webhooks, webhookId, undefined, systemClock);
   await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
   await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
   expect((await lettersOf(webhookId))[0]?.redeliveredAt).toBeUndefined();
@@ -257,12 +257,12 @@ test('what is not kept any more is told as a dead letter, and cannot be sent aga
   });
   await receiver.until(() => receiver.received.length === 2);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length >= 2);
-  await service.vault.engine.log.trim(planted.realm, systemAmbient.now() + 60_000);
+  await service.vault.engine.log.trim(planted.realm, systemClock.now() + 60_000);
   await tried(webhook.webhookId, 1);
   await receiver.until(() => receiver.places(planted.realm).includes(CHANGES));
   await until(async () => (await lettersOf(webhook.webhookId)).length === 1);
   expect(await lettersOf(webhook.webhookId)).toMatchObject([{ firstSeq: 2, lastSeq: CHANGES - 1 }]);
-  await redeliver(service.vault.engine.webhooks, webhook.webhookId, undefined, systemAmbient);
+  await redeliver(service.vault.engine.webhooks, webhook.webhookId, undefined, systemClock);
   await until(async () => (await deliveriesOf(webhook.webhookId))[0]?.outcome === 'expired');
   await until(async () => (await lettersOf(webhook.webhookId))[0]?.attempts === 1);
 }, 300_000);
@@ -350,11 +350,11 @@ test('the log of deliveries keeps the newest', async () => {
   const of = { webhookId, messageId: 'msg', realm: planted.realm, firstSeq: 1, lastSeq: 1, attempt: 1 };
   const delivery = () => ({
     ...of,
-    deliveryId: systemAmbient.mintId() as string,
+    deliveryId: systemClock.mintId() as string,
     outcome: 'delivered' as const,
     status: 200,
     durationMs: 1,
-    at: systemAmbient.now(),
+    at: systemClock.now(),
   });
   for (let done = 0; done < LIMITS.deliveriesKeptMax + 1_000; done += 1_000) {
     const deliveries = Array.from({ length: 1_000 }, delivery);

@@ -2,12 +2,12 @@ import { afterAll, afterEach, describe, expect, test } from 'bun:test';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, endAll, start } from '../support/processes.ts';
 import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
-import { movableAmbient, plant, startService } from '../support/service.ts';
+import { movableClock, plant, startService } from '../support/service.ts';
 
 /** One process at a time tells a target, whichever of them lives. */
 
@@ -31,10 +31,10 @@ describe('a lease', () => {
   const two = async () => {
     const database = await freshDatabase();
     const engine = await database.open();
-    const [mine, yours] = [movableAmbient(), movableAmbient()];
+    const [mine, yours] = [movableClock(), movableClock()];
     // Clocks of two machines that are a day apart.
     yours.advance(86_400_000);
-    const [one, other] = [mine, yours].map((ambient) => openLeases(engine.leases, TERM_MS, ambient));
+    const [one, other] = [mine, yours].map((clock) => openLeases(engine.leases, TERM_MS, clock));
     if (!one || !other) throw new Error('no leases');
     return { engine, mine, yours, one, other };
   };
@@ -111,8 +111,8 @@ test('targets that never answer and are disabled together hold up no other one',
   await hook.until(
     () => silent.every(({ received }) => received.length > 0) && hook.places(realm).length === 6,
   );
-  const disabled = { disabledAt: systemAmbient.now() };
-  for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemAmbient);
+  const disabled = { disabledAt: systemClock.now() };
+  for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemClock);
   // The next round finds them disabled.
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   await plant(service.vault, { realm });
@@ -131,7 +131,7 @@ test('a service that is killed while it tells loses nothing, and the order is ke
     await Bun.sleep(2);
     return new Response();
   });
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   const { realm } = await plant(vault);
   const settings = { ...database.settings(), allowLoopbackWebhooks: true };
   await target({ vault, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });

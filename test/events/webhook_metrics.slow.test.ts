@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test';
 import { changeWebhook, deleteWebhook, redeliver } from '../../src/events/webhooks/targets.ts';
 import type { Labels } from '../../src/metrics/family.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { deleteTargets, moveOn, openReceiver, type Receiver, roomsOf, target } from '../support/receivers.ts';
 import { type Planted, plant, type Service, startService } from '../support/service.ts';
 
@@ -70,7 +70,7 @@ test('what a target received is counted, with how long it took, and it is behind
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
   expect(await figure('authrealm_webhook_realms_behind', { webhook })).toBe(0);
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(0);
-  await deleteWebhook(service.vault.engine.webhooks, webhook, systemAmbient);
+  await deleteWebhook(service.vault.engine.webhooks, webhook, systemClock);
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === undefined);
   await until(
     'authrealm_webhook_deliveries_total',
@@ -86,7 +86,7 @@ test('a target that refuses is behind by the age of its oldest change, until it 
   expect(await figure('authrealm_webhook_deliveries_total', { webhook, outcome: 'refused' })).toBeGreaterThan(
     0,
   );
-  service.ambient.advance(100_000);
+  service.clock.advance(100_000);
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
   expect(await figure('authrealm_webhook_behind_seconds', { webhook })).toBeLessThan(200);
   receiver.answer(() => new Response());
@@ -98,10 +98,10 @@ test('a target that has not answered yet is behind too, with what waits for a pl
   receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
   const webhook = await made();
   await receiver.until(() => receiver.received.length === 1);
-  service.ambient.advance(100_000);
+  service.clock.advance(100_000);
   expect(await figure('authrealm_webhook_behind_seconds', { webhook })).toBeGreaterThan(100);
   // It is told no more, and of nobody's.
-  await changeWebhook(roomsOf(service), webhook, { disabledAt: systemAmbient.now() }, systemAmbient);
+  await changeWebhook(roomsOf(service), webhook, { disabledAt: systemClock.now() }, systemClock);
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === undefined);
 });
 
@@ -119,7 +119,7 @@ test('what waits for a place counts by its own age', async () => {
   const told = receiver.received.flatMap(({ events }) => events.map(({ data }) => data.realm_id));
   expect(told).not.toContain(late.realm);
   const labels = { webhook: webhook.webhookId };
-  const ahead = (service.ambient.now() - systemAmbient.now()) / 1_000;
+  const ahead = (service.clock.now() - systemClock.now()) / 1_000;
   await until('authrealm_webhook_behind_seconds', labels, (seconds) => (seconds ?? 0) > ahead + 5_000);
 });
 
@@ -159,7 +159,7 @@ test('dead letters are counted until they are received', async () => {
     planted.realm,
   );
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(1);
-  await redeliver(service.vault.engine.webhooks, webhook, undefined, systemAmbient);
+  await redeliver(service.vault.engine.webhooks, webhook, undefined, systemClock);
   await until('authrealm_webhook_dead_letters', { webhook }, (letters) => letters === 0);
 });
 

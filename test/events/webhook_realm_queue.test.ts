@@ -6,13 +6,13 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import type { RealmCursor, Webhook } from '../../src/events/webhooks/port.ts';
 import { openRealmQueue, type RealmQueue } from '../../src/events/webhooks/realm_queue.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { moveOn, roomsOf, target } from '../support/receivers.ts';
-import { type MovableAmbient, plant } from '../support/service.ts';
+import { type MovableClock, plant } from '../support/service.ts';
 
 /** Which realms are queued for a target: those with undelivered changes, and no others. Nothing is sent here. */
 
@@ -21,7 +21,7 @@ setDefaultTimeout(300_000);
 let database: TestDatabase;
 let vault: Vault;
 let settings: Settings;
-let ambient: MovableAmbient;
+let clock: MovableClock;
 let webhook: Webhook;
 let queue: RealmQueue;
 let one: Uuid;
@@ -31,7 +31,7 @@ let busy: Uuid;
 beforeEach(async () => {
   database = await freshDatabase();
   settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
-  vault = await openVault(settings, systemAmbient);
+  vault = await openVault(settings, systemClock);
   [one, other, busy] = (await Promise.all([plant(vault), plant(vault), plant(vault)])).map(
     ({ realm }) => realm,
   ) as [Uuid, Uuid, Uuid];
@@ -39,18 +39,18 @@ beforeEach(async () => {
   // Nothing of them was delivered.
   await database.spoil('update webhook_progress set seq = 0');
   await moveOn(database);
-  ambient = standingAmbient();
+  clock = frozenClock();
   queue = queueOf(webhook);
 });
 
 afterEach(() => vault.engine.close());
 
 /** A clock that moves when it is told to: a look ends when it has read everything, however slow the machine is. */
-function standingAmbient(): MovableAmbient {
-  let at = systemAmbient.now();
+function frozenClock(): MovableClock {
+  let at = systemClock.now();
   const now = () => at;
   return {
-    ...systemAmbient,
+    ...systemClock,
     now,
     monotonic: now,
     advance: (milliseconds) => {
@@ -60,7 +60,7 @@ function standingAmbient(): MovableAmbient {
 }
 
 function queueOf(of: Webhook, store = vault.engine.webhooks): RealmQueue {
-  return openRealmQueue({ store, ambient }, () => of);
+  return openRealmQueue({ store, clock }, () => of);
 }
 
 /** Takes all that is queued for now, or as many as given, and releases it, undelivered. */
@@ -113,7 +113,7 @@ test('a realm that was delivered is not queued', async () => {
 
 test('more realms than fit into a page are queued once each', async () => {
   await takeAll();
-  const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+  const made = Array.from({ length: 150 }, () => systemClock.mintId());
   for (const realm of made) {
     await database.spoil(
       'insert into realm_clock (realm_id, seq, moved) select ?, 1, max(moved) + 1000000 from realm_clock',
@@ -130,7 +130,7 @@ test('more realms than fit into a page are queued once each', async () => {
 
 /** Two pages of realms whose clocks seem never to have moved: only a sweep finds them. Answers all realms. */
 async function addStillRealms(): Promise<readonly Uuid[]> {
-  const still = Array.from({ length: 2 * LIMITS.webhookClocksAtOnce - 3 }, () => systemAmbient.mintId());
+  const still = Array.from({ length: 2 * LIMITS.webhookClocksAtOnce - 3 }, () => systemClock.mintId());
   const rows = still.map(() => '(?, 1, 0)').join(', ');
   await database.spoil(`insert into realm_clock (realm_id, seq, moved) values ${rows}`, ...still);
   return [one, other, busy, ...still].toSorted();
@@ -174,7 +174,7 @@ test('a changed target is swept again, by its new list of realms', async () => {
   };
   queue = queueOf(changing);
   expect(realmsOf(await takeAll())).toEqual([one]);
-  Object.assign(changing, { realms: new Set([one, other]), revision: systemAmbient.mintRevision() });
+  Object.assign(changing, { realms: new Set([one, other]), revision: systemClock.mintRevision() });
   expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([one, other]));
 });
 
@@ -192,9 +192,9 @@ test('a realm without a free slot stays first in turn', async () => {
 
 test('a failed message is queued when it is due, and not before', async () => {
   await takeAll();
-  await settle(one, 3, 2, ambient.now() + 5_000);
+  await settle(one, 3, 2, clock.now() + 5_000);
   expect(realmsOf(await takeAll())).not.toContain(one);
-  ambient.advance(5_001);
+  clock.advance(5_001);
   expect((await takeAll()).filter(({ realm }) => realm === one)).toMatchObject([
     { seq: 3, head: 6, attempts: 2, failedSeq: 4 },
   ]);
@@ -221,7 +221,7 @@ test('failed messages of realms that were taken off the list are in the way of n
     roomsOf({ vault, settings }),
     webhook.webhookId,
     { realms: new Set([one]) },
-    systemAmbient,
+    systemClock,
   );
   queue = queueOf(changed as Webhook);
   for (const realm of gone) await settle(realm, 1, 1, 1);
@@ -259,7 +259,7 @@ test('a realm with more to deliver is queued again, and one whose message failed
   const cursor = { realm: other, head: 6, seq: 2, attempts: 0, nextAt: 0, failedSeq: 0 };
   queue.release(cursor, true);
   expect(queue.takeIf(() => true)).toEqual(cursor);
-  queue.release({ ...cursor, attempts: 1, nextAt: ambient.now() + 1_000, failedSeq: 3 }, true);
+  queue.release({ ...cursor, attempts: 1, nextAt: clock.now() + 1_000, failedSeq: 3 }, true);
   expect(queue.first()).toBeUndefined();
 });
 
@@ -270,7 +270,7 @@ test('what release 0.1.0 wrote, which leaves no sign of it, is queued within ten
   await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', one);
   expect(realmsOf(await takeAll())).not.toContain(one);
   expect(LIMITS.webhookSweepMs).toBe(600_000);
-  ambient.advance(LIMITS.webhookSweepMs);
+  clock.advance(LIMITS.webhookSweepMs);
   expect((await takeAll()).find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 7 });
 });
 
@@ -279,7 +279,7 @@ test('a realm that is taken off the list while it is delivered is not queued aga
   queue = queueOf(changing);
   const [cursor] = (await takeAll()).filter(({ realm }) => realm === one);
   if (!cursor) throw new Error('it was not queued');
-  const revision = systemAmbient.mintRevision();
+  const revision = systemClock.mintRevision();
   Object.assign(changing, { realms: new Set([other]), revision });
   await queue.fill();
   queue.release(cursor, true);
@@ -339,12 +339,12 @@ test('more realms than one look has time for are queued by those that follow, al
   const { webhooks } = vault.engine;
   const movedRealms: typeof webhooks.movedRealms = (...request) => {
     // As slow as that: there is time for one page.
-    ambient.advance(LIMITS.webhookLookMsMax);
+    clock.advance(LIMITS.webhookLookMsMax);
     return webhooks.movedRealms(...request);
   };
   queue = queueOf(webhook, { ...webhooks, movedRealms });
   const queue150 = async () => {
-    const made = Array.from({ length: 150 }, () => systemAmbient.mintId());
+    const made = Array.from({ length: 150 }, () => systemClock.mintId());
     for (const realm of made) {
       await database.spoil(
         `insert into realm_clock (realm_id, seq, moved) select ?, 1, ${moveOf(database)}`,

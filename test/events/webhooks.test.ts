@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook, deleteWebhook, rotateWebhook } from '../../src/events/webhooks/targets.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import {
   deleteTargets,
   openReceiver,
@@ -157,7 +157,7 @@ describe('which events', () => {
     const other = await plant(service.vault);
     const { webhook } = await target(service, receiver.url, { realms: new Set([planted.realm]) });
     const limited = (realms: readonly Uuid[]) =>
-      changeWebhook(rooms, webhook.webhookId, { realms: new Set(realms) }, systemAmbient);
+      changeWebhook(rooms, webhook.webhookId, { realms: new Set(realms) }, systemClock);
     await limited([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.vault, { realm: planted.realm });
@@ -175,8 +175,8 @@ describe('a target', () => {
     const rooms = roomsOf(service);
     const { webhook } = await target(service, receiver.url);
     const disabled = (disabledAt: number | undefined) =>
-      changeWebhook(rooms, webhook.webhookId, { disabledAt }, systemAmbient);
-    await disabled(systemAmbient.now());
+      changeWebhook(rooms, webhook.webhookId, { disabledAt }, systemClock);
+    await disabled(systemClock.now());
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.vault, { realm: planted.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
@@ -190,7 +190,7 @@ describe('a target', () => {
     const rooms = roomsOf(service);
     const issued = await target(service, receiver.url, { eventsMax: 100 });
     const { webhookId } = issued.webhook;
-    const rotated = await rotateWebhook(rooms, webhookId, 60_000, service.ambient);
+    const rotated = await rotateWebhook(rooms, webhookId, 60_000, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.vault);
     await receiver.until(() => receiver.accepted.length === 1);
@@ -199,7 +199,7 @@ describe('a target', () => {
     expect(both.headers['webhook-signature']?.split(' ')).toHaveLength(2);
     for (const secret of [issued.secret, rotated.secret]) verify(secret, both);
 
-    const again = await rotateWebhook(rooms, webhookId, 0, service.ambient);
+    const again = await rotateWebhook(rooms, webhookId, 0, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     await plant(service.vault);
     await receiver.until(() => receiver.accepted.length === 2);
@@ -238,7 +238,7 @@ test('a target is deleted with all of it, while others write down what was sent 
   const { webhooks, leases } = service.vault.engine;
   const lease = { name: 'test', holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
-  const realms = Array.from({ length: 30 }, () => systemAmbient.mintId());
+  const realms = Array.from({ length: 30 }, () => systemClock.mintId());
   for (let round = 0; round < 40; round += 1) {
     const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set(realms.slice(0, 1)) });
     const { webhookId } = webhook;
@@ -252,7 +252,7 @@ test('a target is deleted with all of it, while others write down what was sent 
     }));
     const settled = { webhookId, progress, deliveries: [], deadLetters: [] };
     const [isGone] = await Promise.all([
-      deleteWebhook(webhooks, webhookId, systemAmbient),
+      deleteWebhook(webhooks, webhookId, systemClock),
       ...Array.from({ length: 4 }, () => webhooks.settle(lease, settled)),
     ]);
     expect(isGone).toBe(true);

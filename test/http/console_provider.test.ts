@@ -187,7 +187,7 @@ test('whoever signs in has the rights of their claims, under a name that is nobo
   expect((await service.get(oidcPath(neighbour), token)).status).toBe(404);
   expect((await service.get('/admin/v1/clients', token)).status).toBe(403);
   expect((await service.del('/console/token', token, ownPage(service))).status).toBe(204);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   const again = (await (await arrive(await depart('anna'))).json()) as { data: Told };
   expect(again.data.actor).toBe(data.actor);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import {
   errorsOf,
   ISSUER,
@@ -155,8 +155,8 @@ describe('who is this?', () => {
     const subject = 'auth0|Ünï';
     const given = await plant(service.vault, {
       ...planted,
-      oidcLink: systemAmbient.mintId(),
-      passwordLink: systemAmbient.mintId(),
+      oidcLink: systemClock.mintId(),
+      passwordLink: systemClock.mintId(),
       subject,
       username: 'x',
     });
@@ -193,7 +193,7 @@ describe('who is this?', () => {
       'a&b=c#d+e f',
     ];
     for (const subject of subjects) {
-      const id = systemAmbient.mintId();
+      const id = systemClock.mintId();
       const key = [planted.realm, planted.user, id] as const;
       await put(service.vault, oidcProfileInfo, key, {
         subject,
@@ -211,12 +211,12 @@ describe('batches', () => {
   test('up to 100 identifiers at once: those of this realm, on one page', async () => {
     const ids: Uuid[] = [];
     for (let place = 0; place < 98; place += 1) {
-      const id = systemAmbient.mintId();
+      const id = systemClock.mintId();
       const members = { username: `batch-${place}`, password_profile_id: planted.passwordProfile };
       await put(service.vault, passwordProfileInfo, [planted.realm, planted.user, id], members);
       ids.push(id);
     }
-    const asked = [...ids, elsewhere.passwordLink, systemAmbient.mintId()];
+    const asked = [...ids, elsewhere.passwordLink, systemClock.mintId()];
     expect(asked).toHaveLength(LIMITS.filterValuesMax);
     const page = await found(`${passwordsOf(planted.realm)}?filter=in(id,${asked.join().toUpperCase()})`);
     expect(page.data.map(({ id }) => id)).toEqual(ids.toReversed());
@@ -303,7 +303,7 @@ describe('what is no reverse lookup', () => {
     expect((await service.get(path, limited)).status).toBe(404);
     const own = await service.get(`${oidcOf(elsewhere.realm)}${bySubject('auth0|Jane')}`, limited);
     expect(((await own.json()) as Found).data.map(({ id }) => id)).toEqual([elsewhere.oidcLink]);
-    for (const realm of [systemAmbient.mintId(), 'nowhere']) {
+    for (const realm of [systemClock.mintId(), 'nowhere']) {
       expect((await service.get(`${oidcOf(realm)}${bySubject('auth0|Jane')}`, token)).status).toBe(404);
     }
   });
@@ -324,7 +324,7 @@ describe('the question in the body', () => {
       meta: { page: { limit: 5, offset: 0, current: 1, total: 1 }, results: { total: 1 } },
       links: { current: null, first: null, last: null, next: null, prev: null },
     });
-    const ids = `in(id,${planted.passwordLink},${systemAmbient.mintId()})`;
+    const ids = `in(id,${planted.passwordLink},${systemClock.mintId()})`;
     const batch = (await (await ask(passwordsOf(planted.realm), { filter: ids, page: {} })).json()) as Found;
     expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
@@ -378,7 +378,7 @@ describe('the question in the body', () => {
     expect((await service.post(`${path}/search`, other, '{')).status).toBe(403);
     expect((await ask(oidcOf('nowhere'), '{')).status).toBe(404);
     expect((await service.get(`${path}/search`, token)).status).toBe(405);
-    const nowhere = await ask(oidcOf(systemAmbient.mintId()), { filter: `eq(id,${planted.oidcLink})` });
+    const nowhere = await ask(oidcOf(systemClock.mintId()), { filter: `eq(id,${planted.oidcLink})` });
     expect(nowhere.status).toBe(404);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test';
 import { membersOf } from '../../src/domain/resource.ts';
 import { user } from '../../src/domain/resources.ts';
 import { UNICODE_VERSION } from '../../src/domain/text/folding.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { ground, land } from '../store/contract/store_fixtures.ts';
 import { freshDatabase } from '../support/database.ts';
 import { userMembers } from '../support/service.ts';
@@ -17,7 +17,7 @@ test('a row says a newer Unicode only where all of its keys were made with it', 
 
   const patch = (members: Record<string, unknown>) => ({
     members,
-    revision: systemAmbient.mintRevision(),
+    revision: systemClock.mintRevision(),
     at: 1,
   });
   const key = [at.realm, at.user] as const;

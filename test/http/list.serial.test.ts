@@ -3,7 +3,7 @@ import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import {
   errorsOf,
   oidcPath,
@@ -104,9 +104,9 @@ describe('every collection', () => {
       expect((await service.get(path)).status).toBe(401);
       expect((await service.get(path, await service.token('realms:write changes:read'))).status).toBe(403);
       if (path === REALMS) return;
-      const stranger = await service.token(READ, new Set([systemAmbient.mintId()]));
+      const stranger = await service.token(READ, new Set([systemClock.mintId()]));
       expect((await service.get(path, stranger)).status).toBe(404);
-      for (const other of [systemAmbient.mintId(), 'none', planted.oidcLink]) {
+      for (const other of [systemClock.mintId(), 'none', planted.oidcLink]) {
         for (const id of [planted.realm, planted.user].filter((each) => path.includes(each))) {
           expect((await service.get(path.replace(id, other), token)).status).toBe(404);
         }
@@ -137,9 +137,9 @@ describe('every collection', () => {
   });
 
   test('a hundred at once, each whole', async () => {
-    const id = systemAmbient.mintId();
+    const id = systemClock.mintId();
     await put(service.vault, realm, [id], realmMembers);
-    const ids = Array.from({ length: 100 }, () => systemAmbient.mintId());
+    const ids = Array.from({ length: 100 }, () => systemClock.mintId());
     for (const each of ids) await put(service.vault, user, [id, each], userMembers);
     const page = await bodyOf(`${REALMS}/${id}/user-authentication-info?page[limit]=100&sort=id`);
     expect(idsOf(page)).toEqual(ids);
@@ -150,7 +150,7 @@ describe('users', () => {
   const path = () => `${realmPath(planted)}/user-authentication-info`;
 
   test('are narrowed and sorted as asked', async () => {
-    const other = systemAmbient.mintId();
+    const other = systemClock.mintId();
     await put(service.vault, user, [planted.realm, other], {
       ...userMembers,
       email: 'Max@Example.com',
@@ -172,8 +172,8 @@ describe('users', () => {
     await service.vault.engine.records.remove({
       resource: user,
       key: [planted.realm, other],
-      origin: { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() },
-      mintRevision: systemAmbient.mintRevision,
+      origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
+      mintRevision: systemClock.mintRevision,
     });
   });
 
@@ -200,21 +200,21 @@ describe('users', () => {
 
 test('a limited client sees its own realms in lists and totals', async () => {
   const [one, two] = [await plant(service.vault), await plant(service.vault)];
-  const limited = await service.token(READ, new Set([one.realm, two.realm, systemAmbient.mintId()]));
+  const limited = await service.token(READ, new Set([one.realm, two.realm, systemClock.mintId()]));
   const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
   expect([idsOf(page), page.meta.results.total]).toEqual([[two.realm], 2]);
   expect(idsOf(await bodyOf(page.links.next as string, limited))).toEqual([one.realm]);
   const behind = await bodyOf(`${REALMS}?page[limit]=1&page[after]=`, limited);
   expect(idsOf(await bodyOf(behind.links.next as string, limited))).toEqual([one.realm]);
-  const nobody = await bodyOf(REALMS, await service.token(READ, new Set([systemAmbient.mintId()])));
+  const nobody = await bodyOf(REALMS, await service.token(READ, new Set([systemClock.mintId()])));
   expect([nobody.data, nobody.meta.results.total]).toEqual([[], 0]);
   expect((await bodyOf(REALMS)).meta.results.total).toBeGreaterThan(2);
 });
 
 /** A realm with more users than a turn may touch. */
 async function crowd(at: Service): Promise<string> {
-  const id = systemAmbient.mintId();
-  const users = Array.from({ length: LIMITS.listRecordsInTurnMax + 500 }, () => systemAmbient.mintId());
+  const id = systemClock.mintId();
+  const users = Array.from({ length: LIMITS.listRecordsInTurnMax + 500 }, () => systemClock.mintId());
   const writes: Write[] = [
     { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
     ...users.map((each): Write => {
@@ -265,7 +265,7 @@ describe('lists that are read beside the service', () => {
     const path = await crowd(service);
     const id = path.split('/')[3] as Uuid;
     for (let round = 0; round < 20; round += 1) {
-      const late = systemAmbient.mintId();
+      const late = systemClock.mintId();
       const name = `Late ${round} of all`;
       await put(service.vault, user, [id, late], { ...userMembers, name });
       const page = await bodyOf(`${path}?filter=ilike(name,*${round}+of*)`);

@@ -113,7 +113,7 @@ test('a PUT that says nothing moves updated_at, and its change says so', async (
   const ids = await plant(service.vault);
   const before = await records.get(user, [ids.realm, ids.user]);
   const { length } = await records.changes(ids.realm, 0, 10);
-  service.ambient.advance(60_000);
+  service.clock.advance(60_000);
   const path = `${REALMS}/${ids.realm}/user-authentication-info/${ids.user}`;
   expect((await service.put(path, token, { data: { type: user.type } })).status).toBe(200);
   const after = await records.get(user, [ids.realm, ids.user]);

@@ -3,7 +3,7 @@ import type { Write } from '../../src/directory/store.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import {
   errorsOf,
   realmMembers,
@@ -33,8 +33,8 @@ afterAll(() => service.stop());
 
 /** A realm with so many users, the newest first. */
 async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[]; path: string }> {
-  const id = systemAmbient.mintId();
-  const users = Array.from({ length: count }, () => systemAmbient.mintId());
+  const id = systemClock.mintId();
+  const users = Array.from({ length: count }, () => systemClock.mintId());
   const writes = [
     { op: 'insert', resource: realm, key: [id], record: stamped([id], realmMembers) },
     ...users.map((each, place) => {
@@ -161,8 +161,8 @@ describe('pages behind a record', () => {
     const { id, users, path } = await peopled(9);
     const first = await page(`${path}?page[after]=&page[limit]=3`);
     const { records } = service.vault.engine;
-    const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
-    const { mintRevision, mintId } = systemAmbient;
+    const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
+    const { mintRevision, mintId } = systemClock;
     await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });
     const late = mintId();
     const record = stamped([id, late], userMembers);

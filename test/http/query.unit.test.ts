@@ -5,7 +5,7 @@ import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { cursorOf, readCursor } from '../../src/http/pipeline/paging.ts';
 import { type ListQuery, readQuery, soleFilter } from '../../src/http/pipeline/query.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
 const EVERYTHING = { hasFilter: true, hasSort: true };
@@ -135,7 +135,7 @@ describe('a query that is refused names the parameter and the rule', () => {
 });
 
 describe('cursors', () => {
-  const id = systemAmbient.mintId();
+  const id = systemClock.mintId();
   const sorts = (['created_at', 'updated_at', 'id'] as const).flatMap((by) => [
     { by, isDescending: true },
     { by, isDescending: false },

@@ -3,7 +3,7 @@ import type { Flags } from '../../src/config/parse.ts';
 import { parseIpAddress } from '../../src/domain/ip_address.ts';
 import type { Call } from '../../src/http/pipeline/call.ts';
 import { openRateLimits } from '../../src/http/server/rate_limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openCaller, operationsOf } from '../support/document_caller.ts';
 import type { JsonObject } from '../support/json_schema.ts';
 import { errorsOf, oidcPath, plant, type Service, startService } from '../support/service.ts';
@@ -41,7 +41,7 @@ describe('--client-rate', () => {
     expect(await statuses(4, () => service.get(path, token))).toEqual([200, 200, 429, 429]);
     const other = await service.token('oidc-profile-infos:read');
     expect(await statuses(3, () => service.get(path, other))).toEqual([200, 200, 429]);
-    service.ambient.advance(20_000);
+    service.clock.advance(20_000);
     expect(await statuses(2, () => service.get(path, token))).toEqual([200, 429]);
   });
 
@@ -77,7 +77,7 @@ describe('--client-rate', () => {
     };
     expect(await statuses(4, () => service.grant(form))).toEqual([200, 200, 429, 429]);
     expect([(await send('revoke')).status, (await send('introspect')).status]).toEqual([429, 429]);
-    service.ambient.advance(20_000);
+    service.clock.advance(20_000);
     expect(await (await send('introspect')).json()).toMatchObject({ active: true });
     await service.server.stop();
     const logged = await service.database.ask<{ action: string }>(
@@ -141,7 +141,7 @@ describe('--address-rate', () => {
 test('callers whose connection tells no address are one together', () => {
   const { address, guesses } = openRateLimits(
     { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
-    { ...systemAmbient, monotonic: () => 0 },
+    { ...systemClock, monotonic: () => 0 },
   );
   const call = (from: string | undefined) =>
     ({
@@ -158,7 +158,7 @@ describe('the address of requests with the same credentials in a row', () => {
     const rate = { requests, seconds: 3_600 };
     const { address } = openRateLimits(
       { perAddress: rate, perClient: undefined, badTokens: undefined, processes: 1 },
-      { ...systemAmbient, monotonic: () => 0 },
+      { ...systemClock, monotonic: () => 0 },
     );
     const passes = (credentials: string | null, from: string) => {
       const read = () => {
@@ -209,7 +209,7 @@ test('what is told follows what is left, when there is more, and what the other 
   const rate = { requests: 50, seconds: 100 };
   const { address, client } = openRateLimits(
     { perAddress: rate, perClient: rate, badTokens: undefined, processes: 1 },
-    { ...systemAmbient, monotonic: () => at },
+    { ...systemClock, monotonic: () => at },
   );
   const told = (clientId: string) => {
     const call = { address: () => parseIpAddress('192.0.2.1'), authorization: () => null } as Call;
@@ -232,7 +232,7 @@ test('what is left is told in steps where there is plenty, and never as more tha
       badTokens: undefined,
       processes: 1,
     },
-    { ...systemAmbient, monotonic: () => 0 },
+    { ...systemClock, monotonic: () => 0 },
   );
   const told = Array.from({ length: 10_000 }, () => {
     const call = { rateHeaders: undefined } as Call;

@@ -49,7 +49,7 @@ test('well: each of them is ok', async () => {
 test('clients that cannot be read are trouble of the access table alone', async () => {
   await without('client', async () => {
     await service.database.ask('update instance set access_version = access_version + 1');
-    service.ambient.advance(LOOKED_AT_AGAIN);
+    service.clock.advance(LOOKED_AT_AGAIN);
     expect(await readiness()).toEqual(unready({ database: 'ok', access_table: 'in trouble' }));
   });
   expect(await readiness()).toEqual(WELL);
@@ -60,7 +60,7 @@ test('a database that cannot be read is felt at once, and by the access table wh
   await without('instance', async () => {
     const { status, body } = await readiness();
     expect([status, body.dependencies]).toEqual([503, expect.objectContaining({ database: 'in trouble' })]);
-    service.ambient.advance(LOOKED_AT_AGAIN);
+    service.clock.advance(LOOKED_AT_AGAIN);
     expect(await readiness()).toEqual(unready({ database: 'in trouble', access_table: 'in trouble' }));
   });
   expect(await readiness()).toEqual(WELL);

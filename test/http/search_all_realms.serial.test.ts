@@ -95,7 +95,7 @@ describe('in all realms', () => {
     const subject = 'several issuers';
     const made: string[] = [];
     for (const issuer of ['https://a.example', 'https://m.example/', 'https://z.example']) {
-      const id = service.ambient.mintId();
+      const id = service.clock.mintId();
       made.push(id);
       const members = { subject, issuer, oidc_profile_id: one.oidcProfile };
       await put(service.vault, oidcProfileInfo, [one.realm, one.user, id], members);
@@ -104,7 +104,7 @@ describe('in all realms', () => {
   });
 
   test('users are found by e-mail address and name, and by how they begin', async () => {
-    const made = service.ambient.mintId();
+    const made = service.clock.mintId();
     const members = { ...userMembers, name: 'Zoë Überall', email: 'zoe@elsewhere.example' };
     await put(service.vault, user, [two.realm, made], members);
     for (const filter of [
@@ -205,12 +205,12 @@ describe('of a realm that has more than there is room for', () => {
   const LIMIT = 5;
   /** Asks with users of one e-mail address: as many in each of three realms, in their order. */
   async function asked(counts: readonly number[], limit = LIMIT) {
-    const realms = counts.map(() => service.ambient.mintId()).sort();
+    const realms = counts.map(() => service.clock.mintId()).sort();
     const email = `${crypto.randomUUID()}@cut.example`;
     for (const [place, id] of realms.entries()) {
       await put(service.vault, realm, [id], realmMembers);
       for (let made = 0; made < (counts[place] ?? 0); made += 1)
-        await put(service.vault, user, [id, service.ambient.mintId()], { ...userMembers, email });
+        await put(service.vault, user, [id, service.clock.mintId()], { ...userMembers, email });
     }
     const by = await service.token(SCOPES, new Set(realms));
     const ask = async (after?: string) => {
@@ -259,7 +259,7 @@ describe('of a realm that has more than there is room for', () => {
     const subject = 'cut';
     for (const issuer of ['https://a.example', 'https://b.example', 'https://c.example']) {
       const members = { subject, issuer, oidc_profile_id: planted.oidcProfile };
-      const key = [planted.realm, planted.user, service.ambient.mintId()] as const;
+      const key = [planted.realm, planted.user, service.clock.mintId()] as const;
       await put(service.vault, oidcProfileInfo, key, members);
     }
     const by = await service.token(SCOPES, new Set([planted.realm]));
@@ -289,7 +289,7 @@ describe('users of one realm', () => {
   });
 
   test('come a page at a time', async () => {
-    await put(service.vault, user, [one.realm, service.ambient.mintId()], userMembers);
+    await put(service.vault, user, [one.realm, service.clock.mintId()], userMembers);
     const asked = (offset: number) =>
       service.post(`${path()}/search`, token, { filter: 'eq(given_name,jane)', page: { limit: 1, offset } });
     const pages = (await Promise.all([0, 1, 2].map(async (at) => (await asked(at)).json()))) as Found[];

@@ -9,7 +9,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { leadingText } from '../../src/store/records/records.ts';
 import { plant, put, realmMembers, type Service, startService, userMembers } from '../support/service.ts';
@@ -39,7 +39,7 @@ describe('of many realms', () => {
       ...engine,
       records: { ...engine.records, get: heldUp(engine) },
     }));
-    for (let made = 0; made < count; made += 1) order.push(many.ambient.mintId());
+    for (let made = 0; made < count; made += 1) order.push(many.clock.mintId());
     order.sort();
     for (let start = 0; start < count; start += 100) {
       await Promise.all(
@@ -53,7 +53,7 @@ describe('of many realms', () => {
   }, 300_000);
   afterAll(() => many.stop());
 
-  const held = systemAmbient.mintId();
+  const held = systemClock.mintId();
   const letGo = Promise.withResolvers<void>();
   let waiting = 0;
 
@@ -122,15 +122,15 @@ describe('of many realms', () => {
 });
 
 test('a username that several profiles of a realm have is found in each, however many profiles there are', async () => {
-  const { vault, ambient, token, post, stop } = await startService();
+  const { vault, clock, token, post, stop } = await startService();
   const { realm, user: of } = await plant(vault);
   const username = 'Several Profiles';
   const link = async (profile: Uuid, name: string) => {
-    const id = ambient.mintId();
+    const id = clock.mintId();
     await put(vault, passwordProfileInfo, [realm, of, id], { username: name, password_profile_id: profile });
     return id;
   };
-  const profiles = Array.from({ length: LIMITS.searchIssuersMax + 1 }, () => ambient.mintId()).sort();
+  const profiles = Array.from({ length: LIMITS.searchIssuersMax + 1 }, () => clock.mintId()).sort();
   for (const profile of profiles) {
     const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
     await put(vault, passwordProfile, [realm, profile], members);
@@ -145,7 +145,7 @@ test('a username that several profiles of a realm have is found in each, however
 });
 
 test('a subject is asked for at the first hundred issuers of a realm; behind them it is found by naming the issuer', async () => {
-  const { vault, ambient, token, post, stop } = await startService();
+  const { vault, clock, token, post, stop } = await startService();
   const { realm, user: of, oidcProfile } = await plant(vault);
   const subject = 'several issuers';
   const numbers = Array.from({ length: LIMITS.searchIssuersMax + 1 }, (_, at) => at);
@@ -153,7 +153,7 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
   const issuers = numbers.map((at) => `https://a-${String(at).padStart(3, '0')}.example/`);
   const made: Uuid[] = [];
   for (const [at, issuer] of issuers.entries()) {
-    const id = ambient.mintId();
+    const id = clock.mintId();
     made.push(id);
     const isLast = at >= LIMITS.searchIssuersMax - 1;
     const members = { subject: isLast ? subject : `another ${at}`, issuer, oidc_profile_id: oidcProfile };

@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { exposition } from '../../src/metrics/exposition.ts';
 import { gauge, lasting, type Snapshot, together } from '../../src/metrics/family.ts';
 import { openMetrics } from '../../src/metrics/metrics.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -27,7 +27,7 @@ interface Watched {
 
 async function startWatched(...flags: readonly string[]): Promise<Watched> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   const planted = await plant(vault);
   await vault.engine.close();
   const served = await startServed({ database, scope: SCOPE, flags: ['--metrics-port', '0', ...flags] });

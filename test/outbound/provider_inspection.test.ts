@@ -48,7 +48,7 @@ interface Told {
 
 /** A profile with this URL and issuer, brought along as an import does; its path. */
 async function profileAt(discovery_url: string, issuer = root, realm = planted.realm, at = service) {
-  const id = at.ambient.mintId();
+  const id = at.clock.mintId();
   const members = { name: 'Login', discovery_url, client_id: 'shop', issuer };
   await put(at.vault, oidcProfile, [realm, id], members);
   return `/v2/authentication-realms/${realm}/oidc-profiles/${id}`;
@@ -155,7 +155,7 @@ describe('nobody is asked', () => {
       response.end('{}');
     });
     const path = await profileAt(`${root}/secret${WELL_KNOWN}`);
-    const elsewhere = await service.token(SCOPE, new Set([service.ambient.mintId()]));
+    const elsewhere = await service.token(SCOPE, new Set([service.clock.mintId()]));
     const statuses = [
       (await ask(path, '')).status,
       (await ask(path, await service.token('users:read'))).status,

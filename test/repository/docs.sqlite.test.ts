@@ -9,7 +9,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { SCOPE_WORDS } from '../../src/domain/principal.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
 import { knownMigrations } from '../../src/store/sqlite/open.ts';
 import { lineReader } from '../../src/transfer/lines.ts';
@@ -304,7 +304,7 @@ describe('docs/extensions.md', () => {
 test('the lines shown for import can be read', () => {
   const lines = /```json\n(.*?)\n```/s.exec(section(operating, '## Import'))?.[1]?.split('\n') ?? [];
   const read = lineReader({
-    ambient: systemAmbient,
+    clock: systemClock,
     isUpsert: false,
     installation: 'here',
     seal: () => new Uint8Array(),

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { median } from '../../bench/load.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from '../support/database.ts';
 import { sharedServer } from '../support/postgres_server.ts';
@@ -151,7 +151,7 @@ async function onPostgres(): Promise<TestDatabase> {
   const url = new URL(await server.freshDatabase());
   url.port = String(proxy.port);
   const masterKeyFile = join(mkdtempSync(join(folder, 'postgres-')), 'master.key');
-  const key = Buffer.from(systemAmbient.randomBytes(32)).toString('base64url');
+  const key = Buffer.from(systemClock.randomBytes(32)).toString('base64url');
   writeFileSync(masterKeyFile, key, { mode: 0o600 });
   return postgresAt(url.href, masterKeyFile);
 }

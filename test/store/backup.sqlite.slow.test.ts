@@ -107,8 +107,8 @@ describe('a backup', () => {
 
 /** The program some days ago. */
 function agoBy(days: number) {
-  const { ambient } = program;
-  return { ...program, ambient: { ...ambient, now: () => ambient.now() - days * 86_400_000 } };
+  const { clock } = program;
+  return { ...program, clock: { ...clock, now: () => clock.now() - days * 86_400_000 } };
 }
 
 describe('a folder of backups', () => {
@@ -126,7 +126,7 @@ describe('a folder of backups', () => {
     copyFileSync(path, alias);
     const other = await takenAgo(alias, 40);
     // A file that is called like one, a manifest that speaks of another file, and somebody's own.
-    const called = backupName(path, program.ambient.now() - 42 * 86_400_000);
+    const called = backupName(path, program.clock.now() - 42 * 86_400_000);
     copyFileSync(path, join(folder, called));
     copyFileSync(join(folder, `${older}.json`), join(folder, `${called}.json`));
     writeFileSync(join(folder, 'notes.db.json'), '{}');
@@ -135,8 +135,8 @@ describe('a folder of backups', () => {
     await Bun.file(join(folder, half)).delete();
     // Backups that were killed, a long time ago and just now.
     const [killed, busy] = [9, 1].map((days) => {
-      const name = backupName(path, program.ambient.now() - days * 86_400_000);
-      return `${name}.${program.ambient.mintId()}.partial`;
+      const name = backupName(path, program.clock.now() - days * 86_400_000);
+      return `${name}.${program.clock.mintId()}.partial`;
     }) as [string, string];
     for (const name of [killed, busy]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, killed, 'draft.db'), 'half');

@@ -10,7 +10,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, reopenEngine } from '../../src/store/open.ts';
 import { dependentsOf } from '../../src/store/records/cascade.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
@@ -75,7 +75,7 @@ describe('on a disk, with others at it', () => {
   beforeAll(async () => {
     database = await freshDatabase();
     ours = await database.open();
-    theirs = await reopenEngine(database.address, { version: 'test', ambient: systemAmbient });
+    theirs = await reopenEngine(database.address, { version: 'test', clock: systemClock });
   });
   afterAll(async () => {
     await ours.close();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { freshFolder } from '../support/folder.ts';
 import { anotherUser, crowdedGround, logged, oidcLink, put, removing } from './contract/store_fixtures.ts';
@@ -13,7 +13,7 @@ import { anotherUser, crowdedGround, logged, oidcLink, put, removing } from './c
 let engine: Engine;
 beforeAll(async () => {
   const address = { engine: 'sqlite', path: join(freshFolder(), 'turns.db') } as const;
-  engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
+  engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
 });
 afterAll(() => engine.close());
 

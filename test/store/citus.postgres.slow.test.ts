@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 import { citusSql } from '../../src/store/postgres/citus.ts';
 import { INSTANCE_TABLES, REALM_COLUMN, REALM_TABLES } from '../../src/store/postgres/tables.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
   const url = await (await sharedServer()).freshDatabase();
   const address = parseDatabase(url);
   if (!address) throw new Error('no address of PostgreSQL');
-  await (await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  await (await openEngine(address, 'auto', { version: 'test', clock: systemClock })).close();
   sql = new SQL(url, { max: 1 });
 });
 afterAll(() => sql.close());

@@ -7,7 +7,7 @@ import { user } from '../../src/domain/resources.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { OFFLINE } from '../support/resource_cases.ts';
-import { movableAmbient, type Service, startService } from '../support/service.ts';
+import { movableClock, type Service, startService } from '../support/service.ts';
 
 /** Processes over one database whose clocks are apart (issue 5, bad input). */
 
@@ -49,7 +49,7 @@ async function pair(apart: number = clockLeewayMs): Promise<Pair> {
     ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
   const data = { type: 'authentication-realm', name: 'Shop' };
   const { id: realm } = await recordOf(await slow.post(REALMS, await tokenOf(slow), { data }));
-  fast.ambient.advance(slow.ambient.now() + apart - fast.ambient.now());
+  fast.clock.advance(slow.clock.now() + apart - fast.clock.now());
   return {
     slow,
     fast,
@@ -57,7 +57,7 @@ async function pair(apart: number = clockLeewayMs): Promise<Pair> {
     users: `${REALMS}/${realm}/user-authentication-info`,
     tokenOf,
     pass(milliseconds) {
-      for (const { ambient } of [slow, fast]) ambient.advance(milliseconds);
+      for (const { clock } of [slow, fast]) clock.advance(milliseconds);
     },
   };
 }
@@ -112,7 +112,7 @@ describe('a token', () => {
 describe('a signing key', () => {
   test('that a process ahead has made signs in one that starts behind it', async () => {
     const database = await freshDatabase();
-    const ahead = movableAmbient();
+    const ahead = movableClock();
     ahead.advance(clockLeewayMs);
     await (await openVault(database.settings(), ahead)).engine.close();
     const service = await startService({ ...FLAGS, ...database.flags });
@@ -124,8 +124,8 @@ describe('a signing key', () => {
     const { slow, fast, tokenOf, pass } = await pair();
     const { engine, keyring } = fast.vault;
     const old = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
-    const announced = await rotateSigningKey(engine.access, keyring, fast.ambient);
-    expect(await withdrawSigningKey(old, engine.access, keyring, fast.ambient)).toBe(true);
+    const announced = await rotateSigningKey(engine.access, keyring, fast.clock);
+    expect(await withdrawSigningKey(old, engine.access, keyring, fast.clock)).toBe(true);
     pass(accessAgeMsMax);
     const tokens = [await tokenOf(slow), await tokenOf(fast)];
     const kids = tokens.map((token) => JSON.parse(atob(token.split('.')[0] ?? '')).kid);
@@ -141,9 +141,9 @@ test('the moment at which a client was changed never goes back', async () => {
   const { slow, fast } = await pair();
   const { access } = fast.vault.engine;
   const given = { scopes: new Set(['users:read'] as const), realms: '*' } as const;
-  const { client } = await createClient(access, 'test', given, fast.ambient);
-  const { updatedAt } = await changeClient(access, client.clientId, { name: 'later' }, slow.ambient);
-  expect([client.updatedAt > slow.ambient.now(), updatedAt]).toEqual([true, client.updatedAt]);
+  const { client } = await createClient(access, 'test', given, fast.clock);
+  const { updatedAt } = await changeClient(access, client.clientId, { name: 'later' }, slow.clock);
+  expect([client.updatedAt > slow.clock.now(), updatedAt]).toEqual([true, client.updatedAt]);
 });
 
 describe('a remembered answer', () => {

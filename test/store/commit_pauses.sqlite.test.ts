@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
@@ -16,7 +16,7 @@ import { freshFolder } from '../support/service.ts';
 
 async function database() {
   const path = join(freshFolder(), 'pauses.db');
-  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connect(path);
   const snapshot = openSnapshot(db);
   const place = openPlace(path);
@@ -33,7 +33,7 @@ async function database() {
     commits: () => proofs,
     write: (name: string) =>
       writer.write(function* () {
-        yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemAmbient.mintId());
+        yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
         done.push(name);
         return { value: undefined, keep: true };
       }),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { changeClient, createClient } from '../../src/auth/clients/clients.ts';
 import { withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
@@ -11,7 +11,7 @@ import { oidcPath, plant } from '../support/service.ts';
 
 async function freshVault() {
   const database = await freshDatabase();
-  return { database, vault: await openVault(database.settings(), systemAmbient) };
+  return { database, vault: await openVault(database.settings(), systemClock) };
 }
 
 test('four processes insert the same link 64 times at once: one succeeds, the others get the conflict', async () => {
@@ -84,12 +84,12 @@ test('two processes serve; what an operator takes back is felt by both within a 
   const link = `${url}${oidcPath(planted)}`;
 
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
-  const made = await createClient(access, 'felt', { scopes, realms: '*' }, systemAmbient);
+  const made = await createClient(access, 'felt', { scopes, realms: '*' }, systemClock);
   await Bun.sleep(1_000);
   const token = await tokenFor(url, made.client.clientId, made.secret);
 
   const change = (patch: Parameters<typeof changeClient>[2]) =>
-    changeClient(access, made.client.clientId, patch, systemAmbient);
+    changeClient(access, made.client.clientId, patch, systemClock);
   /** Every process answers this status, from one second after the change on. */
   const expectAll = async (status: number, withToken = token) => {
     await Bun.sleep(1_000);
@@ -98,11 +98,11 @@ test('two processes serve; what an operator takes back is felt by both within a 
   };
 
   await expectAll(200);
-  await change({ disabledAt: systemAmbient.now() });
+  await change({ disabledAt: systemClock.now() });
   await expectAll(401);
   await change({ disabledAt: undefined });
   await expectAll(200);
-  await change({ realms: new Set([systemAmbient.mintId()]) });
+  await change({ realms: new Set([systemClock.mintId()]) });
   await expectAll(404);
   await change({ realms: '*' });
   await expectAll(200);
@@ -112,7 +112,7 @@ test('two processes serve; what an operator takes back is felt by both within a 
   await expectAll(200);
 
   const [key] = (await access.table(undefined))?.signingKeys ?? [];
-  expect(await withdrawSigningKey(key?.kid ?? '', access, vault.keyring, systemAmbient)).toBe(true);
+  expect(await withdrawSigningKey(key?.kid ?? '', access, vault.keyring, systemClock)).toBe(true);
   await expectAll(401);
   await expectAll(200, await tokenFor(url, made.client.clientId, made.secret));
 

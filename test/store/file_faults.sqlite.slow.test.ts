@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { sqliteAt } from '../support/database.ts';
 import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from '../support/processes.ts';
@@ -37,7 +37,7 @@ interface Stored {
 
 async function stored(users = 1): Promise<Stored> {
   const made = join(freshFolder(), 'made.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemAmbient);
+  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
   const first = await plant(vault);
   const { realm, oidcProfile, passwordProfile } = first;
   const more = Array.from({ length: users - 1 }, () => plant(vault, { realm, oidcProfile, passwordProfile }));
@@ -46,7 +46,7 @@ async function stored(users = 1): Promise<Stored> {
     vault.engine.access,
     'test',
     { scopes, realms: '*' },
-    systemAmbient,
+    systemClock,
   );
   const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
   const planted = [first, ...(await Promise.all(more))];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Loader, Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { realm } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openLog } from '../../src/store/audit/log.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
@@ -86,7 +86,7 @@ function boundedByEngine({ settings }: Service): Bounded {
 async function writeUntilRefused(records: Bounded['records']): Promise<{ count: number; error: unknown }> {
   const vault = { engine: { records } } as Service['vault'];
   for (let count = 0; count < 5_000; count += 1) {
-    const error = await put(vault, realm, [systemAmbient.mintId()], {
+    const error = await put(vault, realm, [systemClock.mintId()], {
       ...realmMembers,
       name: 'x'.repeat(2_000),
     }).then(
@@ -135,7 +135,7 @@ async function judgeFreed(service: Service, bounded: Bounded): Promise<void> {
   const before = counted(service);
   bounded.free();
   const vault = { engine: { records: bounded.records } } as Service['vault'];
-  await put(vault, realm, [systemAmbient.mintId()], realmMembers);
+  await put(vault, realm, [systemClock.mintId()], realmMembers);
   expect(counted(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
 }
 

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { memoryTexts } from '../../src/store/idempotency/idempotency_store.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
@@ -9,7 +9,7 @@ import { freshFolder } from '../support/folder.ts';
 
 test('nothing about answers walks the table: a client with very many costs what one with few does', async () => {
   const path = join(freshFolder(), 'memory.db');
-  const program = { version: 'test', ambient: systemAmbient };
+  const program = { version: 'test', clock: systemClock };
   await (await openEngine({ engine: 'sqlite', path }, 'auto', program)).close();
   const db = new Database(path, { readonly: true });
   for (const text of memoryTexts(SQLITE)) {

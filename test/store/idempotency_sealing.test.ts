@@ -7,7 +7,7 @@ import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { startSweeping } from '../../src/jobs/expiry.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -15,8 +15,8 @@ import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
 import { freePort, plant, startService } from '../support/service.ts';
 import { type Ground, groundWrites, LANDED, land, mint, put } from './contract/store_fixtures.ts';
 
-const keyringOf = () => openKeyring(systemAmbient.randomBytes(32), systemAmbient);
-const now = systemAmbient.now();
+const keyringOf = () => openKeyring(systemClock.randomBytes(32), systemClock);
+const now = systemClock.now();
 const database = await freshDatabase();
 let engine: Engine;
 let ids: Ground;
@@ -63,7 +63,7 @@ const unavailable = async (work: Promise<unknown>) => {
   expect((fault as Fault).code).toBe('unavailable');
 };
 
-const changed = actOf('master-key.changed', { detail: {} }, systemAmbient);
+const changed = actOf('master-key.changed', { detail: {} }, systemClock);
 
 describe('answers and the master key', () => {
   test('what was sealed by a key without proof is refused, not stored', async () => {
@@ -84,7 +84,7 @@ describe('answers and the master key', () => {
       const secret = keyring.seal('oidc-client-secret', at, 'of the provider');
       const patch: Patch = {
         members: { client_secret: secret },
-        revision: systemAmbient.mintRevision(),
+        revision: systemClock.mintRevision(),
         at: now,
       };
       return land(engine.records, { op: 'patch', resource: oidcProfile, key: profile.key, patch });
@@ -171,7 +171,7 @@ describe('answers that have expired', () => {
     const old = [expired(), expired(), expired()] as const;
     await keep(kept);
     await keepAll([old[0]]);
-    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 5);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemClock, 5);
     await gone(old[0]);
     await keepAll([old[1]]);
     await gone(old[1]);
@@ -184,7 +184,7 @@ describe('answers that have expired', () => {
   test('go however many they are, a thousand to a commit', async () => {
     const many = Array.from({ length: 2 * LIMITS.cascadeRecordsMax + 1 }, expired);
     await keepAll(many);
-    const sweeping = startSweeping([engine.records.forgetExpired], systemAmbient, 3_600_000);
+    const sweeping = startSweeping([engine.records.forgetExpired], systemClock, 3_600_000);
     await gone(many.at(-1) as Memory);
     await sweeping.stop();
   });
@@ -196,14 +196,14 @@ describe('answers that have expired', () => {
       const fault = faults.pop();
       return fault ? Promise.reject(fault) : engine.records.forgetExpired(at);
     };
-    const sweeping = startSweeping([forgetExpired], systemAmbient, 5);
+    const sweeping = startSweeping([forgetExpired], systemClock, 5);
     await gone(old);
     await sweeping.stop();
   });
 
   test('go when a service starts', async () => {
     const swept = await freshDatabase();
-    const vault = await openVault(swept.settings(), systemAmbient);
+    const vault = await openVault(swept.settings(), systemClock);
     const { keyring } = vault;
     const { records } = vault.engine;
     const place = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };

@@ -14,7 +14,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { clauseOf } from '../../src/store/lists/filters.ts';
 import { listTable, planOf, type Reading } from '../../src/store/lists/list_plans.ts';
 import { entered } from '../../src/store/lists/list_reading.ts';
@@ -48,7 +48,7 @@ let someone: Uuid;
 
 beforeAll(async () => {
   path = join(freshFolder(), 'plans.db');
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient });
+  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
   at = await ground(engine.records);
   const people = Array.from({ length: PEOPLE }, (_, number) =>
     insert(user, [at.realm, mint()], {
@@ -282,7 +282,7 @@ describe('who reads what', () => {
         await ask(user, undefined, { sort, page: { kind: 'after', after: undefined, limit: 100 } }),
       ).toEqual([]);
     }
-    const after = { at: systemAmbient.now(), id: someone };
+    const after = { at: systemClock.now(), id: someone };
     expect(await ask(user, undefined, { page: { kind: 'after', after, limit: 100 } })).toEqual([]);
     expect(await ask(user, 'eq(email,p7@shop.example)')).toEqual([]);
     expect(await ask(user, 'like(email,p1*)', { page: { ...near, limit: 1 } })).toEqual([true, false]);

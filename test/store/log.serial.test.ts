@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
@@ -33,11 +33,11 @@ let exitCode: number;
 const secrets: Record<string, string> = {};
 
 beforeAll(async () => {
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   planted = await plant(vault, { subject: 'subject-of-jane', username: 'username-of-jane' });
   const client = async (scope: string) => {
     const scopes = parseScopes(scope) ?? new Set();
-    return createClient(vault.engine.access, 'log', { scopes, realms: '*' }, systemAmbient);
+    return createClient(vault.engine.access, 'log', { scopes, realms: '*' }, systemClock);
   };
   const [reader, writer] = [
     await client('profile-infos:read'),

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { Refusal } from '../../src/domain/fault.ts';
 import { keyColumns, membersOf, type Resource } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES, user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Migration, servesFrom } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { knownMigrations as knownToPostgres } from '../../src/store/postgres/readiness.ts';
@@ -19,7 +19,7 @@ import { atSlot } from '../../src/store/sqlite/slot.ts';
 import { AUTHREALM, runCommand, start } from '../support/processes.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
 
-const program = { version: '0.1.0', ambient: systemAmbient };
+const program = { version: '0.1.0', clock: systemClock };
 const known = knownMigrations();
 const next: Migration = {
   version: known.length + 1,

@@ -3,7 +3,7 @@ import { SQL } from 'bun';
 import type { SequencedChange } from '../../src/domain/change.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
@@ -28,7 +28,7 @@ afterAll(async () => {
 async function open(): Promise<Engine> {
   const address = parseDatabase(url);
   if (!address) throw new Error('no address of PostgreSQL');
-  return openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
+  return openEngine(address, 'auto', { version: 'test', clock: systemClock });
 }
 
 /** Commits so many users at once, and answers their IDs. */

@@ -7,7 +7,7 @@ import type { Found } from '../../src/audit/walk.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { databaseBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp_proxy.ts';
@@ -83,20 +83,20 @@ test.each([
       const acts = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
       return acts.filter(({ actor, detail }) => (actor + detail).includes(mark)).length;
     };
-    const mark = systemAmbient.mintId();
+    const mark = systemClock.mintId();
     const sprung = proxy.trap(COMMIT, fate);
     if (kind === 'grants') {
       const told: number[] = [];
-      const notes = openGrantNotes(log, systemAmbient, ({ waiting }) => told.push(waiting));
-      const id = systemAmbient.mintId();
-      await notes.note(actOf('token.granted', { id, detail: { mark } }, systemAmbient));
+      const notes = openGrantNotes(log, systemClock, ({ waiting }) => told.push(waiting));
+      const id = systemClock.mintId();
+      await notes.note(actOf('token.granted', { id, detail: { mark } }, systemClock));
       await sprung;
       expect(told).toEqual([1]);
       await troubled.recovered();
       while (told.length < 2) await Bun.sleep(20);
       await notes.stop();
     } else {
-      const refusals = openRefusals(log, systemAmbient, 20);
+      const refusals = openRefusals(log, systemClock, 20);
       refusals.count({ clientId: mark, address: undefined }, 'no token');
       await sprung;
       await troubled.recovered();
@@ -112,7 +112,7 @@ test.each([
       store: engine.log,
       keys: logKeys,
       checkpoints: [],
-      now: systemAmbient.now,
+      now: systemClock.now,
       onFinding,
     });
     expect(findings).toEqual([]);
@@ -124,13 +124,13 @@ test('what the engine says about values reaches no log and no answer', async () 
   const name = 'name-that-nobody-may-see';
   const { records } = troubled.service.vault.engine;
   await spoil(`alter table user_info add constraint odd check (name <> '${name}')`);
-  const key = [troubled.planted.realm, systemAmbient.mintId()] as const;
+  const key = [troubled.planted.realm, systemClock.mintId()] as const;
   const write = draftDescribed(
     user,
     [...key],
     { name, email: 'a@example.com' },
     {
-      ambient: systemAmbient,
+      clock: systemClock,
       actor: 'test',
     },
   );

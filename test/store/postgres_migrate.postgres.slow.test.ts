@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { SQL } from 'bun';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { oidcProfileInfo, realm } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { INSTANCE_TABLES, REALM_TABLES } from '../../src/store/postgres/tables.ts';
 import { freshFolder } from '../support/folder.ts';
 import { SCHEMA_TABLE, schemaTable } from '../support/postgres_schema_table.ts';
@@ -262,7 +262,7 @@ describe('a migration that is killed', () => {
 test('a service of the release before goes on while the next schema comes', async () => {
   const url = await migrated();
   const masterKey = join(freshFolder(), 'master.key');
-  writeFileSync(masterKey, Buffer.from(systemAmbient.randomBytes(32)).toString('hex'), { mode: 0o600 });
+  writeFileSync(masterKey, Buffer.from(systemClock.randomBytes(32)).toString('hex'), { mode: 0o600 });
   const { use, close } = await serviceOn(url, masterKey);
   await use();
   const columns = (await tables(url)).map((name) => `alter table ${name} add column next_release text;`);

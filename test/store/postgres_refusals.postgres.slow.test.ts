@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
 import { Refusal } from '../../src/domain/fault.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { freshDaemonFolder, HOST, runAsDaemon } from '../support/daemons.ts';
 import { freshMasterKey } from '../support/fault_injection.ts';
@@ -55,7 +55,7 @@ async function refusal(url: string, more: Partial<PostgresAddress> = {}): Promis
   try {
     const engine = await openEngine({ ...address, ...more }, 'auto', {
       version: 'test',
-      ambient: systemAmbient,
+      clock: systemClock,
     });
     await engine.close();
     return undefined;

@@ -10,7 +10,7 @@ import { readSettings } from '../../src/config/parse.ts';
 import { actOf } from '../../src/domain/act.ts';
 import { type Key, lineage } from '../../src/domain/resource.ts';
 import { oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, rewrap } from '../../src/service/open_database.ts';
 import { migrationsIn } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
@@ -83,7 +83,7 @@ async function freshUrl(into: Set<string>): Promise<string> {
 }
 
 function openAt(url: string, owner?: string): Promise<Engine> {
-  const program = { version: 'test', ambient: systemAmbient };
+  const program = { version: 'test', clock: systemClock };
   return openEngine(addressOf(url), 'auto', program, owner === undefined ? undefined : addressOf(owner));
 }
 
@@ -133,9 +133,9 @@ async function lookUp(url: string): Promise<void> {
 async function useAccess(url: string): Promise<void> {
   const folder = freshFolder();
   const masterKeyFile = join(folder, 'master.key');
-  writeFileSync(masterKeyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('base64url'));
+  writeFileSync(masterKeyFile, Buffer.from(systemClock.randomBytes(32)).toString('base64url'));
   const settings = readSettings({ database: url, masterKeyFile, migrate: 'auto' }, {});
-  const vault = await openVault(settings, systemAmbient);
+  const vault = await openVault(settings, systemClock);
   const { access, sealed, records } = vault.engine;
   const { realm } = await plant(vault);
   const id = mint();
@@ -149,32 +149,32 @@ async function useAccess(url: string): Promise<void> {
   };
   await put(vault, oidcProfile, [realm, id], { ...shop, client_secret: secret });
   const rights = { scopes: new Set(['users:read'] as const), realms: new Set([realm]) };
-  const { client } = await createClient(access, 'test', rights, systemAmbient);
-  await changeClient(access, client.clientId, { name: 'renamed' }, systemAmbient);
+  const { client } = await createClient(access, 'test', rights, systemClock);
+  await changeClient(access, client.clientId, { name: 'renamed' }, systemClock);
   await access.table(undefined);
   expect(await access.clientsBehind('', 2)).toEqual([(await access.client(client.clientId)) as Client]);
-  await access.noteUses([client.clientId], systemAmbient.now());
+  await access.noteUses([client.clientId], systemClock.now());
   await access.uses();
-  await deleteClient(access, client.clientId, undefined, systemAmbient);
-  const { kid } = await rotateSigningKey(access, vault.keyring, systemAmbient);
-  await withdrawSigningKey(kid, access, vault.keyring, systemAmbient);
+  await deleteClient(access, client.clientId, undefined, systemClock);
+  const { kid } = await rotateSigningKey(access, vault.keyring, systemClock);
+  await withdrawSigningKey(kid, access, vault.keyring, systemClock);
   await access.forgetPrivateHalves([kid]);
   const all = await access.signingKeys();
   expect((await access.signingKeysBehind('', 2)).keys).toEqual(all);
   expect((await access.signingKey(kid)).keys).toEqual(all.filter((key) => key.kid === kid));
-  const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemAmbient.now() + 1_000 };
-  await access.revokeToken(ended, actOf('token.revoked', { detail: {} }, systemAmbient));
-  const link = { label: 'test', ...rights, expiresAt: systemAmbient.now() + 1_000 };
-  const linked = actOf('console-link.created', { detail: {} }, systemAmbient);
+  const ended = { jti: mint(), clientId: client.clientId, expiresAt: systemClock.now() + 1_000 };
+  await access.revokeToken(ended, actOf('token.revoked', { detail: {} }, systemClock));
+  const link = { label: 'test', ...rights, expiresAt: systemClock.now() + 1_000 };
+  const linked = actOf('console-link.created', { detail: {} }, systemClock);
   for (const digest of ['taken', 'late']) await access.keepConsoleLink(digest, link, linked);
-  expect(await access.takeConsoleLink('taken', systemAmbient.now(), () => linked)).toEqual(link);
+  expect(await access.takeConsoleLink('taken', systemClock.now(), () => linked)).toEqual(link);
   expect(await access.forgetConsoleLinks(link.expiresAt)).toBe(1);
   const [first] = await sealed.values(undefined, undefined, 1);
   await sealed.values(undefined, first?.place, 1);
   await sealed.values(undefined, place, 1);
   await records.ready();
   await vault.engine.close();
-  await rewrap(settings, join(folder, 'next.key'), systemAmbient);
+  await rewrap(settings, join(folder, 'next.key'), systemClock);
 }
 
 /** A service that serves as another role than the one that made the schema. */

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine, parseDatabase } from '../../src/store/open.ts';
 import { sharedServer } from '../support/postgres_server.ts';
 import { userMembers } from '../support/service.ts';
@@ -39,7 +39,7 @@ beforeAll(async () => {
   reached.port = String(proxy.port);
   const address = parseDatabase(reached.href);
   if (!address) throw new Error('no address of a database');
-  engine = await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient });
+  engine = await openEngine(address, 'auto', { version: 'test', clock: systemClock });
   at = await ground(engine.records);
 }, 300_000);
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { linkTo } from '../../src/audit/chain.ts';
 import { obtainLogKeys } from '../../src/audit/root.ts';
 import { readSettings } from '../../src/config/parse.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 import type { Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
@@ -29,7 +29,7 @@ const UPGRADED_BENEATH = join(import.meta.dir, 'contract/upgraded_beneath.ts');
 
 const known = knownMigrations();
 const nextVersion = known.length + 1;
-const program = { version: '0.1.0', ambient: systemAmbient };
+const program = { version: '0.1.0', clock: systemClock };
 
 /** Runs the lookup suite of a tree as it is. */
 async function suiteOf(tree: string, environment: Readonly<Record<string, string>>, ...words: string[]) {
@@ -116,8 +116,8 @@ describe('release 0.1.0, which has no log,', () => {
     expect(new Set(landed.map(String))).toEqual(new Set(['201,201,200,204,404']));
     expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
 
-    const vault = await openVault(readSettings({ database: old.database }, {}), systemAmbient);
-    const keys = await obtainLogKeys(vault.engine.access, vault.keyring, systemAmbient);
+    const vault = await openVault(readSettings({ database: old.database }, {}), systemClock);
+    const keys = await obtainLogKeys(vault.engine.access, vault.keyring, systemClock);
     const { realm } = old.filled.ids;
     const { chain, seq } = (await vault.engine.log.head(realm)) ?? {};
     if (!chain) throw new Error('the log has no chain');
@@ -158,8 +158,8 @@ async function filledBy(authrealm: string) {
   };
   const { ids, lines } = family();
   const users = Array.from({ length: USERS }, () => ({
-    user: systemAmbient.mintId(),
-    link: systemAmbient.mintId(),
+    user: systemClock.mintId(),
+    link: systemClock.mintId(),
   }));
   const all = [
     ...[lines.realm, lines.oidc, lines.passwords],
@@ -223,7 +223,7 @@ async function serving(authrealm: string, filled?: Awaited<ReturnType<typeof fil
       const user = await send('POST', collection, person);
       const links = linksOf(await idOf(user.clone()));
       const { type, issuer, oidc_profile_id } = lines.link;
-      const subject = `later-${systemAmbient.mintId()}`;
+      const subject = `later-${systemClock.mintId()}`;
       const link = await send('POST', links, { type, issuer, oidc_profile_id, subject });
       const one = `${links}/${await idOf(link.clone())}`;
       const answers = [user, link, await send('GET', one)];

@@ -128,7 +128,7 @@ describe('restore', () => {
     const [first, second] = whole.before as [Planted, Planted];
     const before = contentOf(database);
     const keys = await logKeysOf(database);
-    const at = program.ambient.now();
+    const at = program.clock.now();
     const ledger = join(freshFolder(), 'ledger.jsonl');
     const own = erasureLine({ realm: first.realm, user: first.user, at }, keys);
     const strange = erasureLine({ realm: second.realm, user: second.user, at }, STRANGER);
@@ -189,7 +189,7 @@ describe('restore', () => {
     const { realm_id, id: user } = records.find(({ type }) => type === 'user_authentication_info') ?? {};
     writeFileSync(
       ledger,
-      erasureLine({ realm: realm_id as Uuid, user: user as Uuid, at: program.ambient.now() }, OWN),
+      erasureLine({ realm: realm_id as Uuid, user: user as Uuid, at: program.clock.now() }, OWN),
     );
     const words = ['restore', release, '--no-manifest', '--ledger', ledger];
     const refused = await runOn(database, ...words);

@@ -49,7 +49,7 @@ describe('who was erased after the backup', () => {
     const { path, planted, backup, ledger } = await backedUp(40);
     const gone = planted.filter((_, at) => at % 3 === 0);
     const staying = planted.filter((_, at) => at % 3 !== 0);
-    const at = program.ambient.now();
+    const at = program.clock.now();
     const keys = await logKeysOf(path);
     const checkpoint = checkpointLine([], { at, retentionDays: 90 }, keys);
     const lines = gone.map(({ realm, user }) => erasureLine({ realm, user, at }, keys));
@@ -76,14 +76,9 @@ describe('who was erased after the backup', () => {
     const { path, planted } = await storedDatabase(3);
     const [first] = planted as [Planted, Planted];
     const { realm, user } = first;
-    const at = program.ambient.now();
+    const at = program.clock.now();
     const erase = (when: number) =>
-      applyErasures(
-        { path, knowsUntil: when },
-        [{ realm, user, at: when }],
-        openKeptOf(path),
-        program.ambient,
-      );
+      applyErasures({ path, knowsUntil: when }, [{ realm, user, at: when }], openKeptOf(path), program.clock);
     expect(await erase(at)).toEqual({ applied: 1, users: 1 });
     await plantAgain(path, first);
     expect(await erase(at)).toEqual({ applied: 0, users: 0 });
@@ -126,7 +121,7 @@ describe('who was erased after the backup', () => {
   test('does not come back because the backup says that it was erased later than the backup is', async () => {
     const { path, planted } = await storedDatabase(2);
     const [first, second] = planted as [Planted, Planted];
-    const year = program.ambient.now() + 366 * 86_400_000;
+    const year = program.clock.now() + 366 * 86_400_000;
     rowsOf(path, [
       `insert into erasure (realm_id, user_id, at) values ('${first.realm}', '${first.user}', ${year})`,
     ]);
@@ -160,10 +155,10 @@ describe('who was erased after the backup', () => {
       `insert into idempotency values ('${realm}', 'c', 'k', 1, 'b', 201, null, '${user}', x'00', 1, 9999999999999)`,
     ]);
     await applyErasures(
-      { path, knowsUntil: program.ambient.now() },
-      [{ realm, user, at: program.ambient.now() }],
+      { path, knowsUntil: program.clock.now() },
+      [{ realm, user, at: program.clock.now() }],
       openKeptOf(path),
-      program.ambient,
+      program.clock,
     );
     const content = contentOf(path);
     for (const table of ['user_info', 'oidc_profile_info', 'password_profile_info', 'idempotency', 'purge'])
@@ -172,8 +167,8 @@ describe('who was erased after the backup', () => {
 
   test('who is not in the backup is no trouble', async () => {
     const { path, planted, backup, ledger } = await backedUp(1);
-    const stranger = { realm: planted[0]?.realm as Uuid, user: program.ambient.mintId() };
-    const at = program.ambient.now();
+    const stranger = { realm: planted[0]?.realm as Uuid, user: program.clock.mintId() };
+    const at = program.clock.now();
     writeFileSync(ledger, erasureLine({ ...stranger, at }, await logKeysOf(path)));
     const { code, stdout } = await runOn(path, 'restore', backup, '--replace', '--ledger', ledger);
     expect([code, stdout]).toEqual([EXIT.done, expect.stringContaining('0 users were removed again')]);

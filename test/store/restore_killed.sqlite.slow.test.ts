@@ -96,7 +96,7 @@ describe('a command that opens the database during a restore', () => {
     const seen = new Set<number>();
     while (seen.size < opening.length)
       for (const { process: child } of opening) if (hasOpen(child.pid, database)) seen.add(child.pid);
-    const aside = replace(database, complete, program.ambient.now());
+    const aside = replace(database, complete, program.clock.now());
     const inode = statSync(database).ino;
     lock.release();
     for (const { process: child, output } of opening) {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { oidcProfileInfo } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { type Engine, openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { freshFolder, ISSUER } from '../support/service.ts';
@@ -14,7 +14,7 @@ const path = join(freshFolder(), 'finds.db');
 let engine: Engine;
 let at: Ground;
 beforeAll(async () => {
-  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient });
+  engine = await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock });
   at = await ground(engine.records);
 });
 afterAll(() => engine.close());

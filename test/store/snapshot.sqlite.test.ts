@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
 import { openSnapshot } from '../../src/store/sqlite/snapshot.ts';
@@ -10,7 +10,7 @@ const LOG_RESTART_PAGES = 1_000;
 
 async function database() {
   const path = join(freshFolder(), 'snapshot.db');
-  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const [ours, theirs] = [connect(path), connect(path)];
   const snapshot = openSnapshot(ours);
   const count = ours.prepare<{ n: number }, []>('select count(*) as n from realm_clock');
@@ -20,7 +20,7 @@ async function database() {
     theirs,
     snapshot,
     seen: () => snapshot.read(() => count.get()?.n),
-    commit: () => commit.run(systemAmbient.mintId()),
+    commit: () => commit.run(systemClock.mintId()),
   };
 }
 

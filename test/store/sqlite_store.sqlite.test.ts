@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { openReader } from '../../src/store/sqlite/reader.ts';
 import { freshFolder } from '../support/folder.ts';
@@ -12,7 +12,7 @@ listContract('sqlite on disk, the long ones beside', async () => {
   const path = join(freshFolder(), 'contract.db');
   const engine = await openEngine({ engine: 'sqlite', path }, 'auto', {
     version: 'test',
-    ambient: systemAmbient,
+    clock: systemClock,
   });
   const reader = await openReader(path);
   return {

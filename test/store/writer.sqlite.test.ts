@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openLog } from '../../src/store/audit/log.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
@@ -17,7 +17,7 @@ import { freshFolder } from '../support/service.ts';
 /** `isThere` answers for each proof, counted from 1. */
 async function database(isThere: (proof: number) => boolean, workMs = 0) {
   const path = join(freshFolder(), 'writer.db');
-  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', ambient: systemAmbient })).close();
+  (await openEngine({ engine: 'sqlite', path }, 'auto', { version: 'test', clock: systemClock })).close();
   const db = connect(path);
   let proofs = 0;
   const place = {
@@ -31,7 +31,7 @@ async function database(isThere: (proof: number) => boolean, workMs = 0) {
   const write = () =>
     writer.write(function* () {
       worked += 1;
-      yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemAmbient.mintId());
+      yield* run('insert into realm_clock (realm_id, seq) values (?, 1)', systemClock.mintId());
       for (const end = performance.now() + workMs; performance.now() < end; );
       return { value: 'done', keep: true };
     });

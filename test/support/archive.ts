@@ -16,7 +16,7 @@ import { openKept } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { openVault, proveKeysOf } from '../../src/service/open_database.ts';
 import type { Archiver } from '../../src/store/backups/archiver.ts';
@@ -28,7 +28,7 @@ import { type Restored, type RestoreOrder, restore } from '../../src/store/backu
 import { AUTHREALM, runCommand } from './processes.ts';
 import { freshFolder, type Planted, plant } from './service.ts';
 
-export const program = { version: VERSION, ambient: systemAmbient };
+export const program = { version: VERSION, clock: systemClock };
 
 /** Does its errands here, where the commands have a process for each. */
 export const archiver: Archiver = {
@@ -55,7 +55,7 @@ export async function plantMore(path: string, users: number): Promise<readonly P
   // The engine lets go of a file when its last statement is collected, so nobody has only the copy open.
   const made = join(freshFolder(), 'made.db');
   for (const ending of ['', '.key']) if (existsSync(path + ending)) renameSync(path + ending, made + ending);
-  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemAmbient);
+  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
   const first = await plant(vault);
   const { realm, oidcProfile, passwordProfile } = first;
   const rest: Planted[] = [];
@@ -138,7 +138,7 @@ export async function logKeysOf(path: string): Promise<LogKeys> {
   // Of a copy, because the engine lets go of a file late.
   const copy = join(freshFolder(), 'looked-at.db');
   for (const ending of ['', '.key']) copyFileSync(path + ending, copy + ending);
-  const keys = await proveKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemAmbient);
+  const keys = await proveKeysOf(readSettings({ database: `sqlite:${copy}` }, {}), copy, systemClock);
   if (!keys) throw new Error(`${path} has no log`);
   return keys;
 }

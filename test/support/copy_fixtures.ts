@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import { postgresAt, sqliteAt, type TestDatabase } from './database.ts';
 import { bring, type Json, multitude } from './import_fixtures.ts';
@@ -23,7 +23,7 @@ export const WAYS = [
 ] as const satisfies readonly (readonly [Engine, Engine])[];
 
 export function freshKey(): string {
-  return Buffer.from(systemAmbient.randomBytes(32)).toString('base64url');
+  return Buffer.from(systemClock.randomBytes(32)).toString('base64url');
 }
 
 /** A database that nobody has opened yet, and a master key for it. */
@@ -118,7 +118,7 @@ export async function fillWorld(service: Service): Promise<World> {
 
 /** Adds what no request leads to: a row in each table that is still empty. */
 export async function fillRest(database: TestDatabase): Promise<void> {
-  const [realm, user, webhook] = [systemAmbient.mintId(), systemAmbient.mintId(), 'w-1'];
+  const [realm, user, webhook] = [systemClock.mintId(), systemClock.mintId(), 'w-1'];
   const sealed = database.address.engine === 'sqlite' ? "x'00ff'" : "'\\x00ff'";
   const rows: readonly (readonly [table: string, values: string, ...given: string[]])[] = [
     ['erasure', '?, ?, 1, 2, 3', realm, user],
@@ -145,7 +145,7 @@ async function beginPurge({ vault }: Service): Promise<string> {
   const lines = multitude(USERS_PURGED);
   await bring(vault, lines, { pieceBytes: 65_536 });
   const id = lines.find(({ type }) => type === realm.type)?.id as never;
-  const { now, mintRevision } = systemAmbient;
+  const { now, mintRevision } = systemClock;
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
   const step = await vault.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
   if (step.kind !== 'purged' || step.isDone) throw new Error('the purge is not under way');

@@ -3,7 +3,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SQL } from 'bun';
 import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/config/parse.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
 import { numbered } from '../../src/store/postgres/places.ts';
@@ -82,7 +82,7 @@ export async function databaseOf({ database, migrateDatabase, masterKeyFile }: F
 async function freshPostgres(): Promise<TestDatabase> {
   const server = await sharedServer();
   const masterKeyFile = join(freshFolder(), 'master.key');
-  writeFileSync(masterKeyFile, Buffer.from(systemAmbient.randomBytes(32)).toString('base64url'), {
+  writeFileSync(masterKeyFile, Buffer.from(systemClock.randomBytes(32)).toString('base64url'), {
     mode: 0o600,
   });
   return postgresAt(await server.freshDatabase(), masterKeyFile);
@@ -108,7 +108,7 @@ function named(masterKeyFile: string, flags: Flags) {
       value,
     ]),
     settings,
-    open: () => openDatabase(settings(), systemAmbient),
+    open: () => openDatabase(settings(), systemClock),
   };
 }
 
@@ -209,7 +209,7 @@ export function postgresAt(url: string, masterKeyFile: string, roles: Flags = tw
     async copy() {
       const other = new URL(url);
       const name = other.pathname.slice(1);
-      other.pathname = `/${name}_${systemAmbient.mintId().replaceAll('-', '')}`;
+      other.pathname = `/${name}_${systemClock.mintId().replaceAll('-', '')}`;
       const client = new SQL(new URL('/postgres', url), { max: 1 });
       await client
         .unsafe(`create database ${other.pathname.slice(1)} template ${name} strategy file_copy`)

@@ -1,7 +1,7 @@
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import type { DeadLetter, Delivery } from '../../src/events/webhooks/port.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Service } from './service.ts';
 
 /**
@@ -12,7 +12,7 @@ export async function giveUp(
   { vault }: Pick<Service, 'vault'>,
   webhookId: string,
   count: number,
-  realm: Uuid = systemAmbient.mintId(),
+  realm: Uuid = systemClock.mintId(),
 ): Promise<void> {
   const { webhooks, leases } = vault.engine;
   const lease = { name: `test ${webhookId}`, holder: 'test' };
@@ -20,11 +20,11 @@ export async function giveUp(
   const places = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));
   const deadLetters = places.map((place): DeadLetter => {
     const attempts = LIMITS.webhookAttemptsMax;
-    return { webhookId, ...place, attempts, at: systemAmbient.now(), redeliveredAt: undefined };
+    return { webhookId, ...place, attempts, at: systemClock.now(), redeliveredAt: undefined };
   });
   const deliveries = places.map(
     (place): Delivery => ({
-      deliveryId: systemAmbient.mintId(),
+      deliveryId: systemClock.mintId(),
       messageId: `msg_${place.firstSeq}`,
       webhookId,
       ...place,
@@ -32,7 +32,7 @@ export async function giveUp(
       outcome: 'refused',
       status: 503,
       durationMs: 1,
-      at: systemAmbient.now(),
+      at: systemClock.now(),
     }),
   );
   if (!(await webhooks.settle(lease, { webhookId, progress: [], deliveries, deadLetters }))) {

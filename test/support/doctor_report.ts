@@ -7,7 +7,7 @@ import { readSettings } from '../../src/config/parse.ts';
 import { isHealthy, type Report } from '../../src/doctor/inspection.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { sqliteAt, type TestDatabase } from './database.ts';
 import { AUTHREALM, type Environment, runCommand } from './processes.ts';
@@ -61,7 +61,7 @@ export async function plantHealthy(vault: Vault): Promise<{ first: Planted; seco
   const first = await plant(vault);
   const { realm, oidcProfile: profile, passwordProfile } = first;
   const second = await plant(vault, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
-  const id = systemAmbient.mintId();
+  const id = systemClock.mintId();
   await put(vault, oidcProfile, [realm, id], {
     name: 'Sealed',
     discovery_url: 'https://other.example/.well-known/openid-configuration',
@@ -74,14 +74,14 @@ export async function plantHealthy(vault: Vault): Promise<{ first: Planted; seco
     issuer: 'https://other.example',
   });
   const scopes = parseScopes('users:read') ?? new Set<string>();
-  await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemAmbient);
+  await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemClock);
   return { first, second };
 }
 
 /** A file that holds them. */
 export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
   const path = join(freshFolder(), 'checked.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemAmbient);
+  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
   const planted = await plantHealthy(vault);
   vault.engine.close();
   return { path, ...planted };

@@ -1,7 +1,7 @@
 import { expect } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import type { TestDatabase } from './database.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
@@ -18,9 +18,9 @@ export interface Erasable {
 /** A user of whom nobody else has a text, with an e-mail address of before, in a service that is then stopped. */
 export async function erasable(): Promise<Erasable> {
   const service = await startService();
-  const mark = systemAmbient.mintId();
+  const mark = systemClock.mintId();
   const base = await plant(service.vault);
-  const id = systemAmbient.mintId();
+  const id = systemClock.mintId();
   const name = `Josefine ${mark}`;
   await put(service.vault, user, [base.realm, id], {
     ...userMembers,
@@ -33,8 +33,8 @@ export async function erasable(): Promise<Erasable> {
     user: id,
     subject: `subject|${mark}`,
     username: `User-${mark}`,
-    oidcLink: systemAmbient.mintId(),
-    passwordLink: systemAmbient.mintId(),
+    oidcLink: systemClock.mintId(),
+    passwordLink: systemClock.mintId(),
   };
   const planted = await plant(service.vault, given);
   const token = await service.token(FULL_SCOPE);
@@ -55,7 +55,7 @@ export const erase = ({ words }: TestDatabase, realm: Uuid, id: Uuid) =>
 
 /** What the work comes to on an open database, which is closed afterwards. */
 export async function withVault<T>(database: TestDatabase, work: (vault: Vault) => Promise<T>): Promise<T> {
-  const vault = await openVault(database.settings(), systemAmbient);
+  const vault = await openVault(database.settings(), systemClock);
   try {
     return await work(vault);
   } finally {

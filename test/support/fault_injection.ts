@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { HOST } from './daemons.ts';
 import { freshFolder } from './folder.ts';
 import type { PostgresServer } from './postgres_server.ts';
@@ -66,7 +66,7 @@ export function reachedBy(path: string, ports: readonly number[], query = ''): s
 
 export function freshMasterKey(): string {
   const path = join(freshFolder(), 'master.key');
-  writeFileSync(path, Buffer.from(systemAmbient.randomBytes(32)).toString('base64url'), { mode: 0o600 });
+  writeFileSync(path, Buffer.from(systemClock.randomBytes(32)).toString('base64url'), { mode: 0o600 });
   return path;
 }
 

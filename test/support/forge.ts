@@ -1,6 +1,6 @@
 import { importPrivateKey } from '../../src/auth/keys/signing.ts';
 import type { SigningKey } from '../../src/auth/port.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Vault } from '../../src/service/open_database.ts';
 import type { Service } from './service.ts';
 
@@ -29,7 +29,7 @@ export interface Forge {
 }
 
 /** The means to make every token the service could make, and all those it never would. */
-export async function openForge({ vault, url, ambient }: Service): Promise<Forge> {
+export async function openForge({ vault, url, clock }: Service): Promise<Forge> {
   const table = await vault.engine.access.table(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
   if (!key) throw new Error('no signing key');
@@ -40,9 +40,9 @@ export async function openForge({ vault, url, ambient }: Service): Promise<Forge
     sign,
     header: () => ({ alg: 'Ed25519', typ: 'at+jwt', kid: key.kid }),
     claims: (clientId) => {
-      const now = Math.floor(ambient.now() / 1000);
+      const now = Math.floor(clock.now() / 1000);
       return {
-        ...{ iss: url, aud: url, sub: clientId, client_id: clientId, jti: systemAmbient.mintId() },
+        ...{ iss: url, aud: url, sub: clientId, client_id: clientId, jti: systemClock.mintId() },
         ...{ iat: now, nbf: now, exp: now + 600, scope: 'oidc-profile-infos:read', realms: ['*'] },
       };
     },

@@ -6,7 +6,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Vault } from '../../src/service/open_database.ts';
 import { importLines, type Plan, type Report } from '../../src/transfer/import.ts';
 import { linesOf } from '../../src/transfer/line_reader.ts';
@@ -16,7 +16,7 @@ import { PASSWORD_HASH } from './service.ts';
 
 export type Json = Record<string, unknown>;
 
-export const mint = systemAmbient.mintId;
+export const mint = systemClock.mintId;
 export const meta = { created_at: '2021-02-03T04:05:06.007Z', updated_at: '2022-03-04T05:06:07.890Z' };
 
 /** A realm as its lines: one record of each kind, parents first. */
@@ -117,7 +117,7 @@ export async function bringFrom(
   const { isUpsert = false, pieceBytes: _, ...plan } = given;
   const refusals: string[] = [];
   const read = lineReader({
-    ambient: systemAmbient,
+    clock: systemClock,
     isUpsert,
     installation: await engine.access.storeId(),
     seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain),

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { freshFolder } from './folder.ts';
 import { compact, type Json, type Sign } from './forge.ts';
 import { type Service, startService } from './service.ts';
@@ -113,11 +113,11 @@ export function startBeliever(...entries: readonly Json[]): Promise<Service> {
 }
 
 /** What a token says that an issuer signs for one of the readers. */
-export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { ambient }: Service): Json {
-  const now = Math.floor(ambient.now() / 1000);
+export function claimsOf({ issuer }: Pick<IssuerServer, 'issuer'>, { clock }: Service): Json {
+  const now = Math.floor(clock.now() / 1000);
   return {
     ...{ iss: issuer, aud: AUDIENCE, sub: 'auth0|jane', iat: now, exp: now + 600 },
-    ...{ jti: systemAmbient.mintId(), groups: ['readers'] },
+    ...{ jti: systemClock.mintId(), groups: ['readers'] },
   };
 }
 

@@ -2,7 +2,7 @@ import { eraseUser } from '../../src/audit/erasing.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { openVault } from '../../src/service/open_database.ts';
 
 /**
@@ -10,7 +10,7 @@ import { openVault } from '../../src/service/open_database.ts';
  * `erased_and_killed.ts FLAGS REALM USER`, the flags of its database as JSON.
  */
 const [flags = '{}', realm, user] = process.argv.slice(2);
-const { engine, logKeys } = await openVault(readSettings(JSON.parse(flags), {}), systemAmbient);
+const { engine, logKeys } = await openVault(readSettings(JSON.parse(flags), {}), systemClock);
 await eraseUser(
   {
     records: engine.records,
@@ -19,5 +19,5 @@ await eraseUser(
     tell: async () => void process.kill(process.pid, 'SIGKILL'),
   },
   { realm: realm as Uuid, user: user as Uuid },
-  systemAmbient,
+  systemClock,
 );

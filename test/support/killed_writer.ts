@@ -3,7 +3,7 @@ import type { Store } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
 import { openEngine, parseDatabase } from '../../src/store/open.ts';
 
@@ -14,7 +14,7 @@ import { openEngine, parseDatabase } from '../../src/store/open.ts';
 const [url = '', realm, atOnce = '1'] = process.argv.slice(2);
 const address = parseDatabase(url);
 if (!address) throw new Error(`no database ${url}`);
-const engine = await openEngine(address, 'check', { version: VERSION, ambient: systemAmbient });
+const engine = await openEngine(address, 'check', { version: VERSION, clock: systemClock });
 let isStopped = false;
 process.once('SIGTERM', () => {
   isStopped = true;
@@ -25,10 +25,10 @@ while (!isStopped) {
 engine.close();
 
 async function writeOne(store: Store, realmId: Uuid): Promise<void> {
-  const id = systemAmbient.mintId();
+  const id = systemClock.mintId();
   const members = { name: 'Jane Doe', email: `${id}@example.com` };
   const write = draftDescribed(user, [realmId, id], members, {
-    ambient: systemAmbient,
+    clock: systemClock,
     actor: 'writer',
   });
   console.log(`asking ${id}`);

@@ -1,6 +1,6 @@
 import { afterAll } from 'bun:test';
 import { SQL } from 'bun';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { MigrateMode, Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { type PostgresAddress, parsePostgres } from '../../src/store/postgres/address.ts';
@@ -9,7 +9,7 @@ import { openAlone } from '../../src/store/postgres/primary.ts';
 import { knownMigrations } from '../../src/store/postgres/readiness.ts';
 import { sharedServer } from './postgres_server.ts';
 
-export const program = { version: '0.1.0', ambient: systemAmbient };
+export const program = { version: '0.1.0', clock: systemClock };
 export const known = knownMigrations();
 /** The migration of a release to come. */
 export const next: Migration = {

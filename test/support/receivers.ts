@@ -7,7 +7,7 @@ import {
   type WebhookRooms,
   type WebhookWish,
 } from '../../src/events/webhooks/targets.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { TestDatabase } from './database.ts';
 import type { Service } from './service.ts';
 
@@ -125,7 +125,7 @@ export function target(
     },
     ...said,
   };
-  return createWebhook(roomsOf(service), whole, from, systemAmbient);
+  return createWebhook(roomsOf(service), whole, from, systemClock);
 }
 
 /** Places from 1 to `last`. */
@@ -136,7 +136,7 @@ export function upTo(last: number, first = 1): readonly number[] {
 /** A service tells nobody any more. */
 export async function deleteTargets({ vault }: Service): Promise<void> {
   const { webhooks } = vault.engine;
-  for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemAmbient);
+  for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemClock);
 }
 
 /** Transactions of PostgreSQL share a number: has so many of them be over that what was written has one of its own. */

@@ -1,7 +1,7 @@
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { type Flags, readSettings, type Settings } from '../../src/config/parse.ts';
 import { changeOf } from '../../src/domain/change.ts';
-import type { Ambient, Uuid } from '../../src/domain/id.ts';
+import type { Clock, Uuid } from '../../src/domain/id.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../src/domain/resource.ts';
 import {
@@ -13,7 +13,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import type { Log, LogRecord } from '../../src/platform/log.ts';
 import { openVault, type Vault } from '../../src/service/open_database.ts';
 import { type Service as Served, serve } from '../../src/service/service.ts';
@@ -25,16 +25,16 @@ import { isOverloaded, settled } from './settled.ts';
 export { freshFolder, RUN_FOLDER } from './folder.ts';
 
 /** The real clock, moved by hand. */
-export interface MovableAmbient extends Ambient {
+export interface MovableClock extends Clock {
   advance(milliseconds: number): void;
 }
 
-export function movableAmbient(): MovableAmbient {
+export function movableClock(): MovableClock {
   let offset = 0;
   return {
-    ...systemAmbient,
-    now: () => systemAmbient.now() + offset,
-    monotonic: () => systemAmbient.monotonic() + offset,
+    ...systemClock,
+    now: () => systemClock.now() + offset,
+    monotonic: () => systemClock.monotonic() + offset,
     advance: (milliseconds) => {
       offset += milliseconds;
     },
@@ -62,7 +62,7 @@ export interface Service extends Asking {
   readonly database: TestDatabase;
   readonly settings: Settings;
   readonly vault: Vault;
-  readonly ambient: MovableAmbient;
+  readonly clock: MovableClock;
   readonly log: readonly LogRecord[];
   readonly server: Served;
   /** The token of a new client with these rights. */
@@ -94,11 +94,11 @@ export async function startService(
 ): Promise<Service> {
   const database = await databaseOf(flags);
   const settings = { ...readSettings({ ...database.flags, port: '0', ...flags }, {}), ...more };
-  const ambient = movableAmbient();
+  const clock = movableClock();
   const log: LogRecord[] = [];
   const keep: Log = { write: (record) => log.push(record), written: async () => undefined };
-  const vault = await openVault(settings, ambient);
-  const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, ambient);
+  const vault = await openVault(settings, clock);
+  const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, clock);
   const { url } = server;
   const once = askingOf(url);
   const service: Service = {
@@ -106,14 +106,14 @@ export async function startService(
     database,
     settings,
     vault,
-    ambient,
+    clock,
     log,
     server,
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
       if (!scopes) throw new Error(`no scope ${scope}`);
-      const { client, secret } = await createClient(vault.engine.access, 'test', { scopes, realms }, ambient);
-      ambient.advance(1_000);
+      const { client, secret } = await createClient(vault.engine.access, 'test', { scopes, realms }, clock);
+      clock.advance(1_000);
       return { clientId: client.clientId, secret };
     },
     async token(scope, realms = '*') {
@@ -297,7 +297,7 @@ export interface Planted {
 
 /** Plants records through the Store, as any writer would. */
 export async function plant(vault: Vault, given: Partial<Planted> = {}): Promise<Planted> {
-  const mint = systemAmbient.mintId;
+  const mint = systemClock.mintId;
   const ids = {
     realm: given.realm ?? mint(),
     user: given.user ?? mint(),
@@ -354,13 +354,13 @@ export const userMembers = {
 
 /** A record of these members, stamped now. */
 export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
-  const at = systemAmbient.now();
+  const at = systemClock.now();
   return {
     id: key.at(-1) as Uuid,
     ...members,
     created_at: at,
     updated_at: at,
-    revision: systemAmbient.mintRevision(),
+    revision: systemClock.mintRevision(),
   };
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import type { Report } from '../../src/doctor/inspection.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { carried, INSTANCE, TABLES } from '../../src/store/copying/tables.ts';
 import {
   answersOf,
@@ -129,7 +129,7 @@ describe.each(WAYS)('the log, from %s to %s', (from, to) => {
   test('entries that were removed by age after the preparation are removed from the target', async () => {
     const { source, target, service, realm } = await prepared();
     const { log } = service.vault.engine;
-    const lots = systemAmbient.now() + 60_000;
+    const lots = systemClock.now() + 60_000;
     const gone = await log.trim(realm, lots);
     expect(gone).toBeGreaterThan(0);
     const { stderr, code } = await copy(source, target);

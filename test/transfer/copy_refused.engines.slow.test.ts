@@ -2,7 +2,7 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { realm } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { unfinishedCopyOf } from '../../src/store/copying/mark.ts';
 import { openPostgresTarget } from '../../src/store/copying/postgres.ts';
 import type { Installation, Target } from '../../src/store/copying/side.ts';
@@ -34,7 +34,7 @@ const ENGINES = ['sqlite', 'postgres'] as const;
 async function inhabited(engine: Engine): Promise<TestDatabase> {
   const database = await freshOf(engine, key);
   const service = await serveWorld(database);
-  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await put(service.vault, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
   return database;
 }
@@ -45,7 +45,7 @@ async function refused(from: { readonly url: string }, to: { readonly url: strin
   return stderr;
 }
 
-const PROGRAM = { version: 'test', ambient: systemAmbient };
+const PROGRAM = { version: 'test', clock: systemClock };
 
 function pathOf({ url }: TestDatabase): string {
   return url.slice('sqlite:'.length);
@@ -166,7 +166,7 @@ test.each(ENGINES)(
     const path = '/v2/authentication-realms';
     expect((await service.get(path, token)).status).toBe(200);
     await database.spoil(`update instance set store_id = 'unfinished copy of ' || store_id`);
-    service.ambient.advance(1_000);
+    service.clock.advance(1_000);
     expect((await service.get(path, token)).status).toBe(503);
     expect((await service.get('/readyz')).status).toBe(503);
     await database.spoil(
@@ -179,7 +179,7 @@ test.each(ENGINES)(
 
 async function writeRealm(database: TestDatabase): Promise<void> {
   const service = await serveWorld(database);
-  await put(service.vault, realm, [systemAmbient.mintId()], realmMembers);
+  await put(service.vault, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
 }
 
@@ -234,7 +234,7 @@ test('a folder that is not there is named', async () => {
 
 test('a role that may not write is told so, and a server that is not there', async () => {
   const [source, target] = [await inhabited('sqlite'), await freshOf('postgres', key)];
-  const name = `reader_${systemAmbient.mintId().replaceAll('-', '')}`;
+  const name = `reader_${systemClock.mintId().replaceAll('-', '')}`;
   await target.ask(`create role ${name} login password 'geheim'`);
   const url = new URL(target.url);
   url.username = name;

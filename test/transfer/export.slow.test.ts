@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSy
 import { join } from 'node:path';
 import { newFile } from '../../src/cli/output.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
-import { systemAmbient } from '../../src/platform/clock.ts';
+import { systemClock } from '../../src/platform/clock.ts';
 import { exportRecords } from '../../src/transfer/export.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { bring, bytesOf, family, type Json, mint, multitude, tally } from '../support/import_fixtures.ts';
@@ -163,7 +163,7 @@ describe('where it will not or cannot write', () => {
   });
 
   test('nor where the name is taken while it writes', async () => {
-    const output = newFile(at('raced'), systemAmbient);
+    const output = newFile(at('raced'), systemClock);
     await output.write('ours');
     writeFileSync(at('raced'), 'theirs');
     expect(() => output.finish()).toThrow(/is there already/);

@@ -1,5 +1,5 @@
 import type { GrantFaultCode } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import type { Client } from '../port.ts';
 import type { AccessCache } from '../tokens/access_table.ts';
 import { isSecretOf } from './clients.ts';
@@ -24,13 +24,13 @@ export interface Credentials {
 export type AuthenticateClient = (sent: Credentials) => Promise<Client | GrantRefusal>;
 
 /** An unknown client, a wrong secret and a disabled client are one answer and the same work. */
-export function openClientCredentials(cache: AccessCache, ambient: Pick<Ambient, 'now'>): AuthenticateClient {
+export function openClientCredentials(cache: AccessCache, clock: Pick<Clock, 'now'>): AuthenticateClient {
   return async ({ clientId, clientSecret }) => {
     if (clientId === undefined || clientSecret === undefined) {
       return refuse('invalid_client', 'client_id and client_secret are both needed');
     }
     const client = (await cache.fresh()).client(clientId);
-    if (!isSecretOf(client, clientSecret, ambient.now()) || !client) {
+    if (!isSecretOf(client, clientSecret, clock.now()) || !client) {
       return refuse('invalid_client', 'the client is unknown, disabled, or its secret is another one');
     }
     return client;

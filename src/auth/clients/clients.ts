@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
 import { Fault } from '../../domain/fault.ts';
-import type { Ambient, Revision } from '../../domain/id.ts';
+import type { Clock, Revision } from '../../domain/id.ts';
 import { assertFound, assertSeen, changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
 import { areGrantable, type Realms, type Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
@@ -28,8 +28,8 @@ export interface Issued {
 }
 
 /** 256 random bits behind a prefix that secret scanners know. */
-export function mintSecret(ambient: Pick<Ambient, 'randomBytes'>): string {
-  return SECRET_PREFIX + Buffer.from(ambient.randomBytes(SECRET_BYTES)).toString('base64url');
+export function mintSecret(clock: Pick<Clock, 'randomBytes'>): string {
+  return SECRET_PREFIX + Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url');
 }
 
 export function digestSecret(secret: string): Uint8Array {
@@ -64,14 +64,14 @@ function assertGrantable(grant: Grant): void {
 export function draftClient(
   name: string,
   grant: Grant,
-  ambient: Ambient,
+  clock: Clock,
   given: { readonly clientId?: string; readonly secret?: string } = {},
 ): Issued {
   assertGrantable(grant);
-  const secret = given.secret ?? mintSecret(ambient);
-  const now = ambient.now();
+  const secret = given.secret ?? mintSecret(clock);
+  const now = clock.now();
   const client: Client = {
-    clientId: given.clientId ?? ambient.mintId(),
+    clientId: given.clientId ?? clock.mintId(),
     name,
     ...grant,
     disabledAt: undefined,
@@ -79,7 +79,7 @@ export function draftClient(
     previous: undefined,
     createdAt: now,
     updatedAt: now,
-    revision: ambient.mintRevision(),
+    revision: clock.mintRevision(),
   };
   return { client, secret };
 }
@@ -201,18 +201,18 @@ export interface DescribedClient extends Grant {
 export async function ensureClient(
   store: AccessStore,
   described: DescribedClient,
-  ambient: Occasion,
+  clock: Occasion,
 ): Promise<void> {
   const { clientId, secret, name, scopes, realms } = described;
-  const { client } = draftClient(name, { scopes, realms }, ambient, { clientId, secret });
+  const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
   const found = await store.client(clientId);
   // Read first: a start where nothing is to be done needs no lock.
   if (found && isAsDescribed(found, client)) return;
   if (!found) {
-    if (await store.insertClient(client, creation(client, ambient))) return;
+    if (await store.insertClient(client, creation(client, clock))) return;
   }
   const patch = { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined };
-  await changeClient(store, clientId, patch, ambient);
+  await changeClient(store, clientId, patch, clock);
 }
 
 function isAsDescribed(found: Client, described: Client): boolean {

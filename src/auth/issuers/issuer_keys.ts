@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../directory/store.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
@@ -27,7 +27,7 @@ export interface IssuerKeys {
 
 export interface IssuerKeysOptions {
   readonly fetchDocument: FetchDocument;
-  readonly ambient: Pick<Ambient, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
   /** Told every outcome that differs from the one before. */
   readonly note: (outcome: KeysRead) => void;
 }
@@ -38,7 +38,7 @@ export interface IssuerKeysOptions {
  */
 export function openIssuerKeys(
   issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  { fetchDocument, ambient, note }: IssuerKeysOptions,
+  { fetchDocument, clock, note }: IssuerKeysOptions,
 ): IssuerKeys {
   let keys: ReadonlyMap<string, IssuerKey> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
@@ -61,7 +61,7 @@ export function openIssuerKeys(
     const found = await readKeySet(issuer, fetch);
     if (typeof found !== 'string') {
       keys = new Map([...found].map(([kid, key]) => [kid, kept(keys.get(kid), key)]));
-      readAt = ambient.monotonic();
+      readAt = clock.monotonic();
     }
     const current = typeof found === 'string' ? found : 'read';
     if (current !== outcome) note(current);
@@ -71,8 +71,8 @@ export function openIssuerKeys(
   /** Asks the issuer, or joins who does; undefined where it is too early. A name that still resolves is not asked twice. */
   function refresh(): Promise<void> | undefined {
     if (reading) return reading;
-    if (resolving > 0 || ambient.monotonic() - askedAt < LIMITS.issuerKeysPauseMs) return undefined;
-    askedAt = ambient.monotonic();
+    if (resolving > 0 || clock.monotonic() - askedAt < LIMITS.issuerKeysPauseMs) return undefined;
+    askedAt = clock.monotonic();
     reading = read().finally(() => {
       reading = undefined;
     });
@@ -80,14 +80,14 @@ export function openIssuerKeys(
   }
 
   function known(kid: string): IssuerKey | undefined {
-    const age = ambient.monotonic() - readAt;
+    const age = clock.monotonic() - readAt;
     if (age >= LIMITS.issuerKeysFreshMs) refresh();
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
   }
 
   /** What a key is that is not known: none, if the set was read the last time and has not become too old. */
   function missing(): 'unread' | undefined {
-    const isRead = outcome === 'read' && ambient.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
+    const isRead = outcome === 'read' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
     return isRead && !reading ? undefined : 'unread';
   }
 

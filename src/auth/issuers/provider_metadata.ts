@@ -1,4 +1,4 @@
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isSafeUrl } from '../../domain/text/text.ts';
 import type { JsonObject } from '../tokens/sole_members.ts';
@@ -16,7 +16,7 @@ export interface ProviderMetadata {
 
 interface Means {
   readonly fetchDocument: FetchDocument;
-  readonly ambient: Pick<Ambient, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
 }
 
 /**
@@ -25,7 +25,7 @@ interface Means {
  */
 export function openProviderMetadata(
   issuer: string,
-  { fetchDocument, ambient }: Means,
+  { fetchDocument, clock }: Means,
 ): () => Promise<ProviderMetadata | undefined> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: ProviderMetadata | undefined;
@@ -35,12 +35,12 @@ export function openProviderMetadata(
   async function fetch(): Promise<ProviderMetadata | undefined> {
     const fetched = await fetchDocument(url, () => undefined);
     read = fetched.kind === 'document' ? metadataIn(fetched.document, issuer) : undefined;
-    readAt = ambient.monotonic();
+    readAt = clock.monotonic();
     return read;
   }
 
   return async () => {
-    const age = ambient.monotonic() - readAt;
+    const age = clock.monotonic() - readAt;
     if (age < (read ? LIMITS.issuerKeysFreshMs : LIMITS.issuerKeysPauseMs)) return read;
     reading ??= fetch().finally(() => {
       reading = undefined;

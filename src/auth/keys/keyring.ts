@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { Refusal } from '../../domain/fault.ts';
-import { type Ambient, NIL_UUID } from '../../domain/id.ts';
+import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
 import type { AccessStore, KeyCheck } from '../port.ts';
 import type { LiveKeyring } from './live_keyring.ts';
@@ -61,7 +61,7 @@ function derive(master: Uint8Array, info: string, bytes: number): Buffer {
   return Buffer.from(hkdfSync('sha256', master, '', `authrealm ${info}`, bytes));
 }
 
-export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBytes'>): Keyring {
+export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'>): Keyring {
   if (master.length !== MASTER_KEY_BYTES) throw new Error('a master key has 32 bytes');
   const keyId = derive(master, 'key identifier', 8);
   const header = Buffer.concat([Buffer.of(VERSION), keyId]);
@@ -77,7 +77,7 @@ export function openKeyring(master: Uint8Array, ambient: Pick<Ambient, 'randomBy
   return {
     keyId: keyId.toString('hex'),
     seal(purpose, place, plain) {
-      const nonce = ambient.randomBytes(NONCE_BYTES);
+      const nonce = clock.randomBytes(NONCE_BYTES);
       const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
       const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
       return Buffer.concat([header, nonce, body, cipher.getAuthTag()]);
@@ -122,12 +122,8 @@ export function opensProof(keyring: Keyring, { sealed }: KeyCheck): boolean {
  * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
  * Refusal for a stranger's key.
  */
-export async function proveKeyring(
-  keyring: LiveKeyring,
-  store: AccessStore,
-  ambient: Ambient,
-): Promise<void> {
-  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), ambient.now());
+export async function proveKeyring(keyring: LiveKeyring, store: AccessStore, clock: Clock): Promise<void> {
+  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), clock.now());
   const proofs = await store.keyChecks();
   proveAll(keyring, proofs);
   keyring.follow(proofs.map(({ keyId }) => keyId));

@@ -1,4 +1,4 @@
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { type Keyring, openKeyring } from './keyring.ts';
 
@@ -15,11 +15,11 @@ export interface LiveKeyring extends Keyring {
 export function openLiveKeyring(
   masters: readonly Uint8Array[],
   reread: () => readonly Uint8Array[],
-  ambient: Pick<Ambient, 'randomBytes'>,
+  clock: Pick<Clock, 'randomBytes'>,
 ): LiveKeyring {
   const held = new Map<string, Keyring>();
   const take = (keys: readonly Uint8Array[]): void => {
-    for (const keyring of keys.map((key) => openKeyring(key, ambient))) {
+    for (const keyring of keys.map((key) => openKeyring(key, clock))) {
       if (!held.has(keyring.keyId)) held.set(keyring.keyId, keyring);
     }
   };

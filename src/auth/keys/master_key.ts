@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { Refusal } from '../../domain/fault.ts';
-import { type Ambient, parseUuid } from '../../domain/id.ts';
+import { type Clock, parseUuid } from '../../domain/id.ts';
 import { syncPath } from '../../platform/fsync.ts';
 import { MASTER_KEY_BYTES, openKeyring } from './keyring.ts';
 
@@ -44,7 +44,7 @@ export function parseMasterKey(raw: string): Uint8Array | undefined {
 export function obtainMasterKeys(
   source: MasterKeySource,
   hasProof: boolean,
-  ambient: Ambient,
+  clock: Clock,
 ): { readonly keys: readonly Uint8Array[]; readonly made?: string } {
   switch (source.from) {
     case 'value':
@@ -54,11 +54,11 @@ export function obtainMasterKeys(
     case 'operator':
       throw keyNotGiven();
     case 'nowhere':
-      return { keys: [ambient.randomBytes(MASTER_KEY_BYTES)] };
+      return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {
       const isThere = existsSync(source.path);
       if (!isThere && hasProof) throw keyLost(source.path);
-      const made = !isThere && createKeyFile(source.path, ambient);
+      const made = !isThere && createKeyFile(source.path, clock);
       const keys = readKeyFile(source.path);
       removeDrafts(source.path);
       return made ? { keys, made: source.path } : { keys };
@@ -67,8 +67,8 @@ export function obtainMasterKeys(
 }
 
 /** Makes a file with a new key. Throws Refusal where there is a file already: a key is never overwritten. */
-export function makeKeyFile(path: string, ambient: Ambient): void {
-  if (!existsSync(path) && createKeyFile(path, ambient)) return;
+export function makeKeyFile(path: string, clock: Clock): void {
+  if (!existsSync(path) && createKeyFile(path, clock)) return;
   throw new Refusal(`${path} is there already, and a key is never overwritten: name another file`);
 }
 
@@ -127,9 +127,9 @@ export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[]
 /** The key that a change leads to: the one in this file, which is made where there is none. */
 export function obtainNextKey(
   path: string,
-  ambient: Ambient,
+  clock: Clock,
 ): { readonly key: Uint8Array; readonly isMade: boolean } {
-  const isMade = !existsSync(path) && createKeyFile(path, ambient);
+  const isMade = !existsSync(path) && createKeyFile(path, clock);
   const [key, ...more] = readKeyFile(path);
   if (!key || more.length > 0) throw new Refusal(`${path} must hold one key, the new one`);
   return { key, isMade };
@@ -144,16 +144,16 @@ export function oldKeyFile(path: string, keyId: string): string {
  * Replaces the content of a key file, whole or not at all, with its owner and mode. A key that leaves it is kept in a
  * file of its own: older backups are opened by it.
  */
-export function replaceKeyFile(named: string, keys: readonly Uint8Array[], ambient: Ambient): void {
+export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock: Clock): void {
   const path = realpathSync(named);
   const before = readKeyFile(path);
   const staying = new Set(keys.map(spelled));
   const leaving = before.filter((key) => !staying.has(spelled(key)));
   if (leaving.length === 0 && before.length === staying.size) return;
-  const draft = `${path}.next-${ambient.mintId()}`;
+  const draft = `${path}.next-${clock.mintId()}`;
   try {
     for (const key of leaving)
-      createFile(oldKeyFile(path, openKeyring(key, ambient).keyId), spelled(key), ambient);
+      createFile(oldKeyFile(path, openKeyring(key, clock).keyId), spelled(key), clock);
     const { uid, gid, mode } = statSync(path);
     writeDurably(draft, [...staying].join(''));
     chownSync(draft, uid, gid);
@@ -179,12 +179,12 @@ function keyLost(path: string): Refusal {
 }
 
 /** Makes the file whole or not at all; answers false when somebody else was first. */
-function createKeyFile(path: string, ambient: Ambient): boolean {
-  return createFile(path, spelled(ambient.randomBytes(MASTER_KEY_BYTES)), ambient);
+function createKeyFile(path: string, clock: Clock): boolean {
+  return createFile(path, spelled(clock.randomBytes(MASTER_KEY_BYTES)), clock);
 }
 
-function createFile(path: string, content: string, ambient: Ambient): boolean {
-  const draft = `${path}.${ambient.mintId()}`;
+function createFile(path: string, content: string, clock: Clock): boolean {
+  const draft = `${path}.${clock.mintId()}`;
   try {
     writeDurably(draft, content);
     linkSync(draft, path);

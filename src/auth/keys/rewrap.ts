@@ -12,7 +12,7 @@ export interface MasterKeyChange {
   /** Keeps these keys where processes read theirs, durably; nothing where the key is given by value. */
   readonly keep: (keys: readonly Uint8Array[]) => void;
   readonly store: SealedStore & Pick<AccessStore, 'keyChecks'>;
-  readonly ambient: Occasion;
+  readonly clock: Occasion;
 }
 
 export interface MasterKeyChanged {
@@ -34,20 +34,20 @@ const ROUNDS_MAX = 100;
  * old proofs go; the next key alone is kept. Throws Refusal with what to do.
  */
 export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
-  const { held, next, keep, store, ambient } = change;
-  const target = openKeyring(next, ambient);
+  const { held, next, keep, store, clock } = change;
+  const target = openKeyring(next, clock);
   const keys = [next, ...held];
-  const keyring = openLiveKeyring(keys, () => [], ambient);
+  const keyring = openLiveKeyring(keys, () => [], clock);
   const proofs = await store.keyChecks();
   const lost = proofs.find((proof) => !opensProof(keyring, proof));
   if (lost) throw keyMissing(lost.keyId);
   const ended = proofs.map(({ keyId }) => keyId).filter((keyId) => keyId !== target.keyId);
   if (ended.length > 0) keep(keys);
-  if (!(await store.addKeyCheck(proofOf(target), ambient.now()))) {
+  if (!(await store.addKeyCheck(proofOf(target), clock.now()))) {
     keep(held);
     throw new Refusal('the master key is already being changed to another one: end that change first');
   }
-  const resealed = await resealAll(store, { keyring, target, ambient });
+  const resealed = await resealAll(store, { keyring, target, clock });
   keep([next]);
   return { keyId: target.keyId, ended, resealed };
 }
@@ -65,11 +65,11 @@ async function resealAll(
   {
     keyring,
     target,
-    ambient,
-  }: { readonly keyring: Keyring; readonly target: Keyring; readonly ambient: Occasion },
+    clock,
+  }: { readonly keyring: Keyring; readonly target: Keyring; readonly clock: Occasion },
 ): Promise<number> {
   let resealed = 0;
-  const act = actOf('master-key.changed', { object: target.keyId, detail: {} }, ambient);
+  const act = actOf('master-key.changed', { object: target.keyId, detail: {} }, clock);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     resealed += await resealRound(store, keyring, target);
     if (await store.retireOtherKeys(target.keyId, act)) return resealed;

@@ -1,7 +1,7 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
 import { Fault, Refusal } from '../../domain/fault.ts';
-import { type Ambient, NIL_UUID } from '../../domain/id.ts';
+import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { AccessStore, KeyInsertion, SigningKey } from '../port.ts';
 import type { Keyring, Place } from './keyring.ts';
@@ -17,12 +17,8 @@ const placeOf = (kid: string): Place => ({
 });
 
 /** A new key pair, its private half sealed. It signs from `signsFrom` on. */
-export async function mintSigningKey(
-  keyring: Keyring,
-  ambient: Ambient,
-  signsFrom: number,
-): Promise<SigningKey> {
-  const kid: string = ambient.mintId();
+export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: number): Promise<SigningKey> {
+  const kid: string = clock.mintId();
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const publicJwk = { ...(await exportJWK(publicKey)), kid, alg: ALGORITHM, use: 'sig' };
   const sealed = keyring.seal('signing-key', placeOf(kid), JSON.stringify(await exportJWK(privateKey)));
@@ -30,21 +26,17 @@ export async function mintSigningKey(
     kid,
     publicJwk: JSON.stringify(publicJwk),
     privateSealed: sealed,
-    createdAt: ambient.now(),
+    createdAt: clock.now(),
     signsFrom,
     withdrawnAt: undefined,
   };
 }
 
 /** Makes sure there is a key that signs. However many processes ask at once, they agree on the same one. */
-export async function ensureSigningKey(
-  store: AccessStore,
-  keyring: Keyring,
-  ambient: Occasion,
-): Promise<void> {
+export async function ensureSigningKey(store: AccessStore, keyring: Keyring, clock: Occasion): Promise<void> {
   if ((await store.signingKeysInUse()).length > 0) return;
-  const key = await mintSigningKey(keyring, ambient, ambient.now());
-  await store.insertSigningKey(key, 'first', keyAct('signing-key.created', key.kid, key, ambient));
+  const key = await mintSigningKey(keyring, clock, clock.now());
+  await store.insertSigningKey(key, 'first', keyAct('signing-key.created', key.kid, key, clock));
 }
 
 function keyAct(action: ActName, kid: string, key: SigningKey | undefined, occasion: Occasion): Act {
@@ -86,11 +78,11 @@ export class KeyRefusal extends Refusal {
 export async function rotateSigningKey(
   store: AccessStore,
   keyring: Keyring,
-  ambient: Occasion,
+  clock: Occasion,
 ): Promise<SigningKey> {
-  const now = ambient.now();
-  const key = await mintSigningKey(keyring, ambient, now + ANNOUNCED_MS);
-  const act = keyAct('signing-key.created', key.kid, key, ambient);
+  const now = clock.now();
+  const key = await mintSigningKey(keyring, clock, now + ANNOUNCED_MS);
+  const act = keyAct('signing-key.created', key.kid, key, clock);
   const inserted = await store.insertSigningKey(key, { outlivedAt: now - OUTLIVED_MS }, act);
   if (inserted !== 'added') throw new KeyRefusal(inserted);
   const keys = await store.signingKeysInUse();
@@ -108,12 +100,12 @@ export async function withdrawSigningKey(
   kid: string,
   store: AccessStore,
   keyring: Keyring,
-  ambient: Occasion,
+  clock: Occasion,
 ): Promise<boolean> {
-  const now = ambient.now();
+  const now = clock.now();
   const { signer } = keySetAt(await store.signingKeysInUse(), now);
-  const replacement = signer?.kid === kid ? await mintSigningKey(keyring, ambient, now) : undefined;
-  const act = keyAct('signing-key.withdrawn', kid, replacement, ambient);
+  const replacement = signer?.kid === kid ? await mintSigningKey(keyring, clock, now) : undefined;
+  const act = keyAct('signing-key.withdrawn', kid, replacement, clock);
   return store.withdrawSigningKey(kid, replacement, { ...act, at: now });
 }
 

@@ -1,6 +1,6 @@
 import { jwtVerify } from 'jose';
 import { overloaded } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
@@ -65,7 +65,7 @@ interface Means {
   readonly fetchDocument: FetchDocument;
   readonly postForm: PostForm;
   readonly keyring: Pick<Keyring, 'digest'>;
-  readonly ambient: Pick<Ambient, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** The address of the console. */
   readonly redirectUri: string;
   /** Told how a provider answered, where that differs from the time before: the operator can mend it, the page cannot. */
@@ -122,7 +122,7 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
 
   /** Whom an ID token is about. */
   async function identify(brought: { readonly token: string; readonly nonce: string }): Promise<Arrival> {
-    const claims = await holding(known, client, brought, means.ambient.now());
+    const claims = await holding(known, client, brought, means.clock.now());
     note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);

@@ -1,6 +1,6 @@
 import { type Act, type Asker, actOf } from '../../domain/act.ts';
 import { overloaded } from '../../domain/fault.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import type { AccessStore } from '../port.ts';
@@ -54,7 +54,7 @@ interface Means {
   readonly note: (act: Act) => Promise<void>;
   /** Encrypts what an act tells about a person. */
   readonly sealPerson: (told: object) => string;
-  readonly ambient: Pick<Ambient, 'now' | 'mintId'>;
+  readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
 /** Who begins a session, and with which rights. */
@@ -64,7 +64,7 @@ interface Holder {
   readonly realms: Realms;
 }
 
-export function openSessions({ tokens, store, providers, note, sealPerson, ambient }: Means): Sessions {
+export function openSessions({ tokens, store, providers, note, sealPerson, clock }: Means): Sessions {
   return {
     providers: [...providers.keys()],
     async depart(name) {
@@ -77,8 +77,8 @@ export function openSessions({ tokens, store, providers, note, sealPerson, ambie
       const { actor, label, subject, scopes, realms } = person;
       // Whoever meets no right has no realm either.
       if (realms !== '*' && realms.size === 0) return 'rightless';
-      const jti = ambient.mintId();
-      const begun = begunBy({ actor, scopes, realms }, jti, { from, ambient });
+      const jti = clock.mintId();
+      const begun = begunBy({ actor, scopes, realms }, jti, { from, clock });
       // Of a session that began there is an entry.
       await note({ ...begun, detail: { ...begun.detail, person: sealPerson({ name: label, subject }) } });
       const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
@@ -88,10 +88,10 @@ export function openSessions({ tokens, store, providers, note, sealPerson, ambie
       if (!LINK_CODE.test(code)) return undefined;
       const digest = digestCode(code);
       // A guess costs one read, and claims nothing.
-      if (!(await store.hasConsoleLink(digest, ambient.now()))) return undefined;
-      const jti = ambient.mintId();
-      const link = await store.takeConsoleLink(digest, ambient.now(), ({ label, scopes, realms }) =>
-        begunBy({ actor: `${LINKED}:${label}`, scopes, realms }, jti, { from, ambient }),
+      if (!(await store.hasConsoleLink(digest, clock.now()))) return undefined;
+      const jti = clock.mintId();
+      const link = await store.takeConsoleLink(digest, clock.now(), ({ label, scopes, realms }) =>
+        begunBy({ actor: `${LINKED}:${label}`, scopes, realms }, jti, { from, clock }),
       );
       if (!link) return undefined;
       const { label, scopes, realms } = link;
@@ -102,7 +102,7 @@ export function openSessions({ tokens, store, providers, note, sealPerson, ambie
     async end({ jti, clientId, expires, isSession }, from) {
       if (!isSession) return false;
       const asker = { ...from, actor: clientId };
-      const act = actOf('session.ended', { object: jti, detail: {} }, { now: ambient.now, asker });
+      const act = actOf('session.ended', { object: jti, detail: {} }, { now: clock.now, asker });
       const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1_000 }, act);
       if (!isKept) throw overloaded('REVOCATIONS_FULL');
       return true;
@@ -119,13 +119,13 @@ function mintSession({ actor, scopes, realms }: Holder, jti: Uuid, tokens: Pick<
 function begunBy(
   { actor, scopes, realms }: Holder,
   jti: Uuid,
-  { from, ambient }: { readonly from: Whence; readonly ambient: Pick<Ambient, 'now'> },
+  { from, clock }: { readonly from: Whence; readonly clock: Pick<Clock, 'now'> },
 ): Act {
   const asker: Asker = { ...from, actor };
   const detail = {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
-    expires_at: new Date(ambient.now() + LIMITS.consoleTokenSeconds * 1_000).toISOString(),
+    expires_at: new Date(clock.now() + LIMITS.consoleTokenSeconds * 1_000).toISOString(),
   };
-  return actOf('session.begun', { object: jti, detail }, { now: ambient.now, asker });
+  return actOf('session.begun', { object: jti, detail }, { now: clock.now, asker });
 }

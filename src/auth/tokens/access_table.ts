@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../directory/store.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type KeySet, keySetAt } from '../keys/signing.ts';
 import type { AccessStore, AccessTable, Client } from '../port.ts';
@@ -30,7 +30,7 @@ export interface WatchedAccessCache extends AccessCache {
 /** `onTable` is told every table that differs from the one before. */
 export function openAccessCache(
   store: AccessStore,
-  ambient: Ambient,
+  clock: Clock,
   onTable: (table: AccessTable) => void = () => undefined,
 ): WatchedAccessCache {
   let version: number | undefined;
@@ -54,7 +54,7 @@ export function openAccessCache(
     serial += 1;
     view = {
       client: (clientId) => current.get(clientId),
-      keys: keySetAt(table.signingKeys, ambient.now()),
+      keys: keySetAt(table.signingKeys, clock.now()),
       isRevoked: (jti) => revoked.has(jti),
       serial,
     };
@@ -64,7 +64,7 @@ export function openAccessCache(
 
   function reread(): MaybePromise<AccessView> {
     if (reading) return reading;
-    const askedAt = ambient.monotonic();
+    const askedAt = clock.monotonic();
     const found = store.table(version);
     if (!(found instanceof Promise)) return adopt(found, askedAt);
     reading = found
@@ -76,7 +76,7 @@ export function openAccessCache(
   }
 
   return {
-    ageMs: () => (view ? ambient.monotonic() - readAt : undefined),
-    fresh: () => (view && ambient.monotonic() - readAt < LIMITS.accessAgeMsMax ? view : reread()),
+    ageMs: () => (view ? clock.monotonic() - readAt : undefined),
+    fresh: () => (view && clock.monotonic() - readAt < LIMITS.accessAgeMsMax ? view : reread()),
   };
 }

@@ -1,5 +1,5 @@
 import { type JWTPayload, jwtVerify } from 'jose';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import {
@@ -26,7 +26,7 @@ export interface ExternalTokens {
 export interface IssuersOptions {
   readonly issuers: readonly ExternalIssuer[];
   readonly fetchDocument: FetchDocument;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
   /** Told how reading the keys of an issuer went, where that differs from the time before. */
   readonly note: (issuer: string, outcome: KeysRead) => void;
 }
@@ -39,11 +39,11 @@ export interface KnownIssuer {
 
 /** The issuers that the operator named, by what they call themselves. */
 export function openIssuers(options: IssuersOptions): ReadonlyMap<string, KnownIssuer> {
-  const { issuers, fetchDocument, ambient, note } = options;
+  const { issuers, fetchDocument, clock, note } = options;
   return new Map(
     issuers.map((issuer) => {
       const noteOf = (outcome: KeysRead) => note(issuer.name, outcome);
-      const keys = openIssuerKeys(issuer, { fetchDocument, ambient, note: noteOf });
+      const keys = openIssuerKeys(issuer, { fetchDocument, clock, note: noteOf });
       return [issuer.issuer, { issuer, keys }];
     }),
   );
@@ -51,7 +51,7 @@ export function openIssuers(options: IssuersOptions): ReadonlyMap<string, KnownI
 
 export interface ExternalOptions {
   readonly keyring: Pick<Keyring, 'digest'>;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 export function openExternalTokens(
@@ -76,7 +76,7 @@ async function verifyOf(
   token: string,
   options: ExternalOptions,
 ): Promise<Verified | 'unchecked' | undefined> {
-  const now = options.ambient.now();
+  const now = options.clock.now();
   const parts = readParts(token);
   if (!parts) return undefined;
   const isType = (typ: unknown) => typeof typ === 'string' && typeOf(typ) === issuer.type;

@@ -1,5 +1,5 @@
 import { type Act, actOf, type Occasion } from '../../domain/act.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { parseScopes, type Scopes } from '../../domain/principal.ts';
 import { type GrantRefusal, refuse } from '../clients/client_credentials.ts';
 import type { Client } from '../port.ts';
@@ -26,7 +26,7 @@ export function refusalOfType(grantType: string | undefined): GrantRefusal | und
  */
 export function openGrants(
   tokens: Pick<Tokens, 'mint'>,
-  ambient: Pick<Ambient, 'now' | 'mintId'>,
+  clock: Pick<Clock, 'now' | 'mintId'>,
   note: (granted: Act) => Promise<void>,
 ): GrantToken {
   return async (client, scope, from) => {
@@ -34,7 +34,7 @@ export function openGrants(
     if (!scopes) return refuse('invalid_scope', 'scope asks for more than the client holds');
     const minted = await tokens.mint(client, scopes);
     const asker = { ...from, actor: client.clientId };
-    await note(actOfGrant(client, scopes, minted, { ...ambient, asker }));
+    await note(actOfGrant(client, scopes, minted, { ...clock, asker }));
     return { kind: 'granted', minted, scopes };
   };
 }

@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader, type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { MaybePromise } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
-import { type Ambient, parseUuid, type Uuid } from '../../domain/id.ts';
+import { type Clock, parseUuid, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   intersectRealms,
@@ -92,13 +92,13 @@ export function openTokens(
   cache: AccessCache,
   keyring: Keyring,
   settings: TokenSettings,
-  ambient: Ambient,
+  clock: Clock,
 ): Tokens {
   const privateKeys = openImported((key) => importPrivateKey(key, keyring));
   const publicKeys = openImported(importPublicKey);
   return {
-    mint: openMint(cache, privateKeys.of, settings, ambient),
-    ...openVerify(cache, publicKeys.of, settings, ambient),
+    mint: openMint(cache, privateKeys.of, settings, clock),
+    ...openVerify(cache, publicKeys.of, settings, clock),
     prepare(keys) {
       const inUse = keys.filter(({ withdrawnAt }) => withdrawnAt === undefined);
       const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
@@ -114,12 +114,12 @@ function openMint(
   cache: AccessCache,
   privateKeys: LoadKey,
   { issuer, lifetimeSeconds: usual }: TokenSettings,
-  ambient: Ambient,
+  clock: Clock,
 ): Tokens['mint'] {
-  return async (holder, scopes, { jti = ambient.mintId(), lifetimeSeconds = usual } = {}) => {
+  return async (holder, scopes, { jti = clock.mintId(), lifetimeSeconds = usual } = {}) => {
     const { keys } = await cache.fresh();
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
-    const issuedAt = Math.floor(ambient.now() / 1000);
+    const issuedAt = Math.floor(clock.now() / 1000);
     const expires = issuedAt + lifetimeSeconds;
     const token = await new SignJWT({
       client_id: holder.clientId,
@@ -143,7 +143,7 @@ function openVerify(
   cache: AccessCache,
   publicKeys: LoadKey,
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
-  ambient: Ambient,
+  clock: Clock,
 ): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
   const verified = openVerified();
 
@@ -157,7 +157,7 @@ function openVerify(
         algorithms: [ALGORITHM],
         typ: TYPE,
         clockTolerance: LIMITS.clockLeewayMs / 1000,
-        currentDate: new Date(ambient.now()),
+        currentDate: new Date(clock.now()),
         requiredClaims: ['sub', 'client_id', 'exp', 'iat', 'jti', 'scope'],
       });
       return readClaims(payload, key.kid, { issuer, sessions });
@@ -168,7 +168,7 @@ function openVerify(
 
   /** By its issuer, before anything else: a key of one vouches for nothing of another. */
   function check(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> | undefined {
-    const claimed = claimedIssuer(token, ambient.now());
+    const claimed = claimedIssuer(token, clock.now());
     if (claimed === issuer) return checkOwn(token, view);
     return claimed === undefined ? undefined : external?.verify(token, claimed);
   }
@@ -176,7 +176,7 @@ function openVerify(
   /** One that has ended is accepted for as long as clocks may differ, and not worth remembering. */
   async function checkUnknown(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> {
     const entry = await check(token, view);
-    if (isVerified(entry) && entry.expiresAt > ambient.now()) verified.remember(token, entry);
+    if (isVerified(entry) && entry.expiresAt > clock.now()) verified.remember(token, entry);
     return entry;
   }
 
@@ -186,13 +186,13 @@ function openVerify(
   ): Promise<Principal | 'unchecked' | undefined> {
     const entry = await checkUnknown(token, view);
     if (!isVerified(entry)) return entry;
-    return principalOf(entry, await cache.fresh(), ambient.now());
+    return principalOf(entry, await cache.fresh(), clock.now());
   }
 
   function recallWith(token: string, view: AccessView): Principal | undefined {
     const entry = verified.recall(token);
     if (!entry) return undefined;
-    const now = ambient.now();
+    const now = clock.now();
     if (entry.expiresAt <= now) verified.forget(token);
     return principalOf(entry, view, now);
   }
@@ -211,7 +211,7 @@ function openVerify(
     async inspect(token) {
       const entry = verified.recall(token) ?? (await checkUnknown(token, await cache.fresh()));
       if (!isVerified(entry)) return undefined;
-      const principal = principalOf(entry, await cache.fresh(), ambient.now());
+      const principal = principalOf(entry, await cache.fresh(), clock.now());
       return principal && entry.own
         ? {
             ...entry.own,

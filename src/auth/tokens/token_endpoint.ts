@@ -1,6 +1,6 @@
 import { type Asker, actOf } from '../../domain/act.ts';
 import { overloaded } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { type GrantRefusal, refuse } from '../clients/client_credentials.ts';
 import type { AccessStore, Client } from '../port.ts';
 import type { OwnToken, Tokens } from './token.ts';
@@ -26,10 +26,10 @@ export interface TokenDesk {
 interface Means {
   readonly tokens: Pick<Tokens, 'inspect'>;
   readonly store: Pick<AccessStore, 'revokeToken'>;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
-export function openTokenDesk({ tokens, store, ambient }: Means): TokenDesk {
+export function openTokenDesk({ tokens, store, clock }: Means): TokenDesk {
   async function ownToken(
     client: Client,
     token: string | undefined,
@@ -47,7 +47,7 @@ export function openTokenDesk({ tokens, store, ambient }: Means): TokenDesk {
       if (answer.token) {
         const { jti, clientId, expires } = answer.token;
         const asker = { ...from, actor: clientId };
-        const act = actOf('token.revoked', { object: jti, detail: {} }, { now: ambient.now, asker });
+        const act = actOf('token.revoked', { object: jti, detail: {} }, { now: clock.now, asker });
         const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, act);
         // Whoever is told so takes the token for a live one (RFC 7009, 2.2.1).
         if (!isKept) throw overloaded('REVOCATIONS_FULL');

@@ -1,5 +1,5 @@
 import { Fault } from '../../domain/fault.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isClient } from '../../domain/principal.ts';
 import type { AccessStore } from '../port.ts';
@@ -18,7 +18,7 @@ export interface Uses {
  */
 export function openUses(
   store: Pick<AccessStore, 'noteUses'>,
-  { now }: Pick<Ambient, 'now'>,
+  { now }: Pick<Clock, 'now'>,
   everyMs: number = LIMITS.usesKeptEachMs,
 ): Uses {
   let noted = new Set<string>();

@@ -67,7 +67,7 @@ function retryLater(
   { attempt: attempts, lastSeq: failedSeq }: Delivery,
   behindSince: number,
 ): void {
-  const nextAt = deps.ambient.now() + waitMsAfter(attempts, Math.random());
+  const nextAt = deps.clock.now() + waitMsAfter(attempts, Math.random());
   Object.assign(cursor, { attempts, nextAt, failedSeq });
   const { realm, seq } = cursor;
   log.addProgress({ realm, seq, attempts, nextAt, failedSeq, behindSince });
@@ -77,7 +77,7 @@ function retryLater(
 function isGivenUp({ deps, log, webhookId }: Target, delivery: Delivery): boolean {
   const { realm, firstSeq, lastSeq, attempt: attempts } = delivery;
   if (attempts < LIMITS.webhookAttemptsMax) return false;
-  const at = deps.ambient.now();
+  const at = deps.clock.now();
   log.addDeadLetter({ webhookId, realm, firstSeq, lastSeq, attempts, at, redeliveredAt: undefined });
   deps.onGivenUp(webhookId);
   return true;
@@ -87,6 +87,6 @@ function isGivenUp({ deps, log, webhookId }: Target, delivery: Delivery): boolea
 function reportGap({ deps, log, webhookId }: Target, seq: number, next: SequencedChange | undefined): void {
   if (!next || next.seq === seq + 1) return;
   const lost = { webhookId, realm: next.realm, firstSeq: seq + 1, lastSeq: next.seq - 1, attempts: 1 };
-  log.addDeadLetter({ ...lost, at: deps.ambient.now(), redeliveredAt: undefined });
+  log.addDeadLetter({ ...lost, at: deps.clock.now(), redeliveredAt: undefined });
   deps.onGivenUp(webhookId);
 }

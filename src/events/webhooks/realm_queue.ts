@@ -1,4 +1,4 @@
-import { type Ambient, NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ClockPosition, ProgressStore, RealmCursor, Webhook } from './port.ts';
 
@@ -19,7 +19,7 @@ export interface RealmQueue {
 
 interface QueueDeps {
   readonly store: Pick<ProgressStore, 'clockBounds' | 'movedRealms' | 'realmsBehind' | 'dueRealms'>;
-  readonly ambient: Pick<Ambient, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
 }
 
 /** Adds realms that have undelivered changes. */
@@ -27,14 +27,14 @@ type Add = (cursors: readonly RealmCursor[]) => void;
 
 const PAGE = LIMITS.webhookClocksAtOnce;
 
-export function openRealmQueue({ store, ambient }: QueueDeps, webhook: () => Webhook): RealmQueue {
+export function openRealmQueue({ store, clock }: QueueDeps, webhook: () => Webhook): RealmQueue {
   const { webhookId } = webhook();
   let seen = webhook().revision;
   const { waiting, taken, add, release } = openWaiting(webhook);
   /** A failed message waits until it is due. */
   const addFresh: Add = (cursors) => add(cursors.filter(({ nextAt }) => nextAt === 0));
   const moved = openMovedReader(store, webhookId, addFresh);
-  const sweep = openSweep({ store, ambient }, webhookId, addFresh);
+  const sweep = openSweep({ store, clock }, webhookId, addFresh);
 
   /** A change of the target may make realms its own that were skipped. */
   function restartIfChanged(): void {
@@ -46,14 +46,14 @@ export function openRealmQueue({ store, ambient }: QueueDeps, webhook: () => Web
   }
 
   async function addDue(): Promise<void> {
-    const due = await store.dueRealms(webhookId, ambient.now(), PAGE + taken.size);
+    const due = await store.dueRealms(webhookId, clock.now(), PAGE + taken.size);
     add(due.filter(({ realm }) => !taken.has(realm)));
   }
 
   return {
     async fill() {
       restartIfChanged();
-      const until = ambient.monotonic() + LIMITS.webhookLookMsMax;
+      const until = clock.monotonic() + LIMITS.webhookLookMsMax;
       const isEnough = () => waiting.size >= LIMITS.webhookRealmsAtOnceMax;
       if (isEnough()) return;
       // Before the sweep: no clock moves unseen between the two.
@@ -62,7 +62,7 @@ export function openRealmQueue({ store, ambient }: QueueDeps, webhook: () => Web
       for (;;) {
         const isMovedRead = await moved.readPage();
         const isSwept = await sweep.readPage();
-        if ((isMovedRead && isSwept) || isEnough() || ambient.monotonic() >= until) return;
+        if ((isMovedRead && isSwept) || isEnough() || clock.monotonic() >= until) return;
         await new Promise((resolve) => setImmediate(resolve));
       }
     },
@@ -151,16 +151,16 @@ function openMovedReader(store: QueueDeps['store'], webhookId: string, add: Add)
 }
 
 /** All realms, at the start and every LIMITS.webhookSweepMs. */
-function openSweep({ store, ambient }: QueueDeps, webhookId: string, add: Add) {
+function openSweep({ store, clock }: QueueDeps, webhookId: string, add: Add) {
   let after: Uuid | undefined = NIL_UUID;
   let dueAt = 0;
   const readPage: ReadPage = async () => {
-    if (after === undefined && ambient.monotonic() >= dueAt) after = NIL_UUID;
+    if (after === undefined && clock.monotonic() >= dueAt) after = NIL_UUID;
     if (after === undefined) return true;
     const rows = await store.realmsBehind(webhookId, after, PAGE);
     add(rows);
     after = rows[PAGE - 1]?.realm;
-    if (after === undefined) dueAt = ambient.monotonic() + LIMITS.webhookSweepMs;
+    if (after === undefined) dueAt = clock.monotonic() + LIMITS.webhookSweepMs;
     return after === undefined;
   };
   return {

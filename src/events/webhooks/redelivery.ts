@@ -11,7 +11,7 @@ type IsReceived = boolean | undefined;
 export async function redeliver(target: Target, letter: DeadLetter): Promise<void> {
   const isReceived = await sendAll(target, letter);
   if (isReceived === undefined) return;
-  const redeliveredAt = isReceived ? target.deps.ambient.now() : undefined;
+  const redeliveredAt = isReceived ? target.deps.clock.now() : undefined;
   target.log.addDeadLetter({ ...letter, attempts: 1, redeliveredAt });
   await target.log.stored();
 }
@@ -45,7 +45,7 @@ async function sendPortion(target: Target, changes: readonly SequencedChange[]):
 /** Changes that retention removed cannot be sent. */
 function reportExpired({ deps, log, webhookId }: Target, letter: DeadLetter): false {
   const { realm, firstSeq, lastSeq } = letter;
-  const { now, mintId } = deps.ambient;
+  const { now, mintId } = deps.clock;
   const of = { webhookId, realm, firstSeq, lastSeq, messageId: '', status: undefined };
   const delivery: Delivery = {
     ...of,

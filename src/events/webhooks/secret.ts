@@ -1,12 +1,12 @@
 import type { Keyring, Place } from '../../auth/keys/keyring.ts';
-import { type Ambient, NIL_UUID } from '../../domain/id.ts';
+import { type Clock, NIL_UUID } from '../../domain/id.ts';
 
 /** The prefix of a symmetric secret (Standard Webhooks, "Signature scheme"). */
 const PREFIX = 'whsec_';
 const BYTES = 32;
 
 /** A new secret: 256 random bits. */
-export function mintSecret({ randomBytes }: Pick<Ambient, 'randomBytes'>): string {
+export function mintSecret({ randomBytes }: Pick<Clock, 'randomBytes'>): string {
   return PREFIX + Buffer.from(randomBytes(BYTES)).toString('base64');
 }
 

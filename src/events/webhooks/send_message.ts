@@ -1,6 +1,6 @@
 import type { Store } from '../../directory/store.ts';
 import type { SequencedChange } from '../../domain/change.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import type { WriteEvents } from '../feed/event.ts';
 import type { DeliveryLog } from './delivery_log.ts';
 import { writeMessage } from './message.ts';
@@ -12,7 +12,7 @@ export interface DeliveryDeps {
   readonly changes: Store['changes'];
   readonly writeEvents: WriteEvents;
   readonly send: Send;
-  readonly ambient: Pick<Ambient, 'now' | 'monotonic' | 'mintId'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
   /** The receiver answered that it is gone for good. */
   readonly disable: (webhook: Webhook) => Promise<void>;
   readonly onDelivery: (delivery: Delivery) => void;

@@ -1,5 +1,5 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import type { GuardedPost, Posted } from '../../outbound/guarded_post.ts';
 import type { Message } from './message.ts';
 import type { Delivery, Webhook } from './port.ts';
@@ -16,10 +16,10 @@ export type Send = (
 interface SenderRooms {
   readonly keyring: Pick<Keyring, 'open'>;
   readonly post: GuardedPost;
-  readonly ambient: Pick<Ambient, 'now' | 'monotonic' | 'mintId'>;
+  readonly clock: Pick<Clock, 'now' | 'monotonic' | 'mintId'>;
 }
 
-export function openSender({ keyring, post, ambient }: SenderRooms): Send {
+export function openSender({ keyring, post, clock }: SenderRooms): Send {
   function keysOf({ webhookId, secretSealed, previous }: Webhook, now: number): readonly Uint8Array[] {
     const secret = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
     if (!previous || previous.expiresAt <= now) return [keyOf(secret)];
@@ -28,7 +28,7 @@ export function openSender({ keyring, post, ambient }: SenderRooms): Send {
   }
 
   return async (webhook, { id, type, body, firstSeq, lastSeq }, { realm, attempt, signal }) => {
-    const at = ambient.now();
+    const at = clock.now();
     const timestamp = Math.floor(at / 1000);
     const headers = {
       'Content-Type': type,
@@ -36,10 +36,10 @@ export function openSender({ keyring, post, ambient }: SenderRooms): Send {
       'webhook-timestamp': String(timestamp),
       'webhook-signature': signaturesOf(keysOf(webhook, at), { id, timestamp, body }),
     };
-    const begun = ambient.monotonic();
+    const begun = clock.monotonic();
     const posted = await post(webhook.url, { headers, body }, signal);
     return {
-      deliveryId: ambient.mintId(),
+      deliveryId: clock.mintId(),
       webhookId: webhook.webhookId,
       messageId: id,
       realm,
@@ -47,7 +47,7 @@ export function openSender({ keyring, post, ambient }: SenderRooms): Send {
       lastSeq,
       attempt,
       ...becameOf(posted),
-      durationMs: Math.round(ambient.monotonic() - begun),
+      durationMs: Math.round(clock.monotonic() - begun),
       at,
     };
   };

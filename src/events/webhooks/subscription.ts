@@ -27,11 +27,11 @@ interface Term {
 const DEAD_LETTER = 'dead letter';
 
 export function openSubscription(deps: DeliveryDeps, first: Webhook, { lease, isHeld }: Term): Subscription {
-  const { store, ambient, onTrouble } = deps;
+  const { store, clock, onTrouble } = deps;
   const { webhookId } = first;
   const log = openDeliveryLog(store, webhookId, lease);
   const ending = new AbortController();
-  const slots = openSlots(ambient.monotonic, onTrouble);
+  const slots = openSlots(clock.monotonic, onTrouble);
   /** Realms whose progress is stored, until the queue gets them back: never while it reads. */
   const ended: { readonly cursor: RealmCursor; readonly hasMore: boolean }[] = [];
   let webhook = first;

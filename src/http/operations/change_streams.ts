@@ -1,7 +1,7 @@
 import type { Tokens } from '../../auth/tokens/token.ts';
 import type { Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { mayTouch, type Principal } from '../../domain/principal.ts';
 import { readCursor } from '../../events/feed/cursor.ts';
@@ -30,7 +30,7 @@ interface StreamRooms {
   readonly feed: Pick<FeedStore, 'heads'>;
   readonly tokens: Pick<Tokens, 'verify'>;
   readonly writeEvents: WriteEvents;
-  readonly ambient: Pick<Ambient, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -39,7 +39,7 @@ const PAGE = LIMITS.pageRecordsMax;
 
 /** Streams over one poller: however many there are, the heads of their realms are read once a look. */
 export function openChangeStreams(deps: StreamRooms): ChangeStreams {
-  const { monotonic } = deps.ambient;
+  const { monotonic } = deps.clock;
   const streams = new Set<ChangeStream>();
   let isStopped = false;
   let isAsked = false;
@@ -126,9 +126,9 @@ async function alone(
 }
 
 /** Ends a stream whose token says less than it did, or that nobody reads. */
-async function judge(stream: ChangeStream, { tokens, ambient }: StreamRooms): Promise<void> {
+async function judge(stream: ChangeStream, { tokens, clock }: StreamRooms): Promise<void> {
   if (stream.isStalled()) stream.end('slow');
-  const now = ambient.monotonic();
+  const now = clock.monotonic();
   if (!stream.isOpen() || now - stream.checkedAt < LIMITS.streamCheckMs) return;
   const principal = await tokens.verify(stream.token);
   if (typeof principal !== 'object') return stream.end('token');

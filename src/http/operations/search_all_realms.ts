@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Listing, Placed, Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { type Condition, type Filter, parseFilter } from '../../domain/filter/filter.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Finding, Key, Resource } from '../../domain/resource.ts';
@@ -42,7 +42,7 @@ type Asked = z.output<typeof everywhereSchema>;
 
 export interface SearchAllDeps extends ListDeps {
   readonly store: ListDeps['store'] & Pick<Store, 'leading'>;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
 }
 
 /**
@@ -87,7 +87,7 @@ function searchingEverywhere(resource: Resource, everywhere: Finding, deps: Sear
     const limit = page.limit ?? deps.pageLength;
     const seek = seeking(resource, filter, limit, deps.store);
     const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, deps.store);
-    const found = await inTurn(order, seek, limit, deps.ambient);
+    const found = await inTurn(order, seek, limit, deps.clock);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
     const { searched, next, cut } = found;
     const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });

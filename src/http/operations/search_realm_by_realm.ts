@@ -1,5 +1,5 @@
 import type { Placed, Store } from '../../directory/store.ts';
-import type { Ambient, Uuid } from '../../domain/id.ts';
+import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { realm as realms } from '../../domain/resources.ts';
@@ -54,7 +54,7 @@ export async function inTurn(
   order: AsyncIterable<readonly Uuid[]>,
   seek: Seek,
   limit: number,
-  { monotonic }: Pick<Ambient, 'monotonic'>,
+  { monotonic }: Pick<Clock, 'monotonic'>,
 ): Promise<Found> {
   const items: Placed[] = [];
   const startedAt = monotonic();

@@ -2,7 +2,7 @@ import type { Keyring, Place } from '../../auth/keys/keyring.ts';
 import type { Memory, MemoryPlace, Placed, Store } from '../../directory/store.ts';
 import { ownerPlace } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
-import { type Ambient, NIL_UUID, type Uuid } from '../../domain/id.ts';
+import { type Clock, NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
 import type { Resource, Scope } from '../../domain/resource.ts';
@@ -13,7 +13,7 @@ import type { Call } from './call.ts';
 export interface IdempotencyDeps {
   readonly store: Pick<Store, 'recall' | 'commit'>;
   readonly keyring: Pick<Keyring, 'digest' | 'seal' | 'open'>;
-  readonly ambient: Pick<Ambient, 'now'>;
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 /**
@@ -45,11 +45,11 @@ function isPassing(status: number): boolean {
  * ever stored: only digests of them under the keyring; the answer is stored encrypted. A replay has passed the same stages
  * as a first request: token, scope and realm.
  */
-export function openIdempotency({ store, keyring, ambient }: IdempotencyDeps): WithIdempotency {
+export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): WithIdempotency {
   const inFlight = new Set<string>();
 
   async function replay(place: MemoryPlace, body: string): Promise<Reply | undefined> {
-    const memory = await store.recall(place, ambient.now());
+    const memory = await store.recall(place, clock.now());
     if (!memory) return undefined;
     if (memory.body !== body) throw new Fault('key_reused');
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
@@ -59,7 +59,7 @@ export function openIdempotency({ store, keyring, ambient }: IdempotencyDeps): W
     const stored = await replay(place, body);
     if (stored) return stored;
     const storable: Storable = (reply, created) => {
-      const at = ambient.now();
+      const at = clock.now();
       const sealed = keyring.seal('remembered-answer', sealPlace(place), JSON.stringify(reply));
       const expiresAt = at + LIMITS.idempotencyMsMax;
       const about = { recordId: created?.record.id, user: userOf(created) };

@@ -1,4 +1,4 @@
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { siteOf } from '../../domain/ip_address.ts';
 import { type Buckets, openBuckets, type Rate, type Standing, shareOf } from '../../domain/token_buckets.ts';
 import type { Call, RateHeaders } from '../pipeline/call.ts';
@@ -36,7 +36,7 @@ export interface Guesses {
 
 export const UNLIMITED: RateLimits = { address: undefined, client: undefined, guesses: undefined };
 
-export function openRateLimits(settings: RateSettings, { monotonic }: Ambient): RateLimits {
+export function openRateLimits(settings: RateSettings, { monotonic }: Clock): RateLimits {
   const { perAddress, perClient, badTokens, processes } = settings;
   const policies: string[] = [];
   let policy = '';

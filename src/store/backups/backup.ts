@@ -29,13 +29,13 @@ export interface BackedUp {
 export async function backUp(
   database: string,
   target: Target,
-  { version, ambient }: Program,
+  { version, clock }: Program,
   archiver: Archiver,
 ): Promise<BackedUp> {
-  const takenAt = ambient.now();
+  const takenAt = clock.now();
   const path = 'file' in target ? target.file : join(target.folder, backupName(database, takenAt));
   proveTarget(path);
-  return withDrafts(path, ambient, async (folder) => {
+  return withDrafts(path, clock, async (folder) => {
     const draft = join(folder, 'draft.db');
     await archiver.copy(database, draft);
     const examined = await archiver.examine(
@@ -50,7 +50,7 @@ export async function backUp(
     syncPath(manifestPath(draft));
     publishBoth(draft, path);
     if ('file' in target || target.keepDays === undefined) return { path, manifest, removed: [] };
-    const kept = { days: target.keepDays, now: ambient.now(), storeId: examined.storeId };
+    const kept = { days: target.keepDays, now: clock.now(), storeId: examined.storeId };
     return { path, manifest, removed: removeOld(target.folder, database, kept) };
   });
 }

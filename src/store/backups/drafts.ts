@@ -1,5 +1,5 @@
 import { mkdirSync, rmSync } from 'node:fs';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 
 /**
  * Gives work a private folder beside a file, on the same disk, and removes it afterwards: what the engine keeps beside a
@@ -7,7 +7,7 @@ import type { Ambient } from '../../domain/id.ts';
  */
 export async function withDrafts<T>(
   path: string,
-  { mintId }: Pick<Ambient, 'mintId'>,
+  { mintId }: Pick<Clock, 'mintId'>,
   work: (folder: string) => Promise<T>,
 ): Promise<T> {
   const folder = `${path}.${mintId()}.partial`;

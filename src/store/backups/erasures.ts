@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { actOf, COMMAND_LINE } from '../../domain/act.ts';
 import type { Erasure } from '../../domain/erasure.ts';
-import type { Ambient } from '../../domain/id.ts';
+import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
 import type { Engine } from '../engine.ts';
@@ -34,18 +34,18 @@ export async function applyErasures(
   { path, knowsUntil }: Ending,
   erasures: readonly Erasure[],
   open: OpenKept,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<{ readonly applied: number; readonly users: number }> {
   const missing = missingIn({ path, knowsUntil }, erasures);
   if (missing.length === 0) return { applied: 0, users: 0 };
   const { records, close } = await open(path);
   let users = 0;
   try {
-    for (const erasure of missing) if (await eraseAgain(records, erasure, ambient)) users += 1;
+    for (const erasure of missing) if (await eraseAgain(records, erasure, clock)) users += 1;
   } finally {
     await close();
   }
-  noteErasures(path, missing, ambient.now());
+  noteErasures(path, missing, clock.now());
   return { applied: missing.length, users };
 }
 
@@ -53,12 +53,12 @@ export async function applyErasures(
 async function eraseAgain(
   records: Engine['records'],
   { realm, user: id }: Erasure,
-  ambient: Ambient,
+  clock: Clock,
 ): Promise<boolean> {
   const key = [realm, id] as const;
-  const { mintRevision } = ambient;
-  const origin = { ...COMMAND_LINE, at: ambient.now() };
-  const act = actOf('user.erased', { realm, user: id, object: id, detail: {} }, ambient);
+  const { mintRevision } = clock;
+  const origin = { ...COMMAND_LINE, at: clock.now() };
+  const act = actOf('user.erased', { realm, user: id, object: id, detail: {} }, clock);
   const isThere = (await records.get(user, key)) !== undefined;
   while ((await records.erase({ key, origin, mintRevision, act })).kind === 'crowded')
     await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });

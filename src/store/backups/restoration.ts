@@ -70,7 +70,7 @@ export async function restore(
   const path = existsSync(order.database) ? realpathSync(order.database) : resolve(order.database);
   const manifest = checkBackup(order, path);
   checkDestination(order, path);
-  return withDrafts(path, program.ambient, async (folder) => {
+  return withDrafts(path, program.clock, async (folder) => {
     const draft = join(folder, 'restored.db');
     await fetchBackup({ backup, draft, manifest }, onBytes);
     const examined = await archiver.examine(draft, `the backup ${backup}`, program.version);
@@ -81,7 +81,7 @@ export async function restore(
     const told = await order.erasuresBy(keys);
     const lock = existsSync(path) ? lockDatabase(path) : undefined;
     try {
-      const knowsUntil = manifest ? Date.parse(manifest.taken_at) : program.ambient.now();
+      const knowsUntil = manifest ? Date.parse(manifest.taken_at) : program.clock.now();
       const erasing = {
         draft,
         knowsUntil,
@@ -91,7 +91,7 @@ export async function restore(
       };
       const complete = await applyErasuresTo(erasing, program, archiver);
       syncPath(complete.path);
-      const aside = lock && replace(path, complete.path, program.ambient.now());
+      const aside = lock && replace(path, complete.path, program.clock.now());
       if (!lock) putInto(path, complete.path);
       return {
         examined: complete.examined ?? examined,
@@ -223,7 +223,7 @@ async function applyErasuresTo(
   program: Program,
   archiver: Archiver,
 ): Promise<Complete> {
-  const erased = await applyErasures({ path: draft, knowsUntil }, erasures, open, program.ambient);
+  const erased = await applyErasures({ path: draft, knowsUntil }, erasures, open, program.clock);
   if (erased.applied === 0) return { path: draft, erased };
   const path = join(folder, 'complete.db');
   const db = new Database(draft, { readwrite: true });

@@ -32,7 +32,7 @@ export async function copyDatabase(
     );
     try {
       await assertDistinct(source, target);
-      return await copyAll({ source, target }, { id: program.ambient.mintId(), ...run });
+      return await copyAll({ source, target }, { id: program.clock.mintId(), ...run });
     } finally {
       await target.close();
     }

@@ -58,7 +58,7 @@ export async function migrate(
           await begin(own, migration, program);
           // It takes as long as it takes.
           await sql.unsafe(migration.sql).simple();
-          await own.unsafe(INSERT_INSTANCE, [program.ambient.mintId()]);
+          await own.unsafe(INSERT_INSTANCE, [program.clock.mintId()]);
         }
         if (grantee !== undefined) await grantUse(own, grantee, schema);
       });
@@ -100,10 +100,10 @@ async function transaction(sql: SQL, work: (own: Asked) => Promise<void>): Promi
   }
 }
 
-async function begin(own: Asked, migration: Migration, { version, ambient }: Program): Promise<void> {
+async function begin(own: Asked, migration: Migration, { version, clock }: Program): Promise<void> {
   await own.unsafe(`set local lock_timeout = ${LIMITS.startWaitMsMax}`);
   await own.unsafe(MIGRATION_TABLE);
-  const row = [migration.version, migration.name, String(ambient.now()), version, servesFrom(migration)];
+  const row = [migration.version, migration.name, String(clock.now()), version, servesFrom(migration)];
   await own.unsafe(INSERT_MIGRATION, row);
   await own.unsafe(`set local lock_timeout = ${TABLE_WAIT_MS_MAX}`);
 }

@@ -70,7 +70,7 @@ const INSERT_MIGRATION =
 const INSERT_INSTANCE =
   'insert or ignore into instance (singleton, store_id, access_version) values (1, ?, 1)';
 
-function applyPending(db: Database, migrations: readonly Migration[], { version, ambient }: Program): void {
+function applyPending(db: Database, migrations: readonly Migration[], { version, clock }: Program): void {
   db.run('begin immediate');
   try {
     const done = newestApplied(db)?.version ?? 0;
@@ -78,9 +78,9 @@ function applyPending(db: Database, migrations: readonly Migration[], { version,
     const insert = db.prepare(INSERT_MIGRATION);
     for (const migration of migrations.filter((each) => each.version > done)) {
       db.run(migration.sql);
-      insert.run(migration.version, migration.name, ambient.now(), version, servesFrom(migration));
+      insert.run(migration.version, migration.name, clock.now(), version, servesFrom(migration));
     }
-    db.prepare(INSERT_INSTANCE).run(ambient.mintId());
+    db.prepare(INSERT_INSTANCE).run(clock.mintId());
     db.run('commit');
   } catch (error) {
     if (db.inTransaction) db.run('rollback');

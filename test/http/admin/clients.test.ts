@@ -30,7 +30,7 @@ async function make(data: object = RIGHTS) {
 
 /** A second passes. */
 function felt(): void {
-  office.service.ambient.advance(1_000);
+  office.service.clock.advance(1_000);
 }
 
 const lookup = async (token: string) => (await office.service.get(oidcPath(planted), token)).status;
@@ -253,11 +253,11 @@ describe('a rotation', () => {
     const next = String(rotated.body.data.client_secret);
     secrets.push(next);
     const until = Date.parse(String(rotated.body.data.previous_secret_expires_at));
-    expect(Math.abs(until - service.ambient.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
+    expect(Math.abs(until - service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
     felt();
     for (const each of [secret, next]) expect(await areAccepted(service, id, each)).toBe(true);
     await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 2 } });
-    service.ambient.advance(2_000);
+    service.clock.advance(2_000);
     expect((await ask('GET', `/clients/${id}`)).body.data.previous_secret_expires_at).toBeNull();
     const last = await ask('POST', `/clients/${id}/rotate`, { data: { overlap_seconds: 0 } });
     const newest = String(last.body.data.client_secret);
@@ -294,7 +294,7 @@ describe('an end', () => {
   test('deleted: gone, its tokens refused within a second, its log still there', async () => {
     const { id, secret } = await make();
     const token = await tokenOf(office.service, id, secret);
-    await office.service.vault.engine.access.noteUses([id], office.service.ambient.now());
+    await office.service.vault.engine.access.noteUses([id], office.service.clock.now());
     expect((await office.ask('DELETE', `/clients/${id}`)).status).toBe(204);
     felt();
     expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([401, false]);
@@ -326,7 +326,7 @@ describe('last use', () => {
     const { id } = await make();
     const { access } = office.service.vault.engine;
     const version = (await access.table(undefined))?.version;
-    const at = office.service.ambient.now();
+    const at = office.service.clock.now();
     await access.noteUses([id, 'nobody'], at);
     await access.noteUses([id], at - 1);
     expect((await access.table(undefined))?.version).toBe(version);

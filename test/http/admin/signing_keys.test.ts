@@ -41,7 +41,7 @@ test('a new key is published first, and read at its address', async () => {
   const read = await office.ask('GET', made.headers.get('location') ?? '');
   expect([read.status, read.text]).toEqual([200, made.text]);
   expect(await states()).toEqual({ [first?.id ?? '']: 'signs', [id]: 'next' });
-  office.service.ambient.advance(1_000);
+  office.service.clock.advance(1_000);
   const published = (await (await office.service.get('/.well-known/jwks.json')).json()) as {
     keys: readonly { kid: string }[];
   };
@@ -66,7 +66,7 @@ test('a withdrawn key ends what it signed within a second, also for who withdrew
     headers: { 'X-Request-Id': 'desk-2' },
   });
   expect([withdrawn.status, withdrawn.body.data.state]).toEqual([200, 'withdrawn']);
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect((await service.get(oidcPath(planted), token)).status).toBe(401);
   expect((await office.ask('GET', '/signing-keys')).status).toBe(401);
   expect((await service.get(oidcPath(planted), await tokenOf(service, clientId, secret))).status).toBe(200);
@@ -94,7 +94,7 @@ test('pages of two follow each other to the end, and a key does on one what it d
   const { access } = service.vault.engine;
   const made = [];
   for (let count = 0; count < 4; count += 1)
-    made.push((await rotateSigningKey(access, service.vault.keyring, service.ambient)).kid);
+    made.push((await rotateSigningKey(access, service.vault.keyring, service.clock)).kid);
   await full.ask('POST', `/signing-keys/${made[1]}/withdraw`);
   const all = await full.all('/signing-keys?page%5Blimit%5D=2');
   expect(all.map(({ id }) => id).slice(1)).toEqual(made);
@@ -103,31 +103,31 @@ test('pages of two follow each other to the end, and a key does on one what it d
 });
 
 test('every state that a key comes to is told, and when it was withdrawn', async () => {
-  const { ambient, vault } = office.service;
+  const { clock, vault } = office.service;
   const told = async () => {
     const token = await tokenOf(office.service, ...(await adminCredentials()));
     const { body } = await office.ask('GET', '/signing-keys?page%5Blimit%5D=100', { token });
     return new Map((body.data as unknown as readonly Item[]).map((key) => [key.id, key]));
   };
   const [before] = [...(await told()).values()].filter(({ state }) => state === 'signs');
-  const next = await rotateSigningKey(vault.engine.access, vault.keyring, ambient);
-  const beside = await mintSigningKey(vault.keyring, ambient, next.signsFrom);
-  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, ambient);
+  const next = await rotateSigningKey(vault.engine.access, vault.keyring, clock);
+  const beside = await mintSigningKey(vault.keyring, clock, next.signsFrom);
+  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
   await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const states = async () => {
     const keys = await told();
     return [before?.id ?? '', next.kid, beside.kid].map((kid) => keys.get(kid)?.state);
   };
   expect(await states()).toEqual(['signs', 'next', 'next']);
-  ambient.advance(next.signsFrom - ambient.now());
+  clock.advance(next.signsFrom - clock.now());
   const [first, ...both] = await states();
   // Of two that sign from the same moment on one does.
   expect([first, both.sort()]).toEqual(['accepted', ['accepted', 'signs']]);
-  ambient.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
+  clock.advance(LIMITS.tokenLifetimeSecondsMax * 1_000 + LIMITS.clockLeewayMs);
   expect((await states())[0]).toBe('retired');
   const withdrawn = [...(await told()).values()].filter(({ withdrawn_at: at }) => at !== null);
   expect(withdrawn.map(({ state }) => state)).toEqual(['withdrawn']);
-  expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(ambient.now());
+  expect(Date.parse(String(withdrawn[0]?.withdrawn_at))).toBeLessThan(clock.now());
 });
 
 test(`${LIMITS.signingKeysMax} are in use at once, however many ask: one more is 422 until one is withdrawn, or its tokens have ended`, async () => {
@@ -144,31 +144,31 @@ test(`${LIMITS.signingKeysMax} are in use at once, however many ask: one more is
   const published = async () =>
     ((await (await service.get('/.well-known/jwks.json')).json()) as { keys: readonly unknown[] }).keys
       .length;
-  service.ambient.advance(1_000);
+  service.clock.advance(1_000);
   expect(await published()).toBe(LIMITS.signingKeysMax);
 
   const made = answers.find(({ status }) => status === 201)?.body.data.id;
   expect((await full.ask('POST', `/signing-keys/${made}/withdraw`)).status).toBe(200);
   expect(statuses([await create(), await create()])).toEqual({ 201: 1, 422: 1 });
 
-  const refusal = rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+  const refusal = rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
   await expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
-  service.ambient.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
-  await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.ambient);
+  service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+  await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
   await service.stop();
 });
 
 test('one that has signed for long is one of them, and so is the one that takes its place', async () => {
   const { service } = await openOffice();
   const { access } = service.vault.engine;
-  const rotate = () => rotateSigningKey(access, service.vault.keyring, service.ambient);
-  service.ambient.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
+  const rotate = () => rotateSigningKey(access, service.vault.keyring, service.clock);
+  service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
   for (let made = 1; made < LIMITS.signingKeysMax; made += 1) await rotate();
   await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
-  const keys = async () => keySetAt(await access.signingKeys(), service.ambient.now());
+  const keys = async () => keySetAt(await access.signingKeys(), service.clock.now());
   expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
   const signer = (await keys()).signer?.kid ?? '';
-  await withdrawSigningKey(signer, access, service.vault.keyring, service.ambient);
+  await withdrawSigningKey(signer, access, service.vault.keyring, service.clock);
   expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
   await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
   const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.words]);

@@ -242,7 +242,7 @@ test('a rotation has both secrets sign for a day, or for as long as it says', as
   const rotated = await office.ask('POST', `${path}/rotate`, { data: {} });
   const next = String(rotated.body.data.secret);
   const until = Date.parse(String(rotated.body.data.previous_secret_expires_at));
-  expect(Math.abs(until - office.service.ambient.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
+  expect(Math.abs(until - office.service.clock.now() - LIMITS.secretOverlapMs)).toBeLessThan(60_000);
   const both = await signed(1);
   for (const each of [secret, next]) verify(each, both);
   const last = await office.ask('POST', `${path}/rotate`, { data: { overlap_seconds: 0 } });

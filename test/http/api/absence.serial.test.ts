@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import type { Engine } from '../../../src/store/open.ts';
 import { LOOKUPS, type Planted, plant, type Service, seen, startService } from '../../support/service.ts';
 
@@ -52,7 +52,7 @@ const NOT_FOUND = JSON.stringify([
   '{"errors":[{"status":"404","title":"Not Found","detail":"Resource not found"}]}',
 ]);
 
-const mint = systemAmbient.mintId;
+const mint = systemClock.mintId;
 
 /** Well-formed addresses that lead nowhere: each costs one question, as long as the realm is the caller's. */
 const ELSEWHERE: [string, (of: { here: Planted; neighbour: Planted }, id: LinkName) => Partial<Planted>][] = [

@@ -3,7 +3,7 @@ import { changeOf } from '../../../src/domain/change.ts';
 import type { Key, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { etags } from '../../../src/http/pipeline/present.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   LOOKUPS,
   PASSWORD_HASH,
@@ -59,7 +59,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
   });
 
   test('HEAD of what is not there, or not allowed, has the status of GET', async () => {
-    const absent = path({ ...planted, [id]: systemAmbient.mintId() });
+    const absent = path({ ...planted, [id]: systemClock.mintId() });
     for (const [address, bearer] of [
       [absent, token],
       [path(planted), 'nobody'],
@@ -120,7 +120,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
   test('an ETag opens nothing: 401, 403 and 404 come before 304', async () => {
     const named = { 'If-None-Match': '*' };
     const other = await service.token('users:read');
-    const absent = path({ ...planted, [id]: systemAmbient.mintId() });
+    const absent = path({ ...planted, [id]: systemClock.mintId() });
     expect((await service.get(path(planted), undefined, named)).status).toBe(401);
     expect((await service.get(path(planted), other, named)).status).toBe(403);
     expect((await service.get(absent, token, named)).status).toBe(404);
@@ -133,8 +133,8 @@ async function rewrite(resource: Resource, key: Key): Promise<void> {
   const found = await records.get(resource, key);
   if (!found) throw new Error('not planted');
   const secret = resource === passwordProfileInfo ? { password_hash: PASSWORD_HASH } : {};
-  const record = { ...found, ...secret, revision: systemAmbient.mintRevision() };
-  const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemAmbient.now() };
+  const record = { ...found, ...secret, revision: systemClock.mintRevision() };
+  const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
   const change = changeOf(resource, 'updated', { key, revision: record.revision, members: [] }, origin);
   const verdict = await records.commit([{ op: 'replace', resource, key, record, change }]);
   expect(verdict).toEqual({ kind: 'landed' });
@@ -173,15 +173,13 @@ test('the ETag moves with the base URL, which stands in the links', async () => 
 });
 
 test('an ETag is made of revision and base URL alone: no value of the record takes part', () => {
-  const id = systemAmbient.mintId();
-  const revision = systemAmbient.mintRevision();
+  const id = systemClock.mintId();
+  const revision = systemClock.mintRevision();
   const stamps = { created_at: 0, updated_at: 0, revision };
   const etagOf = etags('https://id.example');
   expect(etagOf({ id, ...stamps, subject: 'one', username: 'one' })).toBe(
-    etagOf({ id: systemAmbient.mintId(), ...stamps, updated_at: 1, subject: 'two', username: 'two' }),
+    etagOf({ id: systemClock.mintId(), ...stamps, updated_at: 1, subject: 'two', username: 'two' }),
   );
   expect(etagOf({ id, ...stamps })).not.toBe(etags('https://id.example/auth')({ id, ...stamps }));
-  expect(etagOf({ id, ...stamps })).not.toBe(
-    etagOf({ id, ...stamps, revision: systemAmbient.mintRevision() }),
-  );
+  expect(etagOf({ id, ...stamps })).not.toBe(etagOf({ id, ...stamps, revision: systemClock.mintRevision() }));
 });

@@ -3,7 +3,7 @@ import { changeClient } from '../../../src/auth/clients/clients.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { parseScopes } from '../../../src/domain/principal.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type Body,
   type Data,
@@ -118,11 +118,11 @@ test('400 for no JSON, 404 for a parent and 422 for a conflict are replayed, wha
   expect(await seen(await service.post(collection, token, '{', broken))).toBe(malformed);
 
   const lost = { kind: identities, data: identities.fresh(home), key: word('key') };
-  const nowhere = { ...home, user: systemAmbient.mintId() };
+  const nowhere = { ...home, user: systemClock.mintId() };
   const absent = await seen(await post({ ...lost, where: nowhere }));
   expect(absent).toStartWith('[404,');
   expect(await seen(await post({ ...lost, where: nowhere }))).toBe(absent);
-  const noRealm = { ...home, realm: systemAmbient.mintId() };
+  const noRealm = { ...home, realm: systemClock.mintId() };
   for (let round = 0; round < 2; round += 1)
     expect(await seen(await post({ ...lost, where: noRealm }))).toBe(absent);
 
@@ -217,8 +217,8 @@ test('a replay passes token, scope and realm again; 401 and 403 are not kept', a
   const bearer = await login();
   const { access } = service.vault.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
-    await changeClient(access, clientId, patch, service.ambient);
-    service.ambient.advance(LIMITS.accessAgeMsMax + 100);
+    await changeClient(access, clientId, patch, service.clock);
+    service.clock.advance(LIMITS.accessAgeMsMax + 100);
   };
   const asking = { kind: users, data: users.fresh(home), key: word('key'), bearer };
   expect((await post({ ...asking, bearer: 'nobody' })).status).toBe(401);
@@ -233,12 +233,12 @@ test('a replay passes token, scope and realm again; 401 and 403 are not kept', a
   expect((await post(asking)).status).toBe(403);
   await change({
     scopes: parseScopes('users:write') as Set<string>,
-    realms: new Set([systemAmbient.mintId()]),
+    realms: new Set([systemClock.mintId()]),
   });
   expect((await post(asking)).status).toBe(404);
   await change({ realms: new Set([home.realm as Uuid]) });
   expect(await seen(await post(asking))).toBe(answer);
-  await change({ disabledAt: service.ambient.now() });
+  await change({ disabledAt: service.clock.now() });
   expect((await post(asking)).status).toBe(401);
   await change({ disabledAt: undefined });
   // Another token of the same client is the same client.
@@ -296,10 +296,10 @@ test('after a day it is forgotten, not before', async () => {
     ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
   const asking = { kind: users, data: users.fresh(home), key: word('key') };
   const answer = await seen(await post({ ...asking, bearer: await login() }));
-  service.ambient.advance(LIMITS.idempotencyMsMax - 60_000);
+  service.clock.advance(LIMITS.idempotencyMsMax - 60_000);
   const bearer = await login();
   expect(await seen(await post({ ...asking, bearer }))).toBe(answer);
-  service.ambient.advance(60_000);
+  service.clock.advance(60_000);
   const later = await post({ ...asking, bearer });
   expect(later.status).toBe(201);
   expect(await seen(later)).not.toBe(answer);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type Body,
   type Data,
@@ -40,7 +40,7 @@ const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = K
   Kind,
 ];
 
-const mint = systemAmbient.mintId;
+const mint = systemClock.mintId;
 
 /** The status of a refused creation, and what it says about which members. */
 async function refusedPost(kind: Kind, where: Home, data: Data) {
@@ -362,7 +362,7 @@ describe('a user moves with the records below', () => {
     ];
     let path = '';
     for (const step of steps) {
-      service.ambient.advance(5);
+      service.clock.advance(5);
       const made = await step(path);
       if (path === '') ({ path } = made as { path: string });
       states.push(await look());

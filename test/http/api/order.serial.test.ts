@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { judged, LOOKUPS, type Planted, plant, type Service, startService } from '../../support/service.ts';
 
 let service: Service;
@@ -23,7 +23,7 @@ beforeAll(async () => {
   tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
   tokens.oidc = await service.token('oidc-profile-infos:read');
   tokens.password = await service.token('password-profile-infos:read');
-  tokens.elsewhere = await service.token('profile-infos:write', new Set([systemAmbient.mintId()]));
+  tokens.elsewhere = await service.token('profile-infos:write', new Set([systemClock.mintId()]));
 });
 afterAll(() => service.stop());
 
@@ -33,12 +33,12 @@ const CHALLENGE = 'Bearer realm="authrealm"';
 const ROWS: [string, string | undefined, Partial<Record<keyof Planted, string>>, number][] = [
   ['no token for a record that is there', undefined, {}, 401],
   ['no token for a malformed address', undefined, { user: 'x' }, 401],
-  ['a bad token for a record that is not there', 'bad', { user: systemAmbient.mintId() }, 401],
+  ['a bad token for a record that is not there', 'bad', { user: systemClock.mintId() }, 401],
   ['no scope for a record that is there', 'writer', {}, 403],
-  ['no scope for a record that is not there', 'writer', { user: systemAmbient.mintId() }, 403],
+  ['no scope for a record that is not there', 'writer', { user: systemClock.mintId() }, 403],
   ['no scope for a malformed address', 'writer', { user: 'x' }, 403],
   ['no scope, and a realm outside the list', 'elsewhere', {}, 403],
-  ['the scope for a record that is not there', 'full', { user: systemAmbient.mintId() }, 404],
+  ['the scope for a record that is not there', 'full', { user: systemClock.mintId() }, 404],
   ['the scope for a malformed address', 'full', { user: 'x' }, 404],
 ];
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type Body,
   FULL_SCOPE,
@@ -91,7 +91,7 @@ describe.each([...KINDS])('$name', (kind) => {
 
   test('an absent record is absent, whatever the condition', async () => {
     const { path, etag } = await make(service, token, { kind, home });
-    const nowhere = path.replace(/[^/]+$/, systemAmbient.mintId());
+    const nowhere = path.replace(/[^/]+$/, systemClock.mintId());
     const absence = await seen(await service.get(nowhere, token));
     await service.del(path, token);
     for (const address of [nowhere, path]) {

@@ -5,7 +5,7 @@ import type { SequencedChange } from '../../../src/domain/change.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { user } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type Body,
   FULL_SCOPE,
@@ -39,7 +39,7 @@ const [realms, oidcProfiles, passwordProfiles, users, identities, usernames] = K
   Kind,
   Kind,
 ];
-const mint = systemAmbient.mintId;
+const mint = systemClock.mintId;
 
 /** Two users with an identity and a username each, in one realm. */
 interface Family {
@@ -105,7 +105,7 @@ describe('a removal takes along what hangs on the record, each with its change',
       before.set(name, { etag: answer.headers.get('etag'), id: data.id });
     }
     const seq = (await changesOf(home)).length;
-    service.ambient.advance(5);
+    service.clock.advance(5);
     const removal = await service.del(paths[what] ?? '', token);
     expect(removal.status).toBe(204);
     for (const [name, path] of Object.entries(paths)) {
@@ -179,7 +179,7 @@ test('every write leaves its change: which record, who asked, and no value of an
 
 test('the pre-set realms cannot be deleted, and can be written', async () => {
   const { engine } = service.vault;
-  const from = { ambient: systemAmbient, actor: 'test' };
+  const from = { clock: systemClock, actor: 'test' };
   const presets = await makePresetRealms(engine.records, await engine.access.storeId(), from);
   expect(presets.map(({ name }) => name)).toEqual([
     'Buyer Organization',
@@ -214,7 +214,7 @@ test('the pre-set realms cannot be deleted, and can be written', async () => {
 
 /** Adds users as an import would, many to a commit. */
 async function crowd({ realm }: Home, count: number): Promise<void> {
-  const by = { ambient: systemAmbient, actor: 'test' };
+  const by = { clock: systemClock, actor: 'test' };
   const writes = Array.from({ length: count }, (_, index) => {
     const members = { name: `User ${index}`, email: `user-${index}@example.com` };
     return draftDescribed(user, [realm as Uuid, mint()], members, by);

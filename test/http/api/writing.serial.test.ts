@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { membersOf } from '../../../src/domain/resource.ts';
 import { RESOURCES } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   type Body,
   type Data,
@@ -100,7 +100,7 @@ describe.each([...KINDS])('$name', (kind) => {
 
   test('PUT: 200, what was said has changed and the rest has not', async () => {
     const { path, etag, body } = await make(service, token, { kind, home });
-    service.ambient.advance(5);
+    service.clock.advance(5);
     const changes = kind.changes();
     const answer = await service.put(path, token, { data: { type: kind.resource.type, ...changes } });
     expect(answer.status).toBe(200);
@@ -128,7 +128,7 @@ describe.each([...KINDS])('$name', (kind) => {
     const { path, body } = await make(service, token, { kind, home });
     let last = body;
     for (const [name, value] of [...Object.entries(kind.changes()), ['type', kind.resource.type] as const]) {
-      service.ambient.advance(5);
+      service.clock.advance(5);
       const answer = await service.put(path, token, { data: { type: kind.resource.type, [name]: value } });
       expect([name, answer.status]).toEqual([name, 200]);
       const after = (await answer.json()) as Body;
@@ -145,7 +145,7 @@ describe.each([...KINDS])('$name', (kind) => {
     const answer = await service.del(path, token);
     expect([answer.status, await answer.text()]).toEqual([204, '']);
     expect(headersOf(answer)).toEqual({});
-    const absent = `${kind.collection(home)}/${systemAmbient.mintId()}`;
+    const absent = `${kind.collection(home)}/${systemClock.mintId()}`;
     const nothing = await seen(await service.get(absent, token));
     expect(nothing).toStartWith('[404,');
     const put = { data: { type: kind.resource.type, id } };
@@ -158,7 +158,7 @@ describe.each([...KINDS])('$name', (kind) => {
     const collection = kind.collection(home);
     expect((await service.put(collection, token, {})).headers.get('allow')).toBe('GET, HEAD, POST');
     expect((await service.del(collection, token)).status).toBe(405);
-    const item = await service.post(`${collection}/${systemAmbient.mintId()}`, token, {});
+    const item = await service.post(`${collection}/${systemClock.mintId()}`, token, {});
     expect([item.status, item.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT, DELETE']);
   });
 

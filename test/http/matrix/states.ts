@@ -35,7 +35,7 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
   const means = await prepare(service);
   const forge = await openForge(service);
   const stranger = await strangersKey();
-  const now = () => Math.floor(service.ambient.now() / 1000);
+  const now = () => Math.floor(service.clock.now() / 1000);
   const forged =
     (claims: () => Json, header: Json = {}, sign: Sign = forge.sign): TokenOf =>
     (scope) =>
@@ -83,18 +83,18 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
 
 /** A client of every right, one that was disabled, a key that was withdrawn, and a token that was revoked. */
 async function prepare(service: Service): Promise<Means> {
-  const { vault, ambient } = service;
+  const { vault, clock } = service;
   const { access } = vault.engine;
   const { clientId } = await service.client(SCOPES.join(' '));
   const { clientId: disabledId } = await service.client(SCOPES.join(' '));
-  await changeClient(access, disabledId, { disabledAt: ambient.now() }, ambient);
-  const key = await rotateSigningKey(access, vault.keyring, ambient);
+  await changeClient(access, disabledId, { disabledAt: clock.now() }, clock);
+  const key = await rotateSigningKey(access, vault.keyring, clock);
   const withdrawn = { kid: key.kid, sign: await signerOf(key, vault) };
-  await withdrawSigningKey(key.kid, access, vault.keyring, ambient);
-  const revoked = ambient.mintId();
-  const act = actOf('token.revoked', { object: revoked, detail: {} }, ambient);
-  await access.revokeToken({ jti: revoked, clientId, expiresAt: ambient.now() + 600_000 }, act);
-  ambient.advance(1_000);
+  await withdrawSigningKey(key.kid, access, vault.keyring, clock);
+  const revoked = clock.mintId();
+  const act = actOf('token.revoked', { object: revoked, detail: {} }, clock);
+  await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, act);
+  clock.advance(1_000);
   return { service, clientId, disabledId, withdrawn, revoked };
 }
 

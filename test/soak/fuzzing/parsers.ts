@@ -8,7 +8,7 @@ import { isVisibleWord } from '../../../src/domain/text/visible_word.ts';
 import { readSearch } from '../../../src/http/operations/search_body.ts';
 import { parseJson } from '../../../src/http/pipeline/body.ts';
 import { namedRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { linesOf } from '../../../src/transfer/line_reader.ts';
 import { lineReader } from '../../../src/transfer/lines.ts';
 
@@ -154,7 +154,7 @@ const line = fc
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 const readLine = lineReader({
-  ambient: systemAmbient,
+  clock: systemClock,
   isUpsert: false,
   installation: 'here',
   seal: () => new Uint8Array(),

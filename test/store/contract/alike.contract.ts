@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ground, LANDED, land, type OpenStore, oidcLink, removing } from './store_fixtures.ts';
 
 /** What a Store promises of identifiers that are nearly the same: an engine may place records by a part of theirs. */
@@ -18,7 +18,7 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
     afterAll(() => opened.close());
 
     test('tells identifiers apart that differ only at their end, whichever of them is still there', async () => {
-      const stem = systemAmbient.mintId().slice(0, 24);
+      const stem = systemClock.mintId().slice(0, 24);
       const alike = ['0', '1', '2', '3'].map((end) =>
         oidcLink(at, `alike-${stem}-${end}`, `${stem}00000000000${end}` as Uuid),
       );
@@ -46,7 +46,7 @@ export function alikeContract(name: string, open: () => Promise<OpenStore>): voi
 
     test('tells one identifier apart in two realms', async () => {
       const there = await ground(store);
-      const id = systemAmbient.mintId();
+      const id = systemClock.mintId();
       const here = oidcLink(at, 'in one realm', id);
       const beyond = oidcLink(there, 'in the other', id);
       expect(await land(store, here, beyond)).toEqual(LANDED);

@@ -1,6 +1,6 @@
 import type { Uuid } from '../../../src/domain/id.ts';
 import { oidcProfileInfo } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { openEngine, parseDatabase } from '../../../src/store/open.ts';
 import { ISSUER, stamped } from '../../support/service.ts';
 
@@ -11,11 +11,11 @@ import { ISSUER, stamped } from '../../support/service.ts';
 const [url = '', realm, user, profile, count] = process.argv.slice(2);
 const address = parseDatabase(url);
 if (!address) throw new Error(`no database ${url}`);
-const engine = await openEngine(address, 'check', { version: 'test', ambient: systemAmbient });
+const engine = await openEngine(address, 'check', { version: 'test', clock: systemClock });
 console.log('ready');
 for await (const _ of console) break;
 const attempts = Array.from({ length: Number(count) }, () => {
-  const key = [realm as Uuid, user as Uuid, systemAmbient.mintId()] as const;
+  const key = [realm as Uuid, user as Uuid, systemClock.mintId()] as const;
   const record = stamped(key, { subject: 'contended', issuer: ISSUER, oidc_profile_id: profile });
   return engine.records.commit([{ op: 'insert', resource: oidcProfileInfo, key, record }]);
 });

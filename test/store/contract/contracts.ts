@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { type DatabaseAddress, type Engine, openEngine } from '../../../src/store/open.ts';
 import { alikeContract } from './alike.contract.ts';
 import { findContract } from './find.contract.ts';
@@ -39,5 +39,5 @@ export function storeOf(engine: Engine): OpenStore & OpenScanner {
 
 /** Opens a database, and brings its schema up. */
 export async function openStore(address: DatabaseAddress): Promise<OpenStore & OpenScanner> {
-  return storeOf(await openEngine(address, 'auto', { version: 'test', ambient: systemAmbient }));
+  return storeOf(await openEngine(address, 'auto', { version: 'test', clock: systemClock }));
 }

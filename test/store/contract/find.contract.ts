@@ -3,7 +3,7 @@ import type { Store } from '../../../src/directory/store.ts';
 import type { AnyRecord, Key, Resource, Sought } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { foldedKey } from '../../../src/domain/text/folding.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER } from '../../support/service.ts';
 import {
   type Ground,
@@ -42,7 +42,7 @@ export function findContract(name: string, open: () => Promise<OpenStore>): void
     afterAll(() => opened.close());
 
     const patch = (resource: Resource, key: Key, members: Readonly<Record<string, unknown>>) => {
-      const what = { members, revision: systemAmbient.mintRevision(), at: systemAmbient.now() };
+      const what = { members, revision: systemClock.mintRevision(), at: systemClock.now() };
       return land(store, { op: 'patch', resource, key, patch: what });
     };
 

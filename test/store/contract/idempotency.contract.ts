@@ -3,7 +3,7 @@ import type { Memory } from '../../../src/directory/store.ts';
 import { NIL_UUID, type Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { oidcProfileInfo, realm, user } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import {
   ABSENT,
   anotherUser,
@@ -34,7 +34,7 @@ export function memoryContract(name: string, open: () => Promise<OpenStore>): vo
     });
     afterAll(() => opened.close());
 
-    const now = systemAmbient.now();
+    const now = systemClock.now();
     const memory = (more: Partial<Memory> = {}): Memory => ({
       realm: at.realm,
       clientId: 'client',

@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { type Migration, servesFrom } from '../../../src/store/migrations.ts';
 import { parseDatabase } from '../../../src/store/open.ts';
 import { migrate as migratePostgres } from '../../../src/store/postgres/migrate.ts';
@@ -14,7 +14,7 @@ import { knownMigrations } from '../../../src/store/sqlite/open.ts';
  * step further, which expands every table. Argument: the URL. It says which schema it has left.
  */
 const [url = ''] = process.argv.slice(2);
-const program = { version: '99.0.0', ambient: systemAmbient };
+const program = { version: '99.0.0', clock: systemClock };
 
 const tables = [...INSTANCE_TABLES, ...REALM_TABLES].filter((table) => table !== 'migration');
 const EXPANSION = [

@@ -12,7 +12,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH } from '../../support/service.ts';
 import {
   ABSENT,
@@ -29,17 +29,12 @@ import {
   usernameLink,
 } from './store_fixtures.ts';
 
-const { mintRevision } = systemAmbient;
+const { mintRevision } = systemClock;
 const STALE = { kind: 'stale' } as const;
 
 type PatchWrite = Extract<Write, { op: 'patch' }>;
 
-function patch(
-  resource: Resource,
-  key: Key,
-  members: Patch['members'],
-  at = systemAmbient.now(),
-): PatchWrite {
+function patch(resource: Resource, key: Key, members: Patch['members'], at = systemClock.now()): PatchWrite {
   return { op: 'patch', resource, key, patch: { members, revision: mintRevision(), at } };
 }
 

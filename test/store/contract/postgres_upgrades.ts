@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { parsePostgres } from '../../../src/store/postgres/address.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { openAlone } from '../../../src/store/postgres/primary.ts';
@@ -16,6 +16,6 @@ const next = { version: known.length + 1, name: 'next', sql };
 const client = await openAlone(address);
 console.log('ready');
 for await (const _ of console) break;
-await migrate(client, [...known, next], { version: '0.2.0', ambient: systemAmbient });
+await migrate(client, [...known, next], { version: '0.2.0', clock: systemClock });
 console.log('done');
 await client.close();

@@ -11,7 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { realmMembers } from '../../support/service.ts';
 import {
   ABSENT,
@@ -203,7 +203,7 @@ export function removeContract(name: string, open: () => Promise<OpenStore>): vo
       test('it lands only while the record carries that revision', async () => {
         const jane = await put(store, anotherUser(at));
         const link = await put(store, oidcLink({ ...at, user: jane.key[1] as Uuid }, 'seen'));
-        const stale = { ...removing(user, jane.key), seen: systemAmbient.mintRevision() };
+        const stale = { ...removing(user, jane.key), seen: systemClock.mintRevision() };
         expect(await store.remove(stale)).toEqual({ kind: 'stale' });
         expect(await store.get(oidcProfileInfo, link.key)).toEqual(link.record as never);
         expect(await store.remove({ ...stale, key: [at.realm, mint()] })).toEqual(ABSENT);

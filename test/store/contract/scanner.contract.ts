@@ -9,7 +9,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
 
 export interface OpenScanner {
@@ -17,7 +17,7 @@ export interface OpenScanner {
   close(): void | Promise<void>;
 }
 
-const mint = systemAmbient.mintId;
+const mint = systemClock.mintId;
 const BEGINNING: Place = { realm: '', id: '' };
 
 async function plantAt(store: Store, resource: Resource, key: Key, members: Record<string, unknown>) {
@@ -91,7 +91,7 @@ export function scannerContract(name: string, open: () => Promise<OpenScanner>):
       const before = await store.picture();
       const late = await plantAt(store, user, [id, mint()], { ...userMembers, name: 'late' });
       const first = inOrder(planted)[0] as Stored;
-      const record = { ...first.record, name: 'renamed', revision: systemAmbient.mintRevision() };
+      const record = { ...first.record, name: 'renamed', revision: systemClock.mintRevision() };
       await store.commit([{ op: 'replace', resource: user, key: first.key, record }]);
       expect(await all(before, user, 4)).toEqual([...inOrder(planted)]);
       expect(await before.count(user, id)).toBe(5);

@@ -11,7 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, realmMembers, userMembers } from '../../support/service.ts';
 import {
   ABSENT,
@@ -160,7 +160,7 @@ export function storeContract(name: string, open: () => Promise<OpenStore>): voi
         const next = (subject: string): AnyRecord => ({
           ...link.record,
           subject,
-          revision: systemAmbient.mintRevision(),
+          revision: systemClock.mintRevision(),
         });
         const replace = { op: 'replace', resource: oidcProfileInfo, key: link.key } as const;
         const last = next('last');

@@ -11,7 +11,7 @@ import {
   realm,
   user,
 } from '../../../src/domain/resources.ts';
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { ISSUER, PASSWORD_HASH, realmMembers, stamped, userMembers } from '../../support/service.ts';
 
 export interface OpenStore {
@@ -21,7 +21,7 @@ export interface OpenStore {
 
 export type Insert = Extract<Write, { op: 'insert' }>;
 
-export const mint = systemAmbient.mintId;
+export const mint = systemClock.mintId;
 export const LANDED = { kind: 'landed' } as const;
 export const ABSENT = { kind: 'absent' } as const;
 
@@ -109,8 +109,8 @@ export async function eventsOf(store: Store, realmId: Uuid, after = 0): Promise<
 export const removing = (resource: Resource, key: Key) => ({
   resource,
   key,
-  origin: { actor: 'remover', requestId: 'r-9', address: undefined, at: systemAmbient.now() },
-  mintRevision: systemAmbient.mintRevision,
+  origin: { actor: 'remover', requestId: 'r-9', address: undefined, at: systemClock.now() },
+  mintRevision: systemClock.mintRevision,
 });
 
 /** A ground whose one user has so many links of either kind. */

@@ -1,4 +1,4 @@
-import { systemAmbient } from '../../../src/platform/clock.ts';
+import { systemClock } from '../../../src/platform/clock.ts';
 import { connect, retryWhileBusy } from '../../../src/store/sqlite/connection.ts';
 import { migrate } from '../../../src/store/sqlite/migrate.ts';
 import { knownMigrations } from '../../../src/store/sqlite/open.ts';
@@ -14,6 +14,6 @@ const next = { version: known.length + 1, name: 'next', sql };
 const db = await retryWhileBusy(() => connect(path));
 console.log('ready');
 for await (const _ of console) break;
-await migrate(db, 'auto', [...known, next], { version: '0.2.0', ambient: systemAmbient });
+await migrate(db, 'auto', [...known, next], { version: '0.2.0', clock: systemClock });
 console.log('done');
 db.close();

@@ -24,7 +24,7 @@ import {
 } from './page.ts';
 
 /** What the operations work on. */
-export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'ambient' | 'pageLength'> {
+export interface ManagedDeps extends Pick<AdminDeps, 'accessStore' | 'webhooks' | 'clock' | 'pageLength'> {
   /** Where realms are looked up; undefined where they may be unknown. */
   readonly store: AdminDeps['store'] | undefined;
 }
@@ -150,9 +150,9 @@ function handlersOf(kind: ManagedKind) {
     assertFound(await kind.find(idIn(request), deps));
   const locationOf = (thing: Thing, { url }: Pick<Request, 'url'>) =>
     url(`/${kind.type}s/${encodeURIComponent(kind.idOf(thing))}`);
-  const describe = (thing: Thing, { ambient }: ManagedDeps) => {
+  const describe = (thing: Thing, { clock }: ManagedDeps) => {
     const { previous, disabledAt, createdAt, updatedAt } = thing;
-    const overlaps = previous !== undefined && previous.expiresAt > ambient.now();
+    const overlaps = previous !== undefined && previous.expiresAt > clock.now();
     return {
       id: kind.idOf(thing),
       type: kind.type,
@@ -340,7 +340,7 @@ function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disabl
     faults: ['not_found', 'outcome_unknown', ...(disables ? endingFaults(kind) : [])],
     act(request, deps) {
       if (disables) kind.assertNotCaller?.(request);
-      const disabledAt = disables ? deps.ambient.now() : undefined;
+      const disabledAt = disables ? deps.clock.now() : undefined;
       return handle.edit(request, deps, (found) =>
         (found.disabledAt !== undefined) === disables ? undefined : { disabledAt },
       );

@@ -9,7 +9,7 @@ import type { Tokens } from '../../../auth/tokens/token.ts';
 import type { MaybePromise, Store } from '../../../directory/store.ts';
 import type { Occasion } from '../../../domain/act.ts';
 import type { FaultCode } from '../../../domain/fault.ts';
-import type { Ambient, Revision } from '../../../domain/id.ts';
+import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
 import type { WebhookRooms } from '../../../events/webhooks/targets.ts';
 import type { Snapshot } from '../../../metrics/family.ts';
@@ -52,7 +52,7 @@ export interface AdminDeps {
   >;
   /** Everything held about a user. */
   tellHeld(person: Person, occasion: Occasion): AsyncIterable<Held>;
-  readonly ambient: Ambient;
+  readonly clock: Clock;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */
   readonly pageLength: number;
@@ -157,7 +157,7 @@ export interface AdminOperation<in Deps> extends Operation<AdminApiDeps> {
 export function adminOperation<
   Query extends z.ZodObject,
   Data extends z.ZodObject,
-  Deps extends Pick<AdminDeps, 'ambient'> = AdminDeps,
+  Deps extends Pick<AdminDeps, 'clock'> = AdminDeps,
 >(description: AdminDescription<Query, Data, Deps>): AdminOperation<Deps> {
   const described = description as unknown as AnyDescription;
   const { name, method, path, data } = described;
@@ -178,7 +178,7 @@ export function adminOperation<
       const request: AnyRequest = {
         ...{ params, query, data: data ? checkData(data.schema, given) : {} },
         clientId: '',
-        occasion: deps.ambient,
+        occasion: deps.clock,
         seen: async () => undefined,
         url: (below: string) => below,
       };
@@ -197,7 +197,7 @@ function acting(described: AnyDescription, deps: AdminApiDeps): Stage {
 }
 
 /** Makes what an operation receives of a call. */
-function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: AdminApiDeps) {
+function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: AdminApiDeps) {
   const revisionOf = revisionReader(etags(baseUrl));
   return (call: Call): AnyRequest => {
     const { clientId } = call.principal as Principal;
@@ -208,7 +208,7 @@ function requestReader({ query, data }: AnyDescription, { ambient, baseUrl }: Ad
       data: data ? readData(data.schema, call.body ?? '') : {},
       clientId,
       occasion: {
-        ...ambient,
+        ...clock,
         asker: { actor: clientId, address: call.address(), requestId: call.requestId },
       },
       seen: (current) => soleRevision(named, current),

@@ -86,10 +86,10 @@ async function keyAt(kid: string, { accessStore }: AdminDeps) {
 function present(
   { key, inUse }: { readonly key: SigningKey; readonly inUse: readonly SigningKey[] },
   { url }: AdminRequest<unknown, unknown>,
-  { ambient }: AdminDeps,
+  { clock }: AdminDeps,
 ): AdminAnswer & { readonly self: string } {
   const self = url(`/signing-keys/${key.kid}`);
-  return { body: { data: describing(inUse, ambient.now())(key), links: { self } }, self };
+  return { body: { data: describing(inUse, clock.now())(key), links: { self } }, self };
 }
 
 /** Nothing is sealed by a master key that ends at this very moment. */
@@ -131,7 +131,7 @@ export const SIGNING_KEY_OPERATIONS = [
     async act({ query, url }, deps) {
       const wanted = wantedOf(query, deps.pageLength);
       const { keys, inUse } = await deps.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
-      const describe = describing(inUse, deps.ambient.now());
+      const describe = describing(inUse, deps.clock.now());
       const items = keys.map((key) => ({
         ...describe(key),
         links: { self: url(`/signing-keys/${key.kid}`) },
