@@ -58,7 +58,7 @@ export function openGrantNotes(
       await writeAll(without);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'outcome_unknown') doubtful = without;
+      if (error.code === 'unknown_outcome') doubtful = without;
     }
     if (isAnyLeft()) begin();
     else told({ waiting: 0, dropped: 0 });

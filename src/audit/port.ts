@@ -99,7 +99,7 @@ export interface LogStore {
   /** From here on what is written is tagged, and tells what was before and after. */
   keep(keys: LogKeys): void;
   /**
-   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `outcome_unknown` where
+   * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `unknown_outcome` where
    * nobody knows whether it is: the same acts may be noted again, and those that have an identifier are one entry.
    */
   note(acts: readonly Act[]): Promise<void>;

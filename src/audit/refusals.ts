@@ -69,7 +69,7 @@ export function openRefusals(
       if (acts.length > 0) await store.note(acts);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'outcome_unknown') doubtful = acts;
+      if (error.code === 'unknown_outcome') doubtful = acts;
       else addAll(counted);
       begin();
     }

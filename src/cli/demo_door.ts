@@ -23,7 +23,7 @@ export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: strin
     isOwn: true,
     answers: {
       async GET({ request }) {
-        if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('host_foreign');
+        if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('foreign_host');
         const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
         const { code } = await makeLink(store, { label: 'demo', ...rights }, systemClock);
         const headers = {

@@ -37,19 +37,19 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'data.name', rule: 'must not be blank' },
   },
-  code_refused: {
+  invalid_sign_in_code: {
     status: 400,
     title: 'Bad Request',
     detail: 'The code is not valid; it was used, came too late, or never was',
   },
-  filter_malformed: {
+  malformed_filter: {
     status: 400,
     title: 'Bad Request',
     detail: 'Could not parse the supplied filter',
     source: 'parameter',
     example: { field: 'filter', rule: 'at character 1: an operator was expected' },
   },
-  query_invalid: {
+  invalid_query: {
     status: 400,
     title: 'Bad Request',
     detail: 'The request has a parameter that is not valid',
@@ -58,30 +58,30 @@ const ROWS = {
   },
   unauthenticated: { status: 401, title: 'Unauthorized', detail: 'Unable to validate access token' },
   insufficient_scope: { status: 403, title: 'Forbidden', detail: 'forbidden' },
-  origin_foreign: {
+  foreign_origin: {
     status: 403,
     title: 'Forbidden',
     detail: 'This is for pages of the base URL alone',
   },
   not_found: { status: 404, title: 'Not Found', detail: 'Resource not found' },
-  route_unknown: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
-  console_unbuilt: {
+  unknown_route: { status: 404, title: 'Not Found', detail: 'No such path; /openapi.json lists them all' },
+  console_not_built: {
     status: 404,
     title: 'Not Found',
     detail: 'The console is not built; npm run prepare builds it',
   },
-  method_unknown: {
+  method_not_allowed: {
     status: 405,
     title: 'Method Not Allowed',
     detail: 'The Allow header lists the methods of this path',
   },
-  key_in_flight: {
+  idempotency_key_in_use: {
     status: 409,
     title: 'Conflict',
     detail: 'A request with this Idempotency-Key is being answered; try again',
     isRetryable: true,
   },
-  cursor_gone: {
+  expired_cursor: {
     status: 410,
     title: 'Gone',
     detail: 'The change that this cursor stands behind is gone, or never was in this database',
@@ -93,12 +93,12 @@ const ROWS = {
   },
   request_timeout: { status: 408, title: 'Request Timeout', detail: 'The body did not arrive in time' },
   body_too_large: { status: 413, title: 'Content Too Large', detail: 'The body is over 65536 bytes' },
-  media_type_unknown: {
+  unsupported_media_type: {
     status: 415,
     title: 'Unsupported Media Type',
     detail: 'Send the body in the media type this path reads',
   },
-  host_foreign: {
+  foreign_host: {
     status: 421,
     title: 'Misdirected Request',
     detail: 'This is answered under the name of this machine alone',
@@ -110,7 +110,7 @@ const ROWS = {
     source: 'pointer',
     example: { field: 'data.id', rule: 'must be the identifier in the path' },
   },
-  key_reused: {
+  idempotency_key_reused: {
     status: 422,
     title: 'Unprocessable Entity',
     detail: 'This Idempotency-Key was used with another body',
@@ -125,7 +125,7 @@ const ROWS = {
     title: 'Internal Server Error',
     detail: 'there was a problem processing your request',
   },
-  not_offered: {
+  not_implemented: {
     status: 501,
     title: 'Not Implemented',
     detail: 'Sign-in is not offered by this service',
@@ -137,7 +137,7 @@ const ROWS = {
     isRetryable: true,
     source: 'dependency',
   },
-  outcome_unknown: {
+  unknown_outcome: {
     status: 503,
     title: 'Service Unavailable',
     detail: 'The write may have landed; to repeat it with the same Idempotency-Key is safe',

@@ -9,7 +9,7 @@ import { type Advice, BUSY_ADVICE, sqliteAdvice } from './sqlite/advice.ts';
 export function refusalOf(error: unknown, name?: string): unknown {
   if (!(error instanceof Fault)) return told(error, name) ?? error;
   const { code, cause } = error;
-  if (code === 'outcome_unknown') return new Refusal(UNKNOWN, { cause: error });
+  if (code === 'unknown_outcome') return new Refusal(UNKNOWN, { cause: error });
   if (code !== 'unavailable') return error;
   if (cause === undefined) return refusal(BUSY_ADVICE, name);
   const why = cause instanceof Error ? cause.message : 'it is not available';

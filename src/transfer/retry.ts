@@ -7,7 +7,7 @@ const PAUSE_MS = 1_000;
 
 /** What was loaded without our hearing of it is found to be the same the next time. */
 export function isUnavailable(error: unknown): error is Fault {
-  return error instanceof Fault && (error.code === 'unavailable' || error.code === 'outcome_unknown');
+  return error instanceof Fault && (error.code === 'unavailable' || error.code === 'unknown_outcome');
 }
 
 /**

@@ -172,14 +172,14 @@ describe('what waits', () => {
 
   test('and of whose count nobody knows whether it was written is counted by the same entry again', async () => {
     const seen: (readonly Act[])[] = [];
-    let code: 'unavailable' | 'outcome_unknown' | undefined = 'unavailable';
+    let code: 'unavailable' | 'unknown_outcome' | undefined = 'unavailable';
     const note = async (acts: readonly Act[]) => {
       seen.push(acts);
       if (code) throw new Fault(code);
     };
     const notes = openGrantNotes({ note }, systemClock, () => undefined);
     for (let at = 0; at < LIMITS.grantsWaitingMax + 3; at += 1) await notes.note(actAt(at));
-    code = 'outcome_unknown';
+    code = 'unknown_outcome';
     await notes.stop();
     await notes.note(actAt(-1));
     code = undefined;

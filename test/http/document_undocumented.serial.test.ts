@@ -23,7 +23,7 @@ describe('what is no operation', () => {
         method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()],
       );
       for (const other of METHODS.filter((method) => !methods.includes(method))) {
-        const { status, headers } = await caller.stray(other, spelled, 'method_unknown');
+        const { status, headers } = await caller.stray(other, spelled, 'method_not_allowed');
         expect([other, status, headers.get('allow')?.split(', ').sort()]).toEqual([
           other,
           405,
@@ -35,7 +35,7 @@ describe('what is no operation', () => {
 
   test('404 for a path that is not documented', async () => {
     for (const path of ['/', '/v2', '/v2/realms', '/v1/authentication-realms', '/admin']) {
-      expect((await caller.stray('GET', path, 'route_unknown')).status).toBe(404);
+      expect((await caller.stray('GET', path, 'unknown_route')).status).toBe(404);
     }
   });
 });

@@ -28,7 +28,7 @@ function complaintsOf(query: string): readonly string[] {
     return [];
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    expect(error.code).toBe('query_invalid');
+    expect(error.code).toBe('invalid_query');
     return error.complaints.map(({ field, rule }) => `${field}: ${rule}`);
   }
 }

@@ -84,9 +84,9 @@ describe('one process', () => {
     expect(rise('authrealm_requests_total', { method: 'GET', route: LOOKUP, status: '4xx' })).toBe(2);
     expect(rise('authrealm_faults_total', { route: LOOKUP, code: 'not_found' })).toBe(1);
     expect(rise('authrealm_faults_total', { route: LOOKUP, code: 'unauthenticated' })).toBe(1);
-    expect(rise('authrealm_faults_total', { method: 'other', route: '*', code: 'route_unknown' })).toBe(1);
+    expect(rise('authrealm_faults_total', { method: 'other', route: '*', code: 'unknown_route' })).toBe(1);
     expect(
-      rise('authrealm_faults_total', { method: 'other', route: '/healthz', code: 'method_unknown' }),
+      rise('authrealm_faults_total', { method: 'other', route: '/healthz', code: 'method_not_allowed' }),
     ).toBe(1);
     expect(rise('authrealm_request_seconds_count', { route: LOOKUP })).toBe(5);
   });

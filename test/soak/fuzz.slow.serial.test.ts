@@ -196,8 +196,8 @@ describe('the judge of answers finds', () => {
   test('nothing where nothing is wrong', async () => {
     expect(await judge(asked, right)).toEqual([]);
     expect(addressed('HEAD', '//healthz//?x')).toBe(operation);
-    expect(addressed('PUT', '/healthz')).toBe('method_unknown');
-    expect(addressed('GET', '/nowhere')).toBe('route_unknown');
+    expect(addressed('PUT', '/healthz')).toBe('method_not_allowed');
+    expect(addressed('GET', '/nowhere')).toBe('unknown_route');
   });
 
   test.each<[string, Partial<Received>, RegExp]>([

@@ -42,7 +42,7 @@ async function round(seen: Seen, troubled: Troubled, dieAndReturn: () => Promise
   const users = await troubled.users(found);
   const news = troubled.service.log.slice(known);
   seen.acknowledged += troubled.acknowledged.size - before;
-  seen.unknown += news.filter((said) => said.event === 'fault' && said.code === 'outcome_unknown').length;
+  seen.unknown += news.filter((said) => said.event === 'fault' && said.code === 'unknown_outcome').length;
   seen.slowestMs = Math.max(seen.slowestMs, ...heard.map(({ ms }) => ms));
   seen.recoveryMs = Math.max(seen.recoveryMs, recoveryMs);
   for (const id of troubled.acknowledged) if (!users.has(id)) seen.complaints.push(`${id} is lost`);

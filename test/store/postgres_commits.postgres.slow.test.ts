@@ -55,7 +55,7 @@ test.each([
       503,
       expect.stringContaining('may have landed'),
     ]);
-    expect(faults().at(-1)).toMatchObject({ code: 'outcome_unknown' });
+    expect(faults().at(-1)).toMatchObject({ code: 'unknown_outcome' });
     expect((await troubled.users()).size).toBe(before.size + landed);
     await troubled.recovered();
     const between = await troubled.users();

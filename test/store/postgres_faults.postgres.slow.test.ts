@@ -197,7 +197,7 @@ test('the log names codes, and nothing that anybody said', async () => {
   const faults = [...faultsOf(troubled), ...faultsOf(near)];
   expect(faults.length).toBeGreaterThan(10);
   for (const fault of faults) {
-    expect(fault.code).toBeOneOf(['unavailable', 'outcome_unknown', 'not_ready']);
+    expect(fault.code).toBeOneOf(['unavailable', 'unknown_outcome', 'not_ready']);
     expect(fault.cause).toMatch(/^(?:[0-9A-Z]{5}|ERR_POSTGRES_[A-Z_]+|DATABASE_[A-Z_]+|Fault)$/);
   }
   const said = JSON.stringify(faults);

@@ -119,7 +119,7 @@ test('a commit whose fate is unknown says nothing about writes that were to come
   const last = create();
   await first;
   await proxy.trap('commit\0', 'unanswered');
-  expect(await loaded).toBe('outcome_unknown');
+  expect(await loaded).toBe('unknown_outcome');
   const id = await last;
   expect(await usersIn(at.realm)).toContain(id);
 });

@@ -25,7 +25,7 @@ export function ruleOf(text: string): string | undefined {
     return undefined;
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    expect(error.code).toBe('filter_malformed');
+    expect(error.code).toBe('malformed_filter');
     expect(error.complaints.map(({ field }) => field)).toEqual(['filter']);
     return error.complaints[0]?.rule;
   }

@@ -62,7 +62,7 @@ export type Condition =
 export type Filter = readonly (readonly Condition[])[];
 
 /**
- * Reads a filter that is percent-decoded already. Throws Fault `filter_malformed` with one complaint, which names
+ * Reads a filter that is percent-decoded already. Throws Fault `malformed_filter` with one complaint, which names
  * the place and the rule, never a value.
  */
 export function parseFilter(text: string, filterables: Filterables): Filter {

@@ -52,7 +52,7 @@ const FORBIDDEN = /[\p{Cc}\p{Cs}]/u;
 /**
  * Reads a filter that is percent-decoded already: groups that must all hold, each of terms of which one must. The
  * time it takes grows with the length alone, and nothing nests: a group holds terms, never groups. The grammar is
- * in docs/filters.md. Throws Fault `filter_malformed`.
+ * in docs/filters.md. Throws Fault `malformed_filter`.
  */
 export function parseTerms(text: string): readonly (readonly Term[])[] {
   checkText(text);
@@ -70,13 +70,13 @@ export function parseTerms(text: string): readonly (readonly Term[])[] {
  */
 export function malformed(text: string, at: number, rule: string): Fault {
   const character = [...text.slice(0, at)].length + 1;
-  return new Fault('filter_malformed', [{ field: 'filter', rule: `at character ${character}: ${rule}` }]);
+  return new Fault('malformed_filter', [{ field: 'filter', rule: `at character ${character}: ${rule}` }]);
 }
 
 function checkText(text: string): void {
   if (!isWithin(text, LIMITS.filterBytesMax)) {
     const rule = `must have at most ${LIMITS.filterBytesMax} bytes`;
-    throw new Fault('filter_malformed', [{ field: 'filter', rule }]);
+    throw new Fault('malformed_filter', [{ field: 'filter', rule }]);
   }
   const forbidden = text.search(FORBIDDEN);
   if (forbidden >= 0)

@@ -12,7 +12,7 @@ import { itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
 API. What carries \`x-authrealm-extension\` is an addition of ours. Every GET answers HEAD as well, without a body. A path \
-that is not listed answers 404 (\`route_unknown\` among the responses below), another method 405 (\`method_unknown\`). In \
+that is not listed answers 404 (\`unknown_route\` among the responses below), another method 405 (\`method_not_allowed\`). In \
 the body of a request members that are not listed are ignored.`;
 
 /**

@@ -93,7 +93,7 @@ function notModified(etag: z.ZodType) {
 
 /** What may be wrong with a body before its content is read, and with its content. */
 const BODY_FAULTS = {
-  json: ['malformed', 'invalid', 'request_timeout', 'body_too_large', 'media_type_unknown'],
+  json: ['malformed', 'invalid', 'request_timeout', 'body_too_large', 'unsupported_media_type'],
   form: ['request_timeout', 'body_too_large'],
 } as const satisfies Record<string, readonly FaultCode[]>;
 
@@ -110,9 +110,9 @@ function faultsOf(
     ...when(!isFixed, 'internal'),
     'unavailable',
     ...(body ? BODY_FAULTS[body.form ? 'form' : 'json'] : []),
-    ...when(query !== undefined || isRepeatable, 'query_invalid'),
+    ...when(query !== undefined || isRepeatable, 'invalid_query'),
     ...when(headers.includes('If-Match'), 'precondition_failed'),
     ...faults,
-    ...when(isRepeatable, 'key_in_flight', 'key_reused', 'outcome_unknown'),
+    ...when(isRepeatable, 'idempotency_key_in_use', 'idempotency_key_reused', 'unknown_outcome'),
   ];
 }

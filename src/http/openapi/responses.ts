@@ -69,7 +69,7 @@ export const ALWAYS = { [REQUEST_ID]: HEADERS.requestId, ...RATES };
 const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>>>> = {
   unauthenticated: { 'WWW-Authenticate': challenge },
   insufficient_scope: { 'WWW-Authenticate': challenge },
-  method_unknown: { Allow: allow },
+  method_not_allowed: { Allow: allow },
   rate_limited: { 'Retry-After': laterOn },
 };
 
@@ -136,6 +136,6 @@ function headersOf(code: FaultCode): Record<string, z.ZodType> {
 
 /** The answers to what is no operation: kept as components, for every client meets them. */
 export function strayResponses(): Record<string, ZodOpenApiResponseObject> {
-  const codes = ['route_unknown', 'method_unknown'] as const;
+  const codes = ['unknown_route', 'method_not_allowed'] as const;
   return Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));
 }

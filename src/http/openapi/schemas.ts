@@ -237,7 +237,7 @@ export const errorsShape = {
         meta: z
           .strictObject({ oldest_cursor: z.string() })
           .optional()
-          .meta({ description: 'Of `cursor_gone`: where the feed may be read on.' }),
+          .meta({ description: 'Of `expired_cursor`: where the feed may be read on.' }),
       }),
     )
     .min(1)

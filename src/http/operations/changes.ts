@@ -17,7 +17,7 @@ import {
 import type { Answer, Call } from '../pipeline/call.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
 import { instant } from '../pipeline/present.ts';
-import { cursorGoneReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 import type { FollowChanges } from './change_streams.ts';
 
 /** What the paths of the feed are built from. */
@@ -59,7 +59,7 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
     const place = placeNamed(realm, after, resumed || undefined);
     const page = await readFeed(store, realm, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
-    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'after');
+    if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
     if (isStream) return followChanges(call, realm, place);
     const told = page.told.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
@@ -83,7 +83,7 @@ function changesBefore(deps: FeedDeps) {
     if (place === undefined) throw cursorInvalid('before');
     const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
-    if (page.kind === 'gone') return cursorGoneReply(page.oldest, 'before');
+    if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
     const told = page.told.map(({ change }) => change);
     const events = await writeEvents(told, readableBy(call.principal as Principal));
     const [first] = told;
@@ -97,10 +97,10 @@ function changesBefore(deps: FeedDeps) {
 
 function pagesAlone(): Fault {
   const rule = 'goes with neither after nor a stream, and user_id with nothing else';
-  return new Fault('query_invalid', [{ field: 'before', rule }]);
+  return new Fault('invalid_query', [{ field: 'before', rule }]);
 }
 
-/** The place that the query names, or the last event that a stream has told. Throws Fault `query_invalid`. */
+/** The place that the query names, or the last event that a stream has told. Throws Fault `invalid_query`. */
 function placeNamed(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
   const place = placeOf(resumed ?? after, realm);
   if (place === undefined) throw cursorInvalid(resumed === undefined ? 'after' : 'Last-Event-ID');
@@ -109,7 +109,7 @@ function placeNamed(realm: Uuid, after: string | undefined, resumed: string | un
 
 function cursorInvalid(parameter: string): Fault {
   const rule = 'must be a cursor of this realm, as the feed gave it';
-  return new Fault('query_invalid', [{ field: parameter, rule }]);
+  return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
 
 /** HEAD is answered as of a page: it would wait for the end of a stream. */
@@ -126,7 +126,7 @@ export function heads({ feed, baseUrl }: FeedDeps): Answer {
     const { after: text, limit } = readFeedQuery(call.request.url);
     const after = text === undefined ? undefined : parseUuid(text);
     if (text !== undefined && after === undefined) {
-      throw new Fault('query_invalid', [{ field: 'after', rule: 'must be the ID of a realm' }]);
+      throw new Fault('invalid_query', [{ field: 'after', rule: 'must be the ID of a realm' }]);
     }
     const { realms } = call.principal as Principal;
     // One more than a page holds tells of more.
@@ -178,7 +178,7 @@ interface FeedQuery {
 
 type Backwards = FeedQuery & { readonly before: string };
 
-/** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `query_invalid`. */
+/** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `invalid_query`. */
 function readFeedQuery(url: string): FeedQuery {
   const said = new URLSearchParams(/\?([^#]*)/.exec(url)?.[1] ?? '');
   const complaints: Complaint[] = [];
@@ -193,6 +193,6 @@ function readFeedQuery(url: string): FeedQuery {
   const named = said.get('user_id');
   const user = named === null ? undefined : parseUuid(named);
   if (named !== null && !user) complaints.push({ field: 'user_id', rule: 'must be the ID of a user' });
-  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
   return { after: said.get('after') ?? undefined, before: said.get('before') ?? undefined, limit, user };
 }

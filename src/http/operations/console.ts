@@ -85,7 +85,7 @@ function page(name: string, assets: () => Promise<Assets>): Answer {
     // Assets are named beside the page: below a slash they would be looked for in another place.
     if (slashes > 0) return moved(call, slashes);
     const found = (await assets()).get(name);
-    return found ? unlessKnown(call, chosen(call, found)) : faultReply('console_unbuilt');
+    return found ? unlessKnown(call, chosen(call, found)) : faultReply('console_not_built');
   };
 }
 

@@ -76,7 +76,7 @@ const exchangeSchema = z
 /** Which provider somebody is to be sent to. */
 const departureSchema = z.object({ name: providerName });
 
-const CODE_REFUSED: Reply = faultReply('code_refused');
+const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
 /** Of a client that has no session to end, and of a person who may do nothing here. */
 const NO_RIGHT = faultReply('insufficient_scope', {
   'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"',
@@ -128,7 +128,7 @@ const beginDeparture: Operation<SessionDeps> = {
       headers: CACHING,
       content: jsonContent(departureAnswer(), departureExample(baseUrl)),
     },
-    faults: ['origin_foreign', 'provider_unavailable'],
+    faults: ['foreign_origin', 'provider_unavailable'],
   }),
 };
 
@@ -156,7 +156,7 @@ const beginSession: Operation<SessionDeps> = {
       headers: CACHING,
       content: jsonContent(sessionSchema(), SESSION),
     },
-    faults: ['code_refused', 'insufficient_scope', 'origin_foreign', 'provider_unavailable'],
+    faults: ['invalid_sign_in_code', 'insufficient_scope', 'foreign_origin', 'provider_unavailable'],
   }),
 };
 
@@ -182,7 +182,7 @@ const endSession: Operation<SessionDeps> = {
       description: 'It is over.',
       headers: { 'Cache-Control': HEADERS.noStore },
     },
-    faults: ['origin_foreign'],
+    faults: ['foreign_origin'],
   }),
 };
 
@@ -239,7 +239,7 @@ function exchanging(sessions: Sessions, { guesses }: RateLimits): Stage {
     }
     call.refused = 'bad credentials';
     guesses?.note(call);
-    return CODE_REFUSED;
+    return INVALID_CODE;
   };
 }
 

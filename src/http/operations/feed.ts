@@ -27,7 +27,7 @@ const listChanges: Operation<FeedDeps> = {
       headers: CACHING,
       content: changesContent(baseUrl, examples),
     },
-    faults: ['not_found', 'cursor_gone'],
+    faults: ['not_found', 'expired_cursor'],
   }),
 };
 

@@ -44,7 +44,7 @@ export function list(resource: Resource): Operation<ListDeps> {
         followed: examples.page(resource, 'after'),
       }),
       faults: [
-        ...(resource.filterables ? (['filter_malformed'] as const) : []),
+        ...(resource.filterables ? (['malformed_filter'] as const) : []),
         ...(resource.parent ? (['not_found'] as const) : []),
       ],
     }),

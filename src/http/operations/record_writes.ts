@@ -129,7 +129,7 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
       faults: [
         'not_found',
         ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
-        'outcome_unknown',
+        'unknown_outcome',
       ],
     }),
   });
@@ -159,7 +159,7 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
       ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'It is gone.' },
-      faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'outcome_unknown'],
+      faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
     }),
   });
 }

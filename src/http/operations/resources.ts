@@ -52,13 +52,13 @@ function unofferedOperations(resource: Resource): readonly Operation<ResourceDep
       method: 'GET',
       path: path.replace(/\{(\w+)\}/g, ':$1'),
       access: 'open',
-      stages: () => [() => faultReply('not_offered')],
+      stages: () => [() => faultReply('not_implemented')],
       document: () => ({
         summary: `Where the link ${name} of an ${resource.name} record leads: not offered yet.`,
         tag: resource.name,
         path: linkParameters(resource, names),
         isFixed: true,
-        faults: ['not_offered'],
+        faults: ['not_implemented'],
       }),
     };
   });

@@ -46,7 +46,7 @@ export function find(resource: Resource): Operation<ListDeps> {
         counted: examples.found(resource, 'offset'),
         followed: examples.found(resource, 'after'),
       }),
-      faults: ['filter_malformed', 'not_found'],
+      faults: ['malformed_filter', 'not_found'],
     }),
   });
 }
@@ -205,13 +205,13 @@ function findingOf({ finding, name }: Resource): Finding {
   return finding;
 }
 
-/** Reads the filter of a reverse lookup. Throws Fault `query_invalid` where it is none of those it may be. */
+/** Reads the filter of a reverse lookup. Throws Fault `invalid_query` where it is none of those it may be. */
 function readFilter(text: string | undefined, { filterables, by }: Finding): Filter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
   // Of a member that `in` may not ask for there is one value: the parser refused the rest.
   if (filter && by.some((members) => valuesOf(filter, members))) return filter;
   const rule = `must be one of: ${findingFilters({ filterables, by }).join('; ')}`;
-  throw new Fault('query_invalid', [{ field: 'filter', rule }]);
+  throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
 /** The filters that a reverse lookup takes, as they are written. */

@@ -119,13 +119,13 @@ function readAsked(body: string): Asked {
   throw new Fault('invalid', complaints);
 }
 
-/** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `query_invalid`. */
+/** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `invalid_query`. */
 function readFilter(text: string, { filterables, by }: Finding): Filter {
   const filter = parseFilter(text, filterables);
   const members = filter.flat().map(({ member }) => member);
   const isNarrowed = filter.every((group) => group.length === 1 && group.every(isNarrow));
   if (isNarrowed && by.some((set) => areSame(set, members))) return filter;
-  throw new Fault('query_invalid', [
+  throw new Fault('invalid_query', [
     { field: 'filter', rule: `must be one of: ${everywhereWords({ filterables, by })}` },
   ]);
 }

@@ -10,7 +10,7 @@ const JSON_MEDIA = /^application\/json[ \t]*(?:;.*)?$/i;
 export const readBody: Stage = async (call) => {
   const type = call.request.headers.get('content-type');
   if (type !== null && call.request.body && !JSON_MEDIA.test(type.trim()))
-    throw new Fault('media_type_unknown');
+    throw new Fault('unsupported_media_type');
   call.body = await readText(call.request);
   return undefined;
 };

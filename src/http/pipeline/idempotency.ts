@@ -51,7 +51,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
   async function replay(place: MemoryPlace, body: string): Promise<Reply | undefined> {
     const memory = await store.recall(place, clock.now());
     if (!memory) return undefined;
-    if (memory.body !== body) throw new Fault('key_reused');
+    if (memory.body !== body) throw new Fault('idempotency_key_reused');
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
   }
 
@@ -68,7 +68,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     try {
       return (await act(storable)) ?? (await replay(place, body)) ?? stillInFlight();
     } catch (error) {
-      if (!(error instanceof Fault) || error.code === 'key_reused') throw error;
+      if (!(error instanceof Fault) || error.code === 'idempotency_key_reused') throw error;
       const refusal = replyOf(error);
       if (error.isPassing || isPassing(refusal.status)) throw error;
       // A refusal has no record: it is committed by itself, unless the same request was answered concurrently.
@@ -81,13 +81,13 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     const key = call.request.headers.get('idempotency-key');
     if (key === null) return (await act(undefined)) as Reply;
     if (!isVisibleWord(key)) {
-      throw new Fault('query_invalid', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
+      throw new Fault('invalid_query', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
     }
     const scope = call.scope as Scope;
     const { clientId } = call.principal as Principal;
     const request = JSON.stringify([clientId, 'POST', resource.collection, scope, key]);
     const place = { realm: scope[0] ?? NIL_UUID, clientId, key: keyring.digest('idempotency-key', request) };
-    if (inFlight.has(place.key)) throw new Fault('key_in_flight');
+    if (inFlight.has(place.key)) throw new Fault('idempotency_key_in_use');
     inFlight.add(place.key);
     try {
       const body = keyring.digest('request-body', call.body ?? '');
@@ -101,7 +101,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
 
 /** The other request was answered, and its answer is gone already. */
 function stillInFlight(): never {
-  throw new Fault('key_in_flight');
+  throw new Fault('idempotency_key_in_use');
 }
 
 function sealPlace({ realm, key }: MemoryPlace): Place {

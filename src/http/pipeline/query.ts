@@ -68,7 +68,7 @@ interface Said {
 }
 
 /**
- * Reads the query of a URL. Throws Fault `query_invalid`, which names every parameter that is wrong and the rule it
+ * Reads the query of a URL. Throws Fault `invalid_query`, which names every parameter that is wrong and the rule it
  * breaks.
  */
 export function readQuery(url: string, rules: QueryRules): ListQuery {
@@ -80,7 +80,7 @@ export function readQuery(url: string, rules: QueryRules): ListQuery {
   const offset = numberOf('page[offset]', said, [0, LIMITS.pageOffsetMax], complaints);
   const sort = sortOf(said.get('sort'), complaints);
   const after = afterOf(said, sort, complaints);
-  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
   const filter = said.get('filter');
   const carried = carriedOf('filter', filter) + carriedOf('sort', said.get('sort'));
   return { limit, offset, after, filter: filter?.text, sort, carried };

@@ -2,7 +2,7 @@ import { isLoopbackHost } from '../../domain/loopback.ts';
 import type { Stage } from '../pipeline/call.ts';
 import { faultReply } from './reply.ts';
 
-const FOREIGN = faultReply('origin_foreign');
+const FOREIGN = faultReply('foreign_origin');
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /**

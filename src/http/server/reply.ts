@@ -93,7 +93,7 @@ function dependenciesReply(code: FaultCode, complaints: readonly Complaint[]): R
 
 /** Clients of the family know how a filter is refused (contract 3.4). */
 function detailOf(code: FaultCode, { field, rule }: Complaint): string {
-  return code === 'filter_malformed' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
+  return code === 'malformed_filter' ? `${FAULTS[code].detail}: ${rule}` : `${field}: ${rule}`;
 }
 
 /** A pointer into the body (RFC 6901); the empty one is the whole of it. */
@@ -102,8 +102,8 @@ function pointerTo(field: string): string {
 }
 
 /** The answer to a cursor whose place is gone: it names the one before all that is kept. */
-export function cursorGoneReply(oldest: string, parameter: 'after' | 'before'): Reply {
-  const { status, title, detail } = FAULTS.cursor_gone;
+export function expiredCursorReply(oldest: string, parameter: 'after' | 'before'): Reply {
+  const { status, title, detail } = FAULTS.expired_cursor;
   const error: ErrorEntry = {
     status: String(status),
     title,
@@ -111,7 +111,7 @@ export function cursorGoneReply(oldest: string, parameter: 'after' | 'before'): 
     source: { parameter },
     meta: { oldest_cursor: oldest },
   };
-  return { status, headers: headersOf('cursor_gone'), body: JSON.stringify({ errors: [error] }) };
+  return { status, headers: headersOf('expired_cursor'), body: JSON.stringify({ errors: [error] }) };
 }
 
 /** A document of ours, the same for everyone. */

@@ -179,7 +179,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
       });
   }
 
-  const nowhere = endpointOf(NOWHERE, undefined, () => faultReply('route_unknown'));
+  const nowhere = endpointOf(NOWHERE, undefined, () => faultReply('unknown_route'));
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
   const fetch: NativeHandler = (request) => {
@@ -199,7 +199,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
       const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
       return preflight
         ? { status: 204, headers: preflight, body: null }
-        : faultReply('method_unknown', { Allow: allowedMethods(route) });
+        : faultReply('method_not_allowed', { Allow: allowedMethods(route) });
     };
   }
 

@@ -67,7 +67,7 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
       try {
         await write([NIL_UUID], () => nothingBut(acts, doubtful));
       } catch (error) {
-        if (error instanceof Fault && error.code === 'outcome_unknown') {
+        if (error instanceof Fault && error.code === 'unknown_outcome') {
           for (const act of acts) doubtful.add(act);
         }
         throw error;

@@ -18,7 +18,7 @@ export interface Pool {
   /** Runs one statement by itself. */
   ask(text: string, values: readonly Sent[]): Promise<Answer>;
   /**
-   * Runs `work` in a transaction that `opening` begins, and ends it. Rejects with Fault `outcome_unknown` where nobody
+   * Runs `work` in a transaction that `opening` begins, and ends it. Rejects with Fault `unknown_outcome` where nobody
    * knows whether it was committed.
    */
   transaction<T>(opening: string, work: (connection: Connection) => Promise<Ended<T>>): Promise<T>;
@@ -102,7 +102,7 @@ export function openPool(open: (host: Host | undefined) => SQL, waitMsMax: numbe
     } catch (error) {
       const trouble = troubleOf(error);
       if (!trouble || isRefusedCommit(trouble)) throw error;
-      throw new Fault('outcome_unknown', [], trouble);
+      throw new Fault('unknown_outcome', [], trouble);
     }
   }
 

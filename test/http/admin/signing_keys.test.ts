@@ -204,8 +204,8 @@ test('503 where the master key is changed in that moment; other trouble is told 
   expect(await answer()).toEqual([503, FAULTS.unavailable.detail]);
   const [signer] = await busy.all('/signing-keys');
   expect((await busy.ask('POST', `/signing-keys/${signer?.id}/withdraw`)).status).toBe(503);
-  trouble = () => Promise.reject(new Fault('outcome_unknown'));
-  expect(await answer()).toEqual([503, FAULTS.outcome_unknown.detail]);
+  trouble = () => Promise.reject(new Fault('unknown_outcome'));
+  expect(await answer()).toEqual([503, FAULTS.unknown_outcome.detail]);
   await busy.service.stop();
 });
 

@@ -43,8 +43,8 @@ const TOLD: Partial<Record<FaultCode, object>> = {
   malformed: { detail: 'subject: unique', source: { pointer: '/subject' } },
   invalid: { detail: 'subject: unique', source: { pointer: '/subject' } },
   conflict: { detail: 'subject: unique', source: { pointer: '/subject' } },
-  query_invalid: { detail: 'subject: unique', source: { parameter: 'subject' } },
-  filter_malformed: {
+  invalid_query: { detail: 'subject: unique', source: { parameter: 'subject' } },
+  malformed_filter: {
     detail: 'Could not parse the supplied filter: unique',
     source: { parameter: 'subject' },
   },
@@ -71,7 +71,9 @@ describe('every fault', () => {
       });
       expect(answer.headers.get('content-type')).toBe('application/json');
       expect(answer.headers.get('cache-control')).toBe('no-store');
-      expect(answer.headers.get('retry-after')).toBe(status === 503 || code === 'key_in_flight' ? '1' : null);
+      expect(answer.headers.get('retry-after')).toBe(
+        status === 503 || code === 'idempotency_key_in_use' ? '1' : null,
+      );
       expect(JSON.stringify([...answer.headers])).not.toContain(SECRET);
     }
     expect(JSON.stringify(log)).not.toContain(SECRET);

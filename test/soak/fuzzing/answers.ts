@@ -7,7 +7,10 @@ import type { Asked } from './requests.ts';
 export type JudgeOf = (asked: Asked, received: Received) => Promise<readonly string[]>;
 
 /** Finds what a request addressed, whatever it was meant to address. */
-export type Addressed = (method: string, target: string) => Operation | 'route_unknown' | 'method_unknown';
+export type Addressed = (
+  method: string,
+  target: string,
+) => Operation | 'unknown_route' | 'method_not_allowed';
 
 /**
  * Holds answers to a document. What was asked counts as what it addressed: the operation of that path and method, or the
@@ -20,7 +23,7 @@ export function openAnswers(document: JsonObject, operations: readonly Operation
   function documented({ method, target }: Asked, { status }: Received) {
     const found = addressed(method, target);
     if (typeof found !== 'string') return { what: found.id, answer: found.answers[String(status)] };
-    const isIt = status === (found === 'route_unknown' ? 404 : 405);
+    const isIt = status === (found === 'unknown_route' ? 404 : 405);
     return { what: found, answer: isIt ? answerNamed(document, found) : undefined };
   }
 
@@ -76,9 +79,9 @@ function addressedBy(document: JsonObject, operations: readonly Operation[]): Ad
     const literal = ({ segments: parts }: (typeof templates)[number]) =>
       parts.map((part) => (part.startsWith('{') ? '1' : '0')).join('');
     const [best] = fits.sort((one, other) => (literal(one) < literal(other) ? -1 : 1));
-    if (!best) return 'route_unknown';
+    if (!best) return 'unknown_route';
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();
-    return operations.find((each) => each.path === best.path && each.method === name) ?? 'method_unknown';
+    return operations.find((each) => each.path === best.path && each.method === name) ?? 'method_not_allowed';
   };
 }
 

@@ -182,7 +182,7 @@ function parsedPlainly(text: string): { readonly value: unknown } | undefined {
 
 export const PROPERTIES: readonly Property[] = [
   property('a filter is read or refused', fc.oneof(filterText, deep, anything), (text) => {
-    for (const filterables of FILTERABLES) answered(() => parseFilter(text, filterables), 'filter_malformed');
+    for (const filterables of FILTERABLES) answered(() => parseFilter(text, filterables), 'malformed_filter');
   }),
   property('JSON is what JSON.parse says, down to the depth that is allowed', jsonText, (text) => {
     const read = answered(() => ({ value: parseJson(text) }), 'malformed');

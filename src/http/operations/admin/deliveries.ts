@@ -208,7 +208,7 @@ export const DELIVERY_OPERATIONS = [
         },
       },
     },
-    faults: ['not_found', 'conflict', 'outcome_unknown'],
+    faults: ['not_found', 'conflict', 'unknown_outcome'],
     async act(asked, deps) {
       const { webhookId } = await webhookAt(asked, deps);
       const which = placeOf(asked.data.dead_letter);

@@ -240,7 +240,7 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
         description: `The ${texts.noun} and its secret.`,
         location: `${path}/${example.id}`,
       },
-      faults: ['conflict', 'outcome_unknown'],
+      faults: ['conflict', 'unknown_outcome'],
       async act(request, deps) {
         const created = await kind.create(request.data, deps, request.occasion);
         const location = handle.locationOf(created.thing, request);
@@ -273,7 +273,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
       isConditional: true,
       data: kind.updated,
       success: { ...shown, status: 200, description: `The ${texts.noun} as it is now.` },
-      faults: ['not_found', 'conflict', 'outcome_unknown'],
+      faults: ['not_found', 'conflict', 'unknown_outcome'],
       async act(request, deps) {
         const patch = await kind.patch(request.data, deps, request);
         return handle.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
@@ -287,7 +287,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
       params,
       isConditional: true,
       success: { status: 204, description: 'It is gone.' },
-      faults: ['not_found', ...endingFaults(kind), 'outcome_unknown'],
+      faults: ['not_found', ...endingFaults(kind), 'unknown_outcome'],
       async act(request, deps) {
         kind.assertNotCaller?.(request);
         const seen = await handle.seenBy(request, deps);
@@ -315,7 +315,7 @@ function rotating({ kind, named, params, issued, ...handle }: Parts) {
     ...(rotatesConditionally ? { isConditional: true as const } : {}),
     data: { schema, example: { overlap_seconds: 7_200 } },
     success: { ...issued, status: 200, description: `The ${texts.noun} and its new secret.` },
-    faults: ['not_found', 'outcome_unknown'],
+    faults: ['not_found', 'unknown_outcome'],
     async act(request, deps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
       const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
@@ -337,7 +337,7 @@ function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disabl
     params,
     isConditional: true,
     success: { ...shown, status: 200, description: `The ${kind.texts.noun} as it is now.` },
-    faults: ['not_found', 'outcome_unknown', ...(disables ? endingFaults(kind) : [])],
+    faults: ['not_found', 'unknown_outcome', ...(disables ? endingFaults(kind) : [])],
     act(request, deps) {
       if (disables) kind.assertNotCaller?.(request);
       const disabledAt = disables ? deps.clock.now() : undefined;

@@ -87,7 +87,7 @@ export const PERSON_OPERATIONS = [
       example: { data: { ...EXAMPLE, files: { state: 'clean', position: null } }, links: SELF },
       location: PATH,
     },
-    faults: ['conflict', 'outcome_unknown'],
+    faults: ['conflict', 'unknown_outcome'],
     async act({ data, occasion, url }, { erase }) {
       const done = await erase(personOf(data), occasion);
       if (!done) throw unknown();
@@ -95,7 +95,7 @@ export const PERSON_OPERATIONS = [
       const location = url(`/erasures/${realm}/${user}`);
       const [known, untold] = await Promise.all([filesOf(done.scrubbed), done.untold]);
       // Whoever hears that somebody is erased must not meet that person again behind a restore.
-      if (untold !== undefined) throw new Fault('outcome_unknown', [], untold);
+      if (untold !== undefined) throw new Fault('unknown_outcome', [], untold);
       const told = { ...describe(done.erasure), files: known };
       return { body: { data: told, links: { self: location } }, location };
     },

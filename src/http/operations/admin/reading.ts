@@ -32,7 +32,7 @@ function valueAt(data: unknown, path: readonly PropertyKey[]): unknown {
 }
 
 /**
- * Reads the parameters of a query. Throws Fault `query_invalid` that names every one that is wrong, or given twice. What
+ * Reads the parameters of a query. Throws Fault `invalid_query` that names every one that is wrong, or given twice. What
  * is not listed is ignored.
  */
 export function readParameters<S extends z.ZodObject>(schema: S, url: string): z.output<S> {
@@ -50,7 +50,7 @@ export function readParameters<S extends z.ZodObject>(schema: S, url: string): z
     complaints.push(...rules.map((rule) => ({ field: name, rule })));
     values[name] = parsed.data;
   }
-  if (complaints.length > 0) throw new Fault('query_invalid', complaints);
+  if (complaints.length > 0) throw new Fault('invalid_query', complaints);
   return values as z.output<S>;
 }
 

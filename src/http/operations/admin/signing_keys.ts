@@ -150,7 +150,7 @@ export const SIGNING_KEY_OPERATIONS = [
       description: 'The key, which signs later on.',
       location: `/signing-keys/${KID}`,
     },
-    faults: ['conflict', 'outcome_unknown'],
+    faults: ['conflict', 'unknown_outcome'],
     async act(asked, deps) {
       const { kid } = await rotated(asked, deps);
       const { body, self } = present(await keyAt(kid, deps), asked, deps);
@@ -176,7 +176,7 @@ export const SIGNING_KEY_OPERATIONS = [
       'Of the key that signs this ends the token that asks as well. A key that was withdrawn stays so.',
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
-    faults: ['not_found', 'outcome_unknown'],
+    faults: ['not_found', 'unknown_outcome'],
     async act(asked, deps) {
       const kid = kidIn(asked);
       await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.occasion);
