@@ -9,7 +9,7 @@ import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
-import { openVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';
 import { addDatabaseSettings, addSettings, type CliContext as Desk } from './context.ts';
 import { keptCheckpoints, proveKept } from './kept.ts';
@@ -31,14 +31,14 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (options: { checkpoints?: string; json?: true }, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemClock);
+      const db = await openDatabase(settings, systemClock);
       try {
         const path = options.checkpoints ?? keptCheckpoints(settings);
-        const { checkpoints, unsigned, restored } = await readCheckpoints(path, vault);
+        const { checkpoints, unsigned, restored } = await readCheckpoints(path, db);
         const findings: Found[] = [];
         const verified = await verifyLogs({
-          store: vault.engine.log,
-          keys: vault.logKeys,
+          store: db.engine.log,
+          keys: db.logKeys,
           checkpoints,
           now: systemClock.now,
           onFinding: (found) => findings.push(found),
@@ -48,7 +48,7 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
         else tell(report);
         end(isClean(report) ? EXIT.done : EXIT.failed);
       } finally {
-        await vault.engine.close();
+        await db.engine.close();
       }
     });
 
@@ -57,9 +57,9 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (_options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemClock);
-      console.log(`whpk_${vault.logKeys.publicKey}`);
-      await vault.engine.close();
+      const db = await openDatabase(settings, systemClock);
+      console.log(`whpk_${db.logKeys.publicKey}`);
+      await db.engine.close();
     });
 
   addDatabaseSettings(
@@ -71,21 +71,21 @@ export function addAuditCommands(program: Command, desk: Desk, end: (code: numbe
     .action(async (file: string, _options, command: Command) => {
       const settings = desk.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemClock);
+      const db = await openDatabase(settings, systemClock);
       const output = file === STANDARD_OUTPUT ? standardOutput() : newFile(file, systemClock);
       try {
-        const entries = await exportLogs(vault, output);
+        const entries = await exportLogs(db, output);
         output.finish();
         console.error(`exported ${entries} entries${file === STANDARD_OUTPUT ? '' : ` to ${file}`}`);
       } finally {
         output.abandon();
-        await vault.engine.close();
+        await db.engine.close();
       }
     });
 }
 
 /** What a file of checkpoints says, and the numbers of the lines that this installation did not sign. */
-async function readCheckpoints(path: string | undefined, { logKeys }: Vault) {
+async function readCheckpoints(path: string | undefined, { logKeys }: OpenDatabase) {
   let checkpoints: Checkpoint[] = [];
   const unsigned: number[] = [];
   let restored: Restoration | undefined;
@@ -186,7 +186,7 @@ function jsonOf(report: Report) {
 }
 
 /** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
-async function exportLogs({ engine, logKeys }: Vault, output: Output): Promise<number> {
+async function exportLogs({ engine, logKeys }: OpenDatabase, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
   await engine.log.note([actOf('log.exported', { detail: {} }, systemClock)]);
   let count = 0;

@@ -7,7 +7,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault } from '../service/open_database.ts';
+import { openDatabase } from '../service/open_database.ts';
 import { SCOPE_HELP, scopes } from './clients.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
 import { realmIds } from './identifiers.ts';
@@ -37,7 +37,7 @@ export function addConsoleCommands(program: Command, context: CliContext): void 
 }
 
 async function link(settings: Settings, { scope, realm, label: name }: LinkOptions) {
-  const { engine } = await openVault(settings, systemClock);
+  const { engine } = await openDatabase(settings, systemClock);
   try {
     const realms = realm ? new Set(realm) : ('*' as const);
     const made = await makeLink(engine.access, { label: name, scopes: scope, realms }, systemClock);

@@ -12,7 +12,7 @@ import {
   user,
 } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
-import type { Vault } from '../service/open_database.ts';
+import type { OpenDatabase } from '../service/open_database.ts';
 
 /** What the demo has to show: two realms, and people as there are, whose names no program should stumble over. */
 
@@ -77,7 +77,7 @@ export interface Planted extends Home {
 const { mintId: mint } = systemClock;
 
 /** Plants two realms, and in the first a user with two identities and a username, and everybody else. */
-export async function plantDemo({ engine }: Pick<Vault, 'engine'>): Promise<Planted> {
+export async function plantDemo({ engine }: Pick<OpenDatabase, 'engine'>): Promise<Planted> {
   const first = DAYS * DAY_MS;
   const home = newHome();
   const other = newHome();

@@ -11,7 +11,7 @@ import { selfLinks } from '../http/pipeline/links.ts';
 import { systemClock } from '../platform/clock.ts';
 import { openLog } from '../platform/log.ts';
 import { signalled } from '../platform/signals.ts';
-import { openVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { serve } from '../service/service.ts';
 import { DEMO_DOOR, demoDoor } from './demo_door.ts';
 import { type Planted, plantDemo } from './demo_records.ts';
@@ -31,25 +31,25 @@ export async function demonstrate(port: string, isOnce: boolean): Promise<void> 
 }
 
 async function serveUntil(stopped: Promise<unknown> | undefined, settings: Settings): Promise<void> {
-  const vault = await openVault(settings, systemClock);
+  const db = await openDatabase(settings, systemClock);
   try {
-    const door = (url: string) => demoDoor(vault.engine.access, url);
-    const server = await serve(settings, { ...vault, door }, openLog(), systemClock);
+    const door = (url: string) => demoDoor(db.engine.access, url);
+    const server = await serve(settings, { ...db, door }, openLog(), systemClock);
     try {
-      await show(vault, server.url, stopped);
+      await show(db, server.url, stopped);
     } finally {
       await server.stop();
     }
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 
-async function show(vault: Vault, baseUrl: string, stopped: Promise<unknown> | undefined): Promise<void> {
-  const planted = await plantDemo(vault);
+async function show(db: OpenDatabase, baseUrl: string, stopped: Promise<unknown> | undefined): Promise<void> {
+  const planted = await plantDemo(db);
   const links = linksOf(planted, baseUrl);
-  const reader = await addClient(vault, 'demo', 'profile-infos:read');
-  const writer = await addClient(vault, 'shop front', 'users:write profile-infos:write');
+  const reader = await addClient(db, 'demo', 'profile-infos:read');
+  const writer = await addClient(db, 'shop front', 'users:write profile-infos:write');
   const token = await fetchToken(reader, baseUrl);
   console.log(`serving a demo realm on ${baseUrl}\n`);
   for (const link of links) await look(link, token);
@@ -104,7 +104,7 @@ async function liveOn(planted: Planted, baseUrl: string, token: string): Promise
   }
 }
 
-function addClient({ engine }: Vault, name: string, scope: string): Promise<Issued> {
+function addClient({ engine }: OpenDatabase, name: string, scope: string): Promise<Issued> {
   const scopes = parseScopes(scope) ?? new Set<string>();
   return createClient(engine.access, name, { scopes, realms: '*' }, systemClock);
 }

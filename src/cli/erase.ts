@@ -12,7 +12,7 @@ import { Refusal } from '../domain/fault.ts';
 import { user } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
-import { openVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { fileOf } from '../store/open.ts';
 import { openSearcher } from '../workers/searcher.ts';
 import { addDatabaseSettings, addSettings, type CliContext } from './context.ts';
@@ -31,11 +31,11 @@ export function addErase(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, _options, command: Command) => {
       const settings = context.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemClock);
+      const db = await openDatabase(settings, systemClock);
       try {
-        await erasePerson(personIn(realm, id), vault, settings);
+        await erasePerson(personIn(realm, id), db, settings);
       } finally {
-        await vault.engine.close();
+        await db.engine.close();
       }
     });
 }
@@ -46,7 +46,11 @@ export function personIn(realm: string, id: string): Person {
   return { realm: inRealm, user: of } as Person;
 }
 
-async function erasePerson(person: Person, { engine, logKeys }: Vault, settings: Settings): Promise<void> {
+async function erasePerson(
+  person: Person,
+  { engine, logKeys }: OpenDatabase,
+  settings: Settings,
+): Promise<void> {
   const sinks = checkpointSinksOf(settings, logKeys, systemClock);
   const rooms = {
     records: engine.records,

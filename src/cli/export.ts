@@ -8,7 +8,7 @@ import { parseUuid, type Uuid } from '../domain/id.ts';
 import { realm } from '../domain/resources.ts';
 import { systemClock } from '../platform/clock.ts';
 import { signalled } from '../platform/signals.ts';
-import { openDatabase, openVault } from '../service/open_database.ts';
+import { openDatabase, openEngineFor } from '../service/open_database.ts';
 import { countRecords, exportRecords } from '../transfer/export.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { proveKept } from './kept.ts';
@@ -79,10 +79,10 @@ interface Source {
 
 /** Opens the database; the master key only where secrets are wanted. */
 async function openSource(settings: Settings, { withSecrets }: ExportOptions): Promise<Source> {
-  const vault = withSecrets ? await openVault(settings, systemClock) : undefined;
-  const engine = vault?.engine ?? (await openDatabase(settings, systemClock));
+  const db = withSecrets ? await openDatabase(settings, systemClock) : undefined;
+  const engine = db?.engine ?? (await openEngineFor(settings, systemClock));
   const open: OpenSecret | undefined =
-    vault && ((place, sealed) => vault.keyring.open('oidc-client-secret', place, sealed));
+    db && ((place, sealed) => db.keyring.open('oidc-client-secret', place, sealed));
   try {
     return { picture: await engine.records.picture(), open, close: () => engine.close() };
   } catch (error) {

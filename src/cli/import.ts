@@ -8,7 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
 import { EXIT } from '../platform/exit.ts';
 import { signalled } from '../platform/signals.ts';
-import { openVault, reopenVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { fileOf, isInMemory } from '../store/open.ts';
 import { importLines, type Report, type Tally } from '../transfer/import.ts';
 import { linesOf } from '../transfer/line_reader.ts';
@@ -100,12 +100,12 @@ function unreadable(file: string, cause: unknown): Refusal {
 }
 
 async function perform(settings: Settings, source: Source): Promise<ImportReport> {
-  const vault = await openVault(settings, systemClock);
+  const db = await openDatabase(settings, systemClock);
   try {
-    tellKeyFile(vault);
-    return await importInto(vault, source);
+    tellKeyFile(db);
+    return await importInto(db, source);
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 
@@ -120,16 +120,16 @@ async function rehearse(settings: Settings, source: Source): Promise<ImportRepor
     );
   if (!existsSync(path))
     throw new Refusal(`there is no database ${path} to try an import on: authrealm init makes it`);
-  const vault = await openVault({ ...settings, migrate: 'check' }, systemClock);
+  const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock);
   let folder: string | undefined;
   try {
     folder = await whileCopying(() => mkdtempSync(join(dirname(path), '.authrealm-dry-run-')));
     const copy = join(folder, 'copy.db');
-    await whileCopying(() => vault.engine.embedded?.copyTo(copy));
+    await whileCopying(() => db.engine.embedded?.copyTo(copy));
     return await importIntoCopy(settings, copy, source);
   } finally {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 /** Runs a step of making the copy. Throws Refusal where the folder or the disk does not allow it. */
@@ -150,14 +150,14 @@ async function whileCopying<T>(step: () => T | Promise<T>): Promise<T> {
 async function importIntoCopy(settings: Settings, path: string, source: Source): Promise<ImportReport> {
   const key = masterKeySource(settings);
   const copied: Settings = { ...settings, database: { engine: 'sqlite', path } };
-  const vault = await reopenVault(
+  const db = await reopenDatabase(
     key.from === 'beside' ? { ...copied, masterKeyFile: key.path } : copied,
     systemClock,
   );
   try {
-    return await importInto(vault, source);
+    return await importInto(db, source);
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 
@@ -166,7 +166,7 @@ interface ImportReport extends Report {
 }
 
 async function importInto(
-  { engine, keyring }: Vault,
+  { engine, keyring }: OpenDatabase,
   { file, size, options, signal }: Source,
 ): Promise<ImportReport> {
   const read = lineReader({
@@ -199,7 +199,7 @@ async function importInto(
 }
 
 /** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
-async function noteEnd({ log }: Vault['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
+async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
   const act = actOf('records.imported', { id: systemClock.mintId(), detail: { ...tally } }, systemClock);
   try {
     await patiently(signal, () => log.note([act]));

@@ -11,7 +11,7 @@ import { passwordProfile, passwordProfileInfo, realm, user } from '../domain/res
 import { selfLinks } from '../http/pipeline/links.ts';
 import { urlOf } from '../http/server/url.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, addSettings, type CliContext, written } from './context.ts';
 import { tellKeyFile } from './key_file.ts';
 
@@ -39,26 +39,26 @@ export function addInit(program: Command, context: CliContext): void {
     )
     .action(async (options: { presetRealms?: true }, command: Command) => {
       const settings = context.settingsOf(command);
-      const vault = await openVault(settings, systemClock);
+      const db = await openDatabase(settings, systemClock);
       try {
-        const account = options.presetRealms && (await addPresetRealms(vault));
-        const isInUse = (await listClients(vault.engine.access)).length > 0;
+        const account = options.presetRealms && (await addPresetRealms(db));
+        const isInUse = (await listClients(db.engine.access)).length > 0;
         if (isInUse && options.presetRealms) return;
         if (isInUse) {
           throw new Refusal('this database has clients already: authrealm client create makes another one');
         }
-        const beginning = await begin(vault, account);
-        tellKeyFile(vault);
+        const beginning = await begin(db, account);
+        tellKeyFile(db);
         const calls = { program: context.programName, flags: context.flagsOf(command) };
         tellNext(settings, beginning, calls);
       } finally {
-        await vault.engine.close();
+        await db.engine.close();
       }
     });
 }
 
 /** Answers the realm that password profiles belong in (contract 2.3). */
-async function addPresetRealms({ engine }: Vault): Promise<Uuid | undefined> {
+async function addPresetRealms({ engine }: OpenDatabase): Promise<Uuid | undefined> {
   const from = { clock: systemClock, actor: 'init' };
   const realms = await makePresetRealms(engine.records, await engine.access.storeId(), from);
   for (const { id, name, isNew } of realms) console.log(`${id}  ${name}${isNew ? '' : ' (was there)'}`);
@@ -66,7 +66,7 @@ async function addPresetRealms({ engine }: Vault): Promise<Uuid | undefined> {
 }
 
 /** Puts a password profile into a realm, a new one unless it is given, and makes a client that reads there. */
-async function begin({ engine }: Vault, given: Uuid | undefined): Promise<Beginning> {
+async function begin({ engine }: OpenDatabase, given: Uuid | undefined): Promise<Beginning> {
   const from = { clock: systemClock, actor: 'init' };
   const realmId = given ?? systemClock.mintId();
   const profileId = systemClock.mintId();

@@ -4,7 +4,7 @@ import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../
 import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault, rewrap } from '../service/open_database.ts';
+import { openDatabase, rewrap } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 
 /** `keys`: the keys that sign access tokens, and the master key that seals them. */
@@ -14,7 +14,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(keys.command('list'))
     .description('list the signing keys and what each one does')
     .action(async (_options, command: Command) => {
-      const { engine } = await openVault(context.settingsOf(command), systemClock);
+      const { engine } = await openDatabase(context.settingsOf(command), systemClock);
       const stored = await engine.access.signingKeys();
       for (const key of stored) console.log(lineOf(key, keySetAt(stored, systemClock.now())));
       await engine.close();
@@ -23,7 +23,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(keys.command('rotate'))
     .description('add a key that takes over once every cached key set has seen it')
     .action(async (_options, command: Command) => {
-      const { engine, keyring } = await openVault(context.settingsOf(command), systemClock);
+      const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       try {
         const { kid, signsFrom } = await rotateSigningKey(engine.access, keyring, systemClock);
         console.log(`${kid} signs from ${new Date(signsFrom).toISOString()}`);
@@ -35,7 +35,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
   addDatabaseSettings(keys.command('withdraw').argument('<kid>', 'the key to take back'))
     .description('refuse every token this key signed, within a second; one that signs is replaced')
     .action(async (kid: string, _options, command: Command) => {
-      const { engine, keyring } = await openVault(context.settingsOf(command), systemClock);
+      const { engine, keyring } = await openDatabase(context.settingsOf(command), systemClock);
       const isDone = await withdrawSigningKey(kid, engine.access, keyring, systemClock);
       await engine.close();
       if (!isDone)

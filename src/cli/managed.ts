@@ -5,7 +5,7 @@ import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { LocalRequest } from '../http/operations/admin/operation.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault } from '../service/open_database.ts';
+import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { type Description, show, showAll } from './descriptions.ts';
 
@@ -50,7 +50,7 @@ export function openManaged(program: Command, context: CliContext, kind: Kind) {
   async function perform<Body>(by: Command, name: string, { id, ...request }: Request = {}): Promise<Body> {
     const settings = context.settingsOf(by);
     const params = { [`${type}_id`]: id ?? '' };
-    const { engine, keyring } = await openVault(settings, systemClock);
+    const { engine, keyring } = await openDatabase(settings, systemClock);
     try {
       const { LOCAL_OPERATIONS } = await import('../http/operations/admin/operations.ts');
       const operation = LOCAL_OPERATIONS.find((each) => each.name === name);

@@ -3,7 +3,7 @@ import { DATABASE_SETTINGS, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
-import { openDatabase } from '../service/open_database.ts';
+import { openEngineFor } from '../service/open_database.ts';
 import { isInMemory } from '../store/open.ts';
 import { citusSql } from '../store/postgres/citus.ts';
 import { pendingMigrations } from '../store/webhooks/pending.ts';
@@ -37,7 +37,7 @@ export function addMigrate(program: Command, context: CliContext): void {
 /** Answers what was done, in a sentence. */
 async function bringUp(settings: Settings): Promise<string> {
   const { newest, migrations } = await pendingIn(settings);
-  const engine = await openDatabase({ ...settings, migrate: 'auto' }, systemClock);
+  const engine = await openEngineFor({ ...settings, migrate: 'auto' }, systemClock);
   await engine.close();
   if (migrations.length === 0)
     return `the database has schema ${newest}, which is the newest: nothing was pending`;

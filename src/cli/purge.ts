@@ -3,7 +3,7 @@ import type { Store } from '../directory/store.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Key, keyColumns, type Resource } from '../domain/resource.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault } from '../service/open_database.ts';
+import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { identifiersIn } from './identifiers.ts';
 import { proveKept } from './kept.ts';
@@ -21,7 +21,7 @@ export function addPurge(program: Command, context: CliContext): void {
       const key = identifiersIn(resource, ids, keyColumns(resource).length) as unknown as Key;
       const settings = context.settingsOf(command);
       proveKept(settings, 'purge');
-      const { engine } = await openVault(settings, systemClock);
+      const { engine } = await openDatabase(settings, systemClock);
       try {
         const records = await purge(engine.records, resource, key);
         console.log(records === 1 ? '1 record is removed' : `${records} records are removed`);

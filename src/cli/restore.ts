@@ -8,7 +8,7 @@ import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
 import { checkpointSinksOf } from '../service/checkpoint_sinks.ts';
-import { openVault, proveKeysOf } from '../service/open_database.ts';
+import { openDatabase, proveKeysOf } from '../service/open_database.ts';
 import type { Restored } from '../store/backups/restoration.ts';
 import { type Engine, fileOf, isInMemory } from '../store/open.ts';
 import { openArchiver } from './archiver.ts';
@@ -95,7 +95,7 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
     masterKeyFile,
     migrate: 'auto',
   } as const;
-  return (await openVault(other, systemClock)).engine;
+  return (await openDatabase(other, systemClock)).engine;
 }
 
 /**
@@ -103,13 +103,13 @@ export async function openKept(settings: Settings, path: string): Promise<Engine
  * an older schema has no log yet.
  */
 async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<void> {
-  const vault = await openVault({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
+  const db = await openDatabase({ ...settings, migrate: 'check' }, systemClock).catch((error: unknown) => {
     if (error instanceof Refusal) return undefined;
     throw error;
   });
-  if (!vault) return;
+  if (!db) return;
   try {
-    const { engine, logKeys } = vault;
+    const { engine, logKeys } = db;
     await engine.log.note([
       actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
     ]);
@@ -122,7 +122,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
         ),
     );
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 

@@ -9,7 +9,7 @@ import { type Log, openLog } from '../platform/log.ts';
 import { signalled } from '../platform/signals.ts';
 import { withTimeout } from '../platform/timeout.ts';
 import { VERSION } from '../platform/version.ts';
-import { openVault, reopenVault, type Vault } from '../service/open_database.ts';
+import { type OpenDatabase, openDatabase, reopenDatabase } from '../service/open_database.ts';
 import { readIssuers, type Service, serve, serveMetrics } from '../service/service.ts';
 import { abandon } from '../store/open.ts';
 import { connectToParent } from '../workers/parent.ts';
@@ -28,20 +28,20 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   const bootstrap = bootstrapClientOf(settings);
   const stopped = signalled('on');
   const log = openLog();
-  const vault = await openVault(settings, systemClock);
+  const db = await openDatabase(settings, systemClock);
   let isOpen = true;
   const close = async () => {
     if (isOpen) {
       isOpen = false;
-      await vault.engine.close();
+      await db.engine.close();
     }
   };
   try {
-    tellKeyFile(vault);
-    if (bootstrap) await ensureClient(vault.engine.access, bootstrap, systemClock);
-    const running = await startServing(settings, vault, flags, log);
+    tellKeyFile(db);
+    if (bootstrap) await ensureClient(db.engine.access, bootstrap, systemClock);
+    const running = await startServing(settings, db, flags, log);
     try {
-      await tellReady(running, vault, settings, log);
+      await tellReady(running, db, settings, log);
       // Those that serve have connections of their own.
       if (settings.processes > 1) await close();
       log.write({ event: 'stopping', signal: await stopped });
@@ -78,16 +78,16 @@ export async function serveForParent(settings: Settings): Promise<void> {
     });
   };
   try {
-    const vault = await reopenVault(settings, systemClock);
+    const db = await reopenDatabase(settings, systemClock);
     try {
-      service = await serve(settings, { ...vault, askTogether }, openLog(), systemClock);
+      service = await serve(settings, { ...db, askTogether }, openLog(), systemClock);
       parent.ready({ url: service.url } satisfies Listening);
       await ended;
       await service.stop();
       const reported = request<void>({ lastMetrics: await service.metrics.own() });
       await withTimeout(Promise.race([reported, parent.gone]), LIMITS.metricsMsMax, () => undefined);
     } finally {
-      await vault.engine.close();
+      await db.engine.close();
     }
   } finally {
     parent.disconnect();
@@ -101,8 +101,8 @@ interface Running {
 }
 
 /** Serves in this process or in several, with the metrics of all of them beside it. */
-async function startServing(settings: Settings, vault: Vault, flags: Flags, log: Log): Promise<Running> {
-  const { url, stop, metrics: read } = await startProcesses(settings, vault, flags, log);
+async function startServing(settings: Settings, db: OpenDatabase, flags: Flags, log: Log): Promise<Running> {
+  const { url, stop, metrics: read } = await startProcesses(settings, db, flags, log);
   try {
     const metrics = await serveMetrics(settings, log, read);
     return {
@@ -121,18 +121,18 @@ async function startServing(settings: Settings, vault: Vault, flags: Flags, log:
 
 async function startProcesses(
   settings: Settings,
-  vault: Vault,
+  db: OpenDatabase,
   flags: Flags,
   log: Log,
 ): Promise<ServingProcesses> {
   if (settings.processes > 1) return startServingProcesses(settings, flags, log);
-  const { url, stop, metrics } = await serve(settings, vault, log, systemClock);
+  const { url, stop, metrics } = await serve(settings, db, log, systemClock);
   return { url, stop, metrics: metrics.own };
 }
 
 async function tellReady(
   { url, metricsUrl }: Running,
-  { engine }: Vault,
+  { engine }: OpenDatabase,
   settings: Settings,
   log: Log,
 ): Promise<void> {

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
 import { systemClock } from '../platform/clock.ts';
-import { openVault } from '../service/open_database.ts';
+import { openDatabase } from '../service/open_database.ts';
 import { addDatabaseSettings, type CliContext } from './context.ts';
 import { personIn } from './erase.ts';
 import { proveKept } from './kept.ts';
@@ -19,18 +19,18 @@ export function addSubjectAccess(program: Command, context: CliContext): void {
     .action(async (realm: string, id: string, { to }: { to?: string }, command: Command) => {
       const settings = context.settingsOf(command);
       proveKept(settings);
-      const vault = await openVault(settings, systemClock);
+      const db = await openDatabase(settings, systemClock);
       const output = to === undefined ? standardOutput() : newFile(to, systemClock);
       try {
-        const { records, log } = vault.engine;
-        const rooms = { records, log, reading: openLogReading(log, vault.logKeys) };
+        const { records, log } = db.engine;
+        const rooms = { records, log, reading: openLogReading(log, db.logKeys) };
         for await (const held of subjectAccess(rooms, personIn(realm, id), systemClock)) {
           await output.write(`${printableJson(held)}\n`);
         }
         output.finish();
       } finally {
         output.abandon();
-        await vault.engine.close();
+        await db.engine.close();
       }
     });
 }

@@ -28,7 +28,7 @@ import {
 } from '../store/open.ts';
 
 /** A database and the keyring that opens its secrets: what every command works on. */
-export interface Vault {
+export interface OpenDatabase {
   readonly engine: Engine;
   readonly keyring: LiveKeyring;
   readonly logKeys: LogKeys;
@@ -40,10 +40,10 @@ export interface Vault {
  * Opens the database, brings its schema up, proves the master key and makes sure there is a signing key. However many
  * processes do so at once, they end with the same database. Throws Refusal with what to do.
  */
-export async function openVault(settings: Settings, clock: Clock): Promise<Vault> {
+export async function openDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
   proveKeyGiven(source);
-  const engine = await openDatabase(settings, clock);
+  const engine = await openEngineFor(settings, clock);
   try {
     const hasProof = (await engine.access.keyChecks()).length > 0;
     const { keys, made } = obtainMasterKeys(source, hasProof, clock);
@@ -59,13 +59,13 @@ export async function openVault(settings: Settings, clock: Clock): Promise<Vault
 }
 
 /** Opens a database without its secrets. */
-export function openDatabase(settings: Settings, clock: Clock): Promise<Engine> {
+export function openEngineFor(settings: Settings, clock: Clock): Promise<Engine> {
   const { database, migrate, migrateDatabase } = settings;
   return openEngine(database, migrate, { version: VERSION, clock }, migrateDatabase);
 }
 
 /** Opens what another process has already made ready. */
-export async function reopenVault(settings: Settings, clock: Clock): Promise<Vault> {
+export async function reopenDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const engine = await reopenEngine(settings.database, { version: VERSION, clock });
   try {
     const source = masterKeySource(settings);
@@ -127,7 +127,7 @@ export async function rewrap(
   if (keyFile !== undefined && resolve(keyFile) === resolve(nextKeyFile)) {
     throw new Refusal(`${nextKeyFile} is the key file in force: name another one for the new key`);
   }
-  const engine = await openDatabase(settings, clock);
+  const engine = await openEngineFor(settings, clock);
   try {
     if ((await engine.access.keyChecks()).length === 0) {
       throw new Refusal('this database has no master key yet: its first start makes one');

@@ -28,7 +28,7 @@ import { openAdministration } from './administration.ts';
 import { openAuthority, readIssuers } from './authentication.ts';
 import { startTelling, type Telling } from './change_delivery.ts';
 import { checkpointSinksOf, startCheckpointSinks } from './checkpoint_sinks.ts';
-import type { Vault } from './open_database.ts';
+import type { OpenDatabase } from './open_database.ts';
 import { accessMetrics, checkpointMetrics, feedMetrics, serviceMetrics } from './service_metrics.ts';
 import { openCounting } from './usage.ts';
 
@@ -77,7 +77,7 @@ function openReadings({ database }: Settings, engine: Engine): Readings {
 }
 
 /** What is served. */
-export interface Served extends Pick<Vault, 'engine' | 'keyring' | 'logKeys'> {
+export interface Served extends Pick<OpenDatabase, 'engine' | 'keyring' | 'logKeys'> {
   /** Asks what all processes of the service measure together; not given: there is this one alone. */
   readonly askTogether?: () => Promise<Snapshot>;
   /** One more route, of a process that has one; it is told where it listens. */
@@ -105,7 +105,7 @@ export async function serveMetrics(
   return startServer(listening, log, async () => metricsRoutes(snapshot));
 }
 
-function sealerOf(keyring: Vault['keyring']): Pick<Makers, 'seal'> {
+function sealerOf(keyring: OpenDatabase['keyring']): Pick<Makers, 'seal'> {
   return { seal: (place, plain) => keyring.seal('oidc-client-secret', place, plain) };
 }
 
@@ -113,7 +113,7 @@ function pagesOf({ noConsole }: Settings, baseUrl: string, door: Route | undefin
   return noConsole ? [] : [...consoleRoutes(CONSOLE_FOLDER, baseUrl), ...(door ? [door] : [])];
 }
 
-/** Serves a vault until the server is stopped. The base URL is the address itself unless the settings name one. */
+/** Serves an open database until the server is stopped. The base URL is the address itself unless the settings name one. */
 export async function serve(
   settings: Settings,
   { engine, keyring, logKeys, askTogether, door }: Served,

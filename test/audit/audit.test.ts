@@ -10,7 +10,7 @@ import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { realm, user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant, put, realmMembers, startService } from '../support/service.ts';
 import { edit } from '../support/tampered_logs.ts';
@@ -18,14 +18,14 @@ import { edit } from '../support/tampered_logs.ts';
 const WRITES = 'realms:write profiles:write users:write profile-infos:write users:read';
 
 async function verified(
-  vault: Vault,
+  db: OpenDatabase,
   checkpoints: readonly Checkpoint[] = [],
   now: () => number = systemClock.now,
 ): Promise<readonly Found[]> {
   const findings: Found[] = [];
   await verifyLogs({
-    store: vault.engine.log,
-    keys: vault.logKeys,
+    store: db.engine.log,
+    keys: db.logKeys,
     checkpoints,
     now,
     onFinding: (found) => findings.push(found),
@@ -34,7 +34,7 @@ async function verified(
 }
 
 /** How far every log is now, as a file would tell. */
-async function checkpointsOf({ engine, logKeys }: Vault): Promise<readonly Checkpoint[]> {
+async function checkpointsOf({ engine, logKeys }: OpenDatabase): Promise<readonly Checkpoint[]> {
   const heads = await Array.fromAsync(headsOf(engine.log));
   const line = readLine(
     checkpointLine(heads, { at: systemClock.now(), retentionDays: 90 }, logKeys),
@@ -46,13 +46,13 @@ async function checkpointsOf({ engine, logKeys }: Vault): Promise<readonly Check
 describe('what is written', () => {
   test('stands in the log of its realm with who, from where, before and after', async () => {
     const service = await startService();
-    const { realm: id, user: of } = await plant(service.vault);
+    const { realm: id, user: of } = await plant(service.db);
     const token = await service.token(WRITES, new Set([id]));
     const path = `/v2/authentication-realms/${id}/user-authentication-info/${of}`;
     const data = { type: 'user_authentication_info', email: 'jane@elsewhere.example' };
     const answer = await service.put(path, token, { data }, { 'X-Request-Id': 'r-77' });
     expect(answer.status).toBe(200);
-    const reading = openLogReading(service.vault.engine.log, service.vault.logKeys);
+    const reading = openLogReading(service.db.engine.log, service.db.logKeys);
     const last = (await reading.entries(id, 0, 1_000)).at(-1);
     expect(last).toMatchObject({
       log: id,
@@ -79,8 +79,8 @@ describe('what is written', () => {
 
   test('holds no personal value in the clear, and no secret at all', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const planted = await plant(vault);
+    const db = await openDatabase(database.settings(), systemClock);
+    const planted = await plant(db);
     const rows = await database.ask<Record<string, unknown>>('select * from change');
     const texts = JSON.stringify(
       rows.map((row) =>
@@ -93,16 +93,16 @@ describe('what is written', () => {
       expect(texts).not.toContain(told);
     }
     expect(texts).toContain('https://login.example.com/');
-    await vault.engine.close();
+    await db.engine.close();
   });
 
   test('acts stand in the log of the installation, in the commit of what was done', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
+    const db = await openDatabase(database.settings(), systemClock);
     const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
     const asker = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
-    const { client } = await createClient(vault.engine.access, 'shop', grant, { ...systemClock, asker });
-    const entries = await openLogReading(vault.engine.log, vault.logKeys).entries(NIL_UUID, 0, 100);
+    const { client } = await createClient(db.engine.access, 'shop', grant, { ...systemClock, asker });
+    const entries = await openLogReading(db.engine.log, db.logKeys).entries(NIL_UUID, 0, 100);
     expect(entries.at(-1)).toMatchObject({
       what: 'client.created',
       actor: 'someone',
@@ -111,34 +111,29 @@ describe('what is written', () => {
       object: client.clientId,
       detail: { after: { name: 'shop', scope: 'users:read', realms: '*' } },
     });
-    await vault.engine.close();
+    await db.engine.close();
   });
 });
 
 describe('verifying', () => {
   let database: TestDatabase;
-  let vault: Vault;
+  let db: OpenDatabase;
   let checkpoints: readonly Checkpoint[];
 
   beforeAll(async () => {
     database = await freshDatabase();
-    vault = await openVault(database.settings(), systemClock);
-    await plant(vault);
-    await plant(vault);
-    await createClient(
-      vault.engine.access,
-      'a',
-      { scopes: new Set(['users:read']), realms: '*' },
-      systemClock,
-    );
-    checkpoints = await checkpointsOf(vault);
+    db = await openDatabase(database.settings(), systemClock);
+    await plant(db);
+    await plant(db);
+    await createClient(db.engine.access, 'a', { scopes: new Set(['users:read']), realms: '*' }, systemClock);
+    checkpoints = await checkpointsOf(db);
   });
 
-  afterAll(() => vault.engine.close());
+  afterAll(() => db.engine.close());
 
   test('what nobody touched is clean, with checkpoints and without', async () => {
-    expect(await verified(vault)).toEqual([]);
-    expect(await verified(vault, checkpoints)).toEqual([]);
+    expect(await verified(db)).toEqual([]);
+    expect(await verified(db, checkpoints)).toEqual([]);
     expect(checkpoints).toHaveLength(3);
   });
 
@@ -152,18 +147,18 @@ describe('verifying', () => {
     for (let round = 0; round < 200; round += 1) {
       const edited = await edit(database, draw);
       touched.add(`${edited.table}.${edited.column}`);
-      const findings = await verified(vault);
+      const findings = await verified(db);
       if (findings.length === 0)
         throw new Error(`round ${round}: ${edited.table}.${edited.column} is not found`);
       await edited.undo();
     }
-    expect(await verified(vault)).toEqual([]);
+    expect(await verified(db)).toEqual([]);
     expect(touched.size).toBeGreaterThan(30);
   }, 300_000);
 
   test('a personal value that somebody edited is told to be unreadable, and hides no other entry', async () => {
     const own = await freshDatabase();
-    const spoilt = await openVault(own.settings(), systemClock);
+    const spoilt = await openDatabase(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
     const reading = openLogReading(spoilt.engine.log, spoilt.logKeys);
     const before = await reading.entries(id, 0, 100);
@@ -178,7 +173,7 @@ describe('verifying', () => {
 
   test('an entry that was removed is found', async () => {
     const own = await freshDatabase();
-    const spoilt = await openVault(own.settings(), systemClock);
+    const spoilt = await openDatabase(own.settings(), systemClock);
     const { realm: id } = await plant(spoilt);
     await own.spoil('delete from change where realm_id = ? and seq = 3', id);
     expect((await verified(spoilt)).map(({ says }) => says)).toContainEqual(
@@ -192,41 +187,41 @@ describe('an end that was cut off', () => {
   /** A database whose log goes on, and then is as if the last entry had never been. */
   async function cut() {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const { realm: id } = await plant(vault);
+    const db = await openDatabase(database.settings(), systemClock);
+    const { realm: id } = await plant(db);
     const [before] = await database.ask<{ tagged_seq: number; entries: number; tag: Uint8Array }>(
       'select tagged_seq, entries, tag from realm_clock where realm_id = ?',
       id,
     );
-    await put(vault, user, [id, systemClock.mintId()], {
+    await put(db, user, [id, systemClock.mintId()], {
       ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
       creation_status: 'COMPLETE',
     });
-    const checkpoints = await checkpointsOf(vault);
+    const checkpoints = await checkpointsOf(db);
     const tag = Buffer.from(before?.tag ?? []).toString('hex');
     const bytes = database.address.engine === 'postgres' ? `decode('${tag}', 'hex')` : `x'${tag}'`;
     await database.spoil(`delete from change where realm_id = ? and seq > ${before?.tagged_seq}`, id);
     const isKept = async (says: string) =>
       database.spoil(`update realm_clock set ${says} where realm_id = ?`, id);
-    return { vault, checkpoints, id, before, bytes, isKept };
+    return { db, checkpoints, id, before, bytes, isKept };
   }
 
   test('is found by where the end is said to be', async () => {
-    const { vault } = await cut();
-    expect(await verified(vault)).not.toEqual([]);
-    await vault.engine.close();
+    const { db } = await cut();
+    expect(await verified(db)).not.toEqual([]);
+    await db.engine.close();
   });
 
   test('together with what says where it is, is found by a checkpoint alone', async () => {
-    const { vault, checkpoints, before, bytes, isKept } = await cut();
+    const { db, checkpoints, before, bytes, isKept } = await cut();
     await isKept(
       `seq = ${before?.tagged_seq}, tagged_seq = ${before?.tagged_seq}, entries = ${before?.entries}, tag = ${bytes}`,
     );
-    expect(await verified(vault)).toEqual([]);
-    expect((await verified(vault, checkpoints)).map(({ says }) => says)).toEqual([
+    expect(await verified(db)).toEqual([]);
+    expect((await verified(db, checkpoints)).map(({ says }) => says)).toEqual([
       'a checkpoint tells of it, and it is not there: cut off, or an older database',
     ]);
-    await vault.engine.close();
+    await db.engine.close();
   });
 });
 
@@ -234,11 +229,11 @@ describe('a log that was written anew', () => {
   /** Writes every tag again, as the program would, from a root that is not the installation's, or that is. */
   async function rewritten(isKeyKnown: boolean) {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const { realm: id } = await plant(vault);
-    const checkpoints = await checkpointsOf(vault);
-    const keys = isKeyKnown ? vault.logKeys : openLogKeys(new Uint8Array(32), systemClock);
-    const head = await vault.engine.log.head(id);
+    const db = await openDatabase(database.settings(), systemClock);
+    const { realm: id } = await plant(db);
+    const checkpoints = await checkpointsOf(db);
+    const keys = isKeyKnown ? db.logKeys : openLogKeys(new Uint8Array(32), systemClock);
+    const head = await db.engine.log.head(id);
     const anchor = anchorAt(keys, id, head?.chain?.anchor ?? { seq: 0, tag: new Uint8Array(32), entries: 0 });
     const chain = linkTo(keys, anchor);
     const say = (bytes: Uint8Array) => {
@@ -246,7 +241,7 @@ describe('a log that was written anew', () => {
       return database.address.engine === 'postgres' ? `decode('${hex}', 'hex')` : `x'${hex}'`;
     };
     await database.spoil(`update change set actor = 'nobody' where realm_id = ? and seq = 2`, id);
-    for (const { seq, columns } of await vault.engine.log.entries(id, 0, 1_000)) {
+    for (const { seq, columns } of await db.engine.log.entries(id, 0, 1_000)) {
       const tag = chain.next(seq, Object.values(columns));
       await database.spoil(`update change set tag = ${say(tag)} where realm_id = ? and seq = ${seq}`, id);
     }
@@ -254,38 +249,38 @@ describe('a log that was written anew', () => {
       `update realm_clock set tag = ${say(chain.tag)}, anchor_mac = ${say(anchor.mac)} where realm_id = ?`,
       id,
     );
-    return { vault, checkpoints };
+    return { db, checkpoints };
   }
 
   test('with all that the database holds, and no master key, is found', async () => {
-    const { vault } = await rewritten(false);
-    expect(await verified(vault)).not.toEqual([]);
-    await vault.engine.close();
+    const { db } = await rewritten(false);
+    expect(await verified(db)).not.toEqual([]);
+    await db.engine.close();
   });
 
   test('with the master key, is found by a checkpoint alone', async () => {
-    const { vault, checkpoints } = await rewritten(true);
-    expect(await verified(vault)).toEqual([]);
-    expect((await verified(vault, checkpoints)).map(({ says }) => says)).toEqual([
+    const { db, checkpoints } = await rewritten(true);
+    expect(await verified(db)).toEqual([]);
+    expect((await verified(db, checkpoints)).map(({ says }) => says)).toEqual([
       'it is not what a checkpoint says: it, or what stood before it, was written anew',
     ]);
-    await vault.engine.close();
+    await db.engine.close();
   });
 });
 
 describe('an older database in the place of a newer one', () => {
   test('is found by a checkpoint, in each log that went on', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    await plant(vault);
-    await vault.engine.close();
+    const db = await openDatabase(database.settings(), systemClock);
+    await plant(db);
+    await db.engine.close();
     const older = await database.copy();
-    const newer = await openVault(database.settings(), systemClock);
+    const newer = await openDatabase(database.settings(), systemClock);
     const later: Uuid = systemClock.mintId();
     await put(newer, realm, [later], realmMembers);
     const checkpoints = await checkpointsOf(newer);
     await newer.engine.close();
-    const restored = await openVault(older.settings(), systemClock);
+    const restored = await openDatabase(older.settings(), systemClock);
     expect(await verified(restored)).toEqual([]);
     expect(await verified(restored, checkpoints)).toEqual([
       {
@@ -302,39 +297,39 @@ describe('an older database in the place of a newer one', () => {
 describe('a log that is kept short', () => {
   test('begins behind what went, says so under its keys, and is clean; the last entry stays', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const { realm: id } = await plant(vault);
-    const checkpoints = await checkpointsOf(vault);
-    const { log } = vault.engine;
+    const db = await openDatabase(database.settings(), systemClock);
+    const { realm: id } = await plant(db);
+    const checkpoints = await checkpointsOf(db);
+    const { log } = db.engine;
     const before = await log.head(id);
     const later = systemClock.now() + 1_000;
     expect(await log.trim(id, later)).toBe((before?.seq ?? 0) - 1);
     expect(await log.trim(id, later)).toBe(0);
     expect(await log.entries(id, 0, 10)).toHaveLength(1);
-    await plant(vault, { realm: id });
-    expect(await verified(vault, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
+    await plant(db, { realm: id });
+    expect(await verified(db, checkpoints, () => later + 90 * 86_400_000)).toEqual([]);
     expect((await log.head(id))?.chain?.end.entries).toBeGreaterThan(before?.chain?.end.entries ?? 0);
-    await vault.engine.close();
+    await db.engine.close();
   });
 
   test('goes a thousand entries at a time', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
+    const db = await openDatabase(database.settings(), systemClock);
     const id = systemClock.mintId();
-    await put(vault, realm, [id], realmMembers);
+    await put(db, realm, [id], realmMembers);
     const many = LIMITS.cascadeRecordsMax + 5;
     const one = () =>
-      put(vault, user, [id, systemClock.mintId()], {
+      put(db, user, [id, systemClock.mintId()], {
         ...{ name: 'Joe', email: 'joe@example.com', given_name: null, middle_name: null, family_name: null },
         creation_status: 'COMPLETE',
       });
     for (let done = 0; done < many; done += 201) await Promise.all(Array.from({ length: 201 }, one));
     const later = systemClock.now() + 1_000;
-    expect([await vault.engine.log.trim(id, later), await vault.engine.log.trim(id, later)]).toEqual([
+    expect([await db.engine.log.trim(id, later), await db.engine.log.trim(id, later)]).toEqual([
       LIMITS.cascadeRecordsMax,
       5,
     ]);
-    expect(await verified(vault)).toEqual([]);
-    await vault.engine.close();
+    expect(await verified(db)).toEqual([]);
+    await db.engine.close();
   });
 });

@@ -6,7 +6,7 @@ import { actOf } from '../../src/domain/act.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { type Planted, plant, put, userMembers } from '../support/service.ts';
 
@@ -14,25 +14,25 @@ import { type Planted, plant, put, userMembers } from '../support/service.ts';
 
 interface World {
   readonly database: TestDatabase;
-  readonly vault: Vault;
+  readonly db: OpenDatabase;
   readonly planted: Planted;
 }
 
 async function inWorld(work: (world: World) => Promise<void>): Promise<void> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemClock);
+  const db = await openDatabase(database.settings(), systemClock);
   try {
-    await work({ database, vault, planted: await plant(vault) });
+    await work({ database, db, planted: await plant(db) });
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }
 
-async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
+async function verify(db: OpenDatabase, checkpoints: readonly Checkpoint[] = []) {
   const says: string[] = [];
   const verified: Verified = await verifyLogs({
-    store: vault.engine.log,
-    keys: vault.logKeys,
+    store: db.engine.log,
+    keys: db.logKeys,
     checkpoints,
     now: systemClock.now,
     onFinding: (found) => says.push(found.says),
@@ -40,16 +40,16 @@ async function verify(vault: Vault, checkpoints: readonly Checkpoint[] = []) {
   return { says, untagged: verified.untagged };
 }
 
-const erase = ({ vault, planted }: World) =>
-  vault.engine.records.erase({
+const erase = ({ db, planted }: World) =>
+  db.engine.records.erase({
     key: [planted.realm, planted.user],
     origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
     mintRevision: systemClock.mintRevision,
     act: actOf('user.erased', { object: planted.user, detail: {} }, systemClock),
   });
 
-const rename = ({ vault, planted }: World, name: string) =>
-  vault.engine.records.commit([
+const rename = ({ db, planted }: World, name: string) =>
+  db.engine.records.commit([
     {
       op: 'patch',
       resource: user,
@@ -72,26 +72,26 @@ const rename = ({ vault, planted }: World, name: string) =>
 
 describe('a stranger', () => {
   test('who takes the end of a chain away is found, and after the next write as well', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil('update realm_clock set tag = null where realm_id = ?', planted.realm);
       await database.spoil(
         `update change set actor = 'nobody' where realm_id = ? and seq = 2`,
         planted.realm,
       );
-      expect((await verify(vault)).says).not.toEqual([]);
-      await plant(vault, { realm: planted.realm });
-      expect((await verify(vault)).says).toContainEqual(expect.stringContaining('it was begun anew'));
+      expect((await verify(db)).says).not.toEqual([]);
+      await plant(db, { realm: planted.realm });
+      expect((await verify(db)).says).toContainEqual(expect.stringContaining('it was begun anew'));
     }));
 
   test('who takes a whole log away is found', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil('delete from change where realm_id = ?', planted.realm);
       await database.spoil('delete from realm_clock where realm_id = ?', planted.realm);
-      expect((await verify(vault)).says).toEqual(['this log began, and it is not there']);
+      expect((await verify(db)).says).toEqual(['this log began, and it is not there']);
     }));
 
   test('who adds an entry as an older release would is told of, before it is adopted and after', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at)
            select realm_id, seq + 1, event, user_id, record_id, revision, members, actor, request_id, at
@@ -99,9 +99,9 @@ describe('a stranger', () => {
         planted.realm,
       );
       await database.spoil('update realm_clock set seq = seq + 1 where realm_id = ?', planted.realm);
-      expect(await verify(vault)).toEqual({ says: [], untagged: 1 });
-      await plant(vault, { realm: planted.realm });
-      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+      expect(await verify(db)).toEqual({ says: [], untagged: 1 });
+      await plant(db, { realm: planted.realm });
+      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
       const acts = await database.ask<{ realm_id: string }>(
         `select realm_id from act where action = 'log.adopted'`,
       );
@@ -109,45 +109,45 @@ describe('a stranger', () => {
     }));
 
   test('who puts an entry behind the clock is found', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil(
         `insert into change (realm_id, seq, event, user_id, record_id, revision, members, actor, request_id, at, tag)
            select realm_id, seq + 9, event, user_id, record_id, revision, members, actor, request_id, at, tag
            from change where realm_id = ? order by seq desc limit 1`,
         planted.realm,
       );
-      expect((await verify(vault)).says).toEqual(['it stands behind the clock of the log']);
+      expect((await verify(db)).says).toEqual(['it stands behind the clock of the log']);
     }));
 
   test('who has a user forgotten without an erasure is found', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil('delete from user_salt where user_id = ?', planted.user);
       await database.spoil(
         'insert into erasure (realm_id, user_id, at) values (?, ?, 1)',
         planted.realm,
         planted.user,
       );
-      expect((await verify(vault)).says).toContainEqual(expect.stringContaining('was not erased since'));
+      expect((await verify(db)).says).toContainEqual(expect.stringContaining('was not erased since'));
     }));
 
   test('who makes entries old does not have them removed', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       await database.spoil('update change set at = 1 where realm_id = ? and seq <= 3', planted.realm);
-      const trimming = vault.engine.log.trim(planted.realm, 1_000);
+      const trimming = db.engine.log.trim(planted.realm, 1_000);
       expect(await trimming.then(() => 'done', String)).toContain('edited by a stranger');
       expect(await database.ask('select 1 from change where at = 1')).toHaveLength(3);
     }));
 
   test('is not hidden by a later checkpoint of the same place', () =>
-    inWorld(async ({ vault, planted }) => {
-      const head = await vault.engine.log.head(planted.realm);
+    inWorld(async ({ db, planted }) => {
+      const head = await db.engine.log.head(planted.realm);
       const line = readLine(
-        checkpointLine(head ? [head] : [], { at: systemClock.now(), retentionDays: 90 }, vault.logKeys),
-        vault.logKeys,
+        checkpointLine(head ? [head] : [], { at: systemClock.now(), retentionDays: 90 }, db.logKeys),
+        db.logKeys,
       );
       const [now] = (line.kind === 'checkpoint' ? line.logs : []) as [Checkpoint];
       const before = { ...now, tag: '00'.repeat(32) };
-      expect((await verify(vault, [before, now])).says).toContainEqual(
+      expect((await verify(db, [before, now])).says).toContainEqual(
         expect.stringContaining('not what a checkpoint says'),
       );
     }));
@@ -156,22 +156,22 @@ describe('a stranger', () => {
 describe('an erasure', () => {
   test('in one commit with a write before it leaves no salt, and nothing that can be read', () =>
     inWorld(async (world) => {
-      const { database, vault, planted } = world;
+      const { database, db, planted } = world;
       await Promise.all([rename(world, 'Written at the last moment'), erase(world)]);
       expect(await database.ask('select 1 from user_salt where user_id = ?', planted.user)).toEqual([]);
-      const reading = openLogReading(vault.engine.log, vault.logKeys);
+      const reading = openLogReading(db.engine.log, db.logKeys);
       const told = await reading.entriesOf(planted, 'realm', 0, 100);
       expect(told.filter(({ personal }) => typeof personal === 'object')).toEqual([]);
-      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
     }));
 
   test('of a user who is brought back leaves a log that is clean, and what was told before unread', () =>
     inWorld(async (world) => {
-      const { vault, planted } = world;
+      const { db, planted } = world;
       await erase(world);
-      await put(vault, user, [planted.realm, planted.user], { ...userMembers, name: 'Back again' });
-      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
-      const reading = openLogReading(vault.engine.log, vault.logKeys);
+      await put(db, user, [planted.realm, planted.user], { ...userMembers, name: 'Back again' });
+      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
+      const reading = openLogReading(db.engine.log, db.logKeys);
       const told = (await reading.entriesOf(planted, 'realm', 0, 100)).flatMap(
         ({ personal }) => personal ?? [],
       );
@@ -182,7 +182,7 @@ describe('an erasure', () => {
 
 describe('entries of an older release', () => {
   test('are adopted a thousand to a commit, and all of them by the next start', () =>
-    inWorld(async ({ database, vault, planted }) => {
+    inWorld(async ({ database, db, planted }) => {
       const { realm } = planted;
       const many = 2 * LIMITS.cascadeRecordsMax + 500;
       await database.spoil(
@@ -193,15 +193,15 @@ describe('entries of an older release', () => {
         realm,
       );
       await database.spoil(`update realm_clock set seq = seq + ${many} where realm_id = ?`, realm);
-      await plant(vault, {
+      await plant(db, {
         realm,
         oidcProfile: planted.oidcProfile,
         passwordProfile: planted.passwordProfile,
       });
       const untagged = () => database.ask('select 1 from change where tag is null');
       expect((await untagged()).length).toBeLessThan(many);
-      await vault.engine.log.catchUp(systemClock.now());
+      await db.engine.log.catchUp(systemClock.now());
       expect(await untagged()).toEqual([]);
-      expect(await verify(vault)).toEqual({ says: [], untagged: 0 });
+      expect(await verify(db)).toEqual({ says: [], untagged: 0 });
     }));
 });

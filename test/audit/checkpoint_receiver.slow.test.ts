@@ -12,7 +12,7 @@ import { EXIT } from '../../src/platform/exit.ts';
 import { checkpointSinksOf } from '../../src/service/checkpoint_sinks.ts';
 import { openOffice } from '../http/admin/office.ts';
 import { freshDatabase } from '../support/database.ts';
-import { withVault } from '../support/erasure_fixtures.ts';
+import { withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
 import { freePort, freshFolder, plant, startService } from '../support/service.ts';
 
@@ -73,8 +73,8 @@ describe('a receiver', () => {
   test('keeps signed messages whose lines verify and restore read', async () => {
     const keeper = openKeeper();
     const office = await openOffice(telling(keeper.url));
-    const { vault, database } = office.service;
-    const { realm, user } = await plant(vault);
+    const { db, database } = office.service;
+    const { realm, user } = await plant(db);
     const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(201);
     await office.service.stop();
@@ -87,7 +87,7 @@ describe('a receiver', () => {
     ]);
     const { erasures } = await readLedger(Bun.file(keeper.path).stream(), {
       name: keeper.path,
-      keys: vault.logKeys,
+      keys: db.logKeys,
       takesUnsigned: false,
     });
     expect(erasures).toMatchObject([{ realm, user }]);
@@ -116,10 +116,10 @@ describe('a receiver', () => {
     const port = await freePort();
     const url = `http://127.0.0.1:${port}/`;
     const file = join(freshFolder(), 'points');
-    await withVault(database, async (vault) => {
-      const { engine, logKeys } = vault;
+    await withDatabase(database, async (db) => {
+      const { engine, logKeys } = db;
       const flags = { ...database.flags, ...telling(url), checkpointFile: file };
-      const first = await plant(vault);
+      const first = await plant(db);
       for (let at = 1; at <= 150; at += 1) {
         await database.spoil(
           `insert into erasure (realm_id, user_id, at) values (?, ?, ${at})`,
@@ -142,7 +142,7 @@ describe('a receiver', () => {
       );
       while (troubles.length < 3) await Bun.sleep(10);
       const { seq } = (await engine.log.head(first.realm)) ?? { seq: 0 };
-      await plant(vault, { realm: first.realm });
+      await plant(db, { realm: first.realm });
       while (troubles.length < 6) await Bun.sleep(10);
       expect(new Set(troubles)).toEqual(new Set(['RECEIVER_UNREACHABLE']));
       const inFile = readFileSync(file, 'utf8').trim().split('\n');
@@ -173,7 +173,7 @@ describe('a receiver', () => {
     const keeper = openKeeper();
     keeper.answer(reply);
     const office = await openOffice(telling(keeper.url));
-    const { realm, user } = await plant(office.service.vault);
+    const { realm, user } = await plant(office.service.db);
     const begun = performance.now();
     const erased = await office.ask('POST', '/erasures', { data: { realm_id: realm, user_id: user } });
     expect(erased.status).toBe(503);
@@ -205,7 +205,7 @@ describe('erase user', () => {
     const keeper = openKeeper();
     keeper.answer(() => new Promise(() => undefined));
     const database = await freshDatabase();
-    const { realm, user } = await withVault(database, plant);
+    const { realm, user } = await withDatabase(database, plant);
     const receiver = ['--checkpoint-url', keeper.url, '--allow-loopback-webhooks'];
     const erasing = start([AUTHREALM, 'erase', 'user', realm, user, ...database.words, ...receiver]);
     while (keeper.came.length === 0) await Bun.sleep(5);

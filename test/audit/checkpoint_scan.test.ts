@@ -5,7 +5,7 @@ import type { LogStore } from '../../src/audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { plant } from '../support/service.ts';
 
@@ -16,7 +16,7 @@ setDefaultTimeout(300_000);
 const EVERY_MS = 20;
 
 let database: TestDatabase;
-let vault: Vault;
+let db: OpenDatabase;
 let checkpoints: Checkpoints;
 let one: Uuid;
 let other: Uuid;
@@ -29,14 +29,14 @@ let isMissed: boolean;
 
 beforeEach(async () => {
   database = await freshDatabase();
-  vault = await openVault(database.settings(), systemClock);
-  [one, other] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
+  db = await openDatabase(database.settings(), systemClock);
+  [one, other] = (await Promise.all([plant(db), plant(db)])).map(({ realm }) => realm) as [Uuid, Uuid];
   [told, looks, isAway, isMissed] = [[], 0, false, false];
   checkpoints = startCheckpoints(
     {
-      store: watched(vault.engine.log),
-      leases: openLeases(vault.engine.leases, 10_000, systemClock),
-      keys: vault.logKeys,
+      store: watched(db.engine.log),
+      leases: openLeases(db.engine.leases, 10_000, systemClock),
+      keys: db.logKeys,
       sinks: [async (lines) => keep(lines)],
       clock: systemClock,
       retentionDays: 90,
@@ -49,7 +49,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await checkpoints.stop();
-  await vault.engine.close();
+  await db.engine.close();
 });
 
 function watched(log: LogStore): LogStore {
@@ -66,7 +66,7 @@ function watched(log: LogStore): LogStore {
 function keep(lines: readonly string[]): void {
   if (isMissed) throw new Error('away');
   for (const text of lines) {
-    const line = readLine(text, vault.logKeys);
+    const line = readLine(text, db.logKeys);
     if (line.kind !== 'checkpoint') continue;
     told.push(...line.logs.map(({ log, position }) => [log, position] as const));
   }
@@ -91,7 +91,7 @@ async function returned(): Promise<void> {
 }
 
 async function positionOf(log: Uuid): Promise<number> {
-  return (await vault.engine.log.head(log))?.chain?.end.seq ?? 0;
+  return (await db.engine.log.head(log))?.chain?.end.seq ?? 0;
 }
 
 const [SPARE, TWIN] = [
@@ -120,7 +120,7 @@ test('all are told of once, and then those that moved', async () => {
   expect(told).toEqual(await Promise.all(logs.map(async (log) => [log, await positionOf(log)] as const)));
   await looked();
   expect(told.length).toBe(logs.length);
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await looked();
   expect(new Set(told.slice(logs.length).map(([log]) => log))).toEqual(new Set([one]));
   expect(told.at(-1)).toEqual([one, await positionOf(one)]);
@@ -130,7 +130,7 @@ test('one that moved while the place was away is told once it is back', async ()
   await looked();
   await leave();
   told = [];
-  await plant(vault, { realm: other });
+  await plant(db, { realm: other });
   await looked();
   await returned();
   expect(told).toEqual([[other, await positionOf(other)]]);
@@ -139,7 +139,7 @@ test('one that moved while the place was away is told once it is back', async ()
 test('one that a stranger keeps from looking as if it had moved is told', async () => {
   await looked();
   await leave();
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await database.spoil('update realm_clock set moved = 0 where realm_id = ?', one);
   await returned();
   expect(told.at(-1)).toEqual([one, await positionOf(one)]);
@@ -150,7 +150,7 @@ test.each(['tag', 'anchor_tag', 'anchor_mac'])(
   async (column) => {
     await looked();
     await leave();
-    await plant(vault, { realm: one });
+    await plant(db, { realm: one });
     await database.spoil(`update realm_clock set ${column} = null where realm_id = ?`, one);
     await returned();
     expect(told.at(-1)).toEqual([one, await positionOf(one)]);
@@ -161,7 +161,7 @@ test('one that a stranger puts back to where it was told of before is told of ag
   await keepClock(one, SPARE);
   const before = await positionOf(one);
   await looked();
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await looked();
   told = [];
   await setClock(one, SPARE);
@@ -173,7 +173,7 @@ test('one whose end a stranger first has told as that of another log is told all
   await keepClock(one, SPARE);
   await looked();
   await leave();
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await keepClock(one, TWIN);
   await setClock(one, SPARE);
   await returned();
@@ -206,7 +206,7 @@ test('one whose entries of an older release were adopted is told', async () => {
   await looked();
   told = [];
   const before = await positionOf(one);
-  await vault.engine.log.catchUp(systemClock.now());
+  await db.engine.log.catchUp(systemClock.now());
   await looked();
   expect(told).toContainEqual([one, before + 1]);
 });
@@ -216,7 +216,7 @@ test('a stranger who cuts a tag short keeps no other log from being told', async
   told = [];
   for (const length of [3, 0]) {
     await database.spoil(`update realm_clock set tag = substr(tag, 1, ${length}) where realm_id = ?`, one);
-    await plant(vault, { realm: other });
+    await plant(db, { realm: other });
     await looked();
     expect(told).toContainEqual([other, await positionOf(other)]);
   }

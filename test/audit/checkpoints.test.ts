@@ -10,7 +10,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { appendLines } from '../../src/platform/fsync.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder, plant, startService } from '../support/service.ts';
@@ -21,7 +21,7 @@ describe('a file of checkpoints', () => {
   test('is told by the service at its start and its end, and holds what verify needs', async () => {
     const path = join(freshFolder(), 'points');
     const service = await startService({ checkpointFile: path });
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     await service.stop();
     const lines = readFileSync(path, 'utf8').trim().split('\n');
     const logs = lines.flatMap((line) => JSON.parse(line).logs.map(({ log }: Checkpoint) => log));
@@ -52,15 +52,15 @@ describe('a file of checkpoints', () => {
 describe('checkpoints', () => {
   test('are told by one of the processes that share a place, of logs that moved', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const { realm } = await plant(vault);
+    const db = await openDatabase(database.settings(), systemClock);
+    const { realm } = await plant(db);
     const told: string[][] = [[], []];
     const start = (which: number) =>
       startCheckpoints(
         {
-          store: vault.engine.log,
-          leases: openLeases(vault.engine.leases, 10_000, systemClock),
-          keys: vault.logKeys,
+          store: db.engine.log,
+          leases: openLeases(db.engine.leases, 10_000, systemClock),
+          keys: db.logKeys,
           sinks: [async (lines) => void told[which]?.push(...lines)],
           clock: systemClock,
           retentionDays: 90,
@@ -76,11 +76,11 @@ describe('checkpoints', () => {
     await Bun.sleep(200);
     // Nothing moved: nothing more was told.
     expect(told.map(({ length }) => length).sort()).toEqual([0, 1]);
-    await plant(vault, { realm });
+    await plant(db, { realm });
     while (told.flat().length < 2) await Bun.sleep(5);
     await Promise.all(both.map((each) => each.stop()));
     const logs = told.flat().map((text) => {
-      const line = readLine(text, vault.logKeys);
+      const line = readLine(text, db.logKeys);
       return line.kind === 'checkpoint' && line.isSigned
         ? line.logs.map(({ log, retentionDays }) => [log, retentionDays])
         : [];
@@ -92,21 +92,21 @@ describe('checkpoints', () => {
       ],
       [[realm, 90]],
     ]);
-    await vault.engine.close();
+    await db.engine.close();
   });
 
   test('that could not be told are told the next time', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    await plant(vault);
+    const db = await openDatabase(database.settings(), systemClock);
+    await plant(db);
     const told: string[] = [];
     const troubles: string[] = [];
     let isBroken = true;
     const checkpoints = startCheckpoints(
       {
-        store: vault.engine.log,
-        leases: openLeases(vault.engine.leases, 10_000, systemClock),
-        keys: vault.logKeys,
+        store: db.engine.log,
+        leases: openLeases(db.engine.leases, 10_000, systemClock),
+        keys: db.logKeys,
         sinks: [
           async (lines) => {
             if (isBroken) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
@@ -125,7 +125,7 @@ describe('checkpoints', () => {
     while (told.length < 1) await Bun.sleep(5);
     await checkpoints.stop();
     expect(new Set(troubles)).toEqual(new Set(['ENOSPC']));
-    await vault.engine.close();
+    await db.engine.close();
   });
 
   test('of more logs than a line tells of are signed line by line, each telling of several', async () => {
@@ -134,7 +134,7 @@ describe('checkpoints', () => {
       return { log: systemClock.mintId(), seq: at + 1, chain: { end, anchor: { ...end, mac: end.tag } } };
     }).sort((one, other) => (one.log < other.log ? -1 : 1));
     const database = await freshDatabase();
-    const { engine, logKeys } = await openVault(database.settings(), systemClock);
+    const { engine, logKeys } = await openDatabase(database.settings(), systemClock);
     const told: (readonly string[])[] = [];
     const page = (after: string | undefined, limit: number) =>
       heads.filter(({ log }) => after === undefined || log > after).slice(0, limit);

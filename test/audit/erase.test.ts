@@ -4,7 +4,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { passwordProfileInfo } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { erasable, erase, withVault } from '../support/erasure_fixtures.ts';
+import { erasable, erase, withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand } from '../support/processes.ts';
 import { plant, put } from '../support/service.ts';
 
@@ -46,11 +46,11 @@ describe('a user who is erased', () => {
 
   test('takes along more than a commit does', async () => {
     const database = await freshDatabase();
-    const planted = await withVault(database, async (vault) => {
-      const found = await plant(vault);
+    const planted = await withDatabase(database, async (db) => {
+      const found = await plant(db);
       const { realm, user: id, passwordProfile } = found;
       const link = (name: string) =>
-        put(vault, passwordProfileInfo, [realm, id, systemClock.mintId()], {
+        put(db, passwordProfileInfo, [realm, id, systemClock.mintId()], {
           username: name,
           password_profile_id: passwordProfile,
         });
@@ -68,7 +68,7 @@ describe('a user who is erased', () => {
 
   test('whom nothing tells of is refused, and nothing is noted', async () => {
     const database = await freshDatabase();
-    const planted = await withVault(database, plant);
+    const planted = await withDatabase(database, plant);
     const { code, stderr } = await erase(database, planted.realm, systemClock.mintId());
     expect([code, stderr]).toEqual([1, expect.stringContaining('nothing tells of a user')]);
     expect(await database.ask('select 1 from erasure')).toEqual([]);
@@ -88,7 +88,7 @@ describe('subject access', () => {
     expect(held.filter(({ kind }) => kind === 'record')).toHaveLength(3);
     for (const text of texts.filter((_, index) => index % 2 === 0)) expect(stdout).toContain(text);
     expect(stdout).not.toContain('$argon2id');
-    const acts = await withVault(database, async ({ engine }) => engine.log.entries(NIL_UUID, 0, 100));
+    const acts = await withDatabase(database, async ({ engine }) => engine.log.entries(NIL_UUID, 0, 100));
     expect(acts.at(-1)?.columns).toMatchObject({ action: 'user.told', user_id: id });
   });
 });

@@ -67,10 +67,10 @@ test('an erasure over HTTP looks through the whole file, and no lookup waits for
     },
   }));
   const path = databaseFile(service);
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const mark = systemClock.mintId();
   const own = { realm: planted.realm, subject: mark, username: mark };
-  const gone = await plant(service.vault, own);
+  const gone = await plant(service.db, own);
   crowd(path, planted.realm);
   leave(path, mark);
   const scanned = scan(path, mark);

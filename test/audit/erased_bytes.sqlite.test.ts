@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestDatabase } from '../support/database.ts';
-import { erasable, erase, withVault } from '../support/erasure_fixtures.ts';
+import { erasable, erase, withDatabase } from '../support/erasure_fixtures.ts';
 import { freshFolder } from '../support/service.ts';
 
 /** Which of the texts stand in any file beside the database, whatever it is. */
@@ -28,7 +28,7 @@ describe('a user who is erased from a file', () => {
     const [row] = await database.ask<{ scrubbed_at: number }>('select scrubbed_at from erasure');
     expect(row?.scrubbed_at).toBeGreaterThan(0);
     const backups = freshFolder();
-    await withVault(database, async ({ engine }) => engine.embedded?.copyTo(join(backups, 'backup.db')));
+    await withDatabase(database, async ({ engine }) => engine.embedded?.copyTo(join(backups, 'backup.db')));
     expect(leftIn(backups, texts)).toEqual([]);
     const ledger = readFileSync(join(folder, 'test.db.checkpoints'), 'utf8');
     expect(ledger).toContain(`"kind":"erasure","realm_id":"${planted.realm}","user_id":"${planted.user}"`);

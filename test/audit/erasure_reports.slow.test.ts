@@ -12,7 +12,7 @@ import { backUp } from '../../src/store/backups/backup.ts';
 import { openOffice } from '../http/admin/office.ts';
 import { archiver, program, recordsIn, runOn, storedDatabase } from '../support/archive.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
-import { withVault } from '../support/erasure_fixtures.ts';
+import { withDatabase } from '../support/erasure_fixtures.ts';
 import { AUTHREALM, endAll, runCommand, start } from '../support/processes.ts';
 import { freshFolder, type Planted, plant, startService } from '../support/service.ts';
 
@@ -52,7 +52,7 @@ const untoldIn = (database: TestDatabase) =>
 describe('who was erased by a process that was killed before it told so', () => {
   test('is told by the next start of the service, once, signed, as of when it happened', async () => {
     const database = await freshDatabase();
-    const planted = await withVault(database, plant);
+    const planted = await withDatabase(database, plant);
     const before = systemClock.now();
     await eraseAndDie(database.flags, planted);
     expect(await database.ask('select 1 from user_info where id = ?', planted.user)).toEqual([]);
@@ -61,7 +61,7 @@ describe('who was erased by a process that was killed before it told so', () => 
     await serveOnce(database, path);
     const [told, ...more] = erasuresIn(path);
     expect(more).toEqual([]);
-    const line = await withVault(database, async ({ logKeys }) => readLine(JSON.stringify(told), logKeys));
+    const line = await withDatabase(database, async ({ logKeys }) => readLine(JSON.stringify(told), logKeys));
     expect(line).toMatchObject({ kind: 'erasure', realm: planted.realm, user: planted.user, isSigned: true });
     expect((line as Erasure).at).toBeWithin(before, systemClock.now() + 1);
     expect(await untoldIn(database)).toEqual([]);
@@ -75,7 +75,7 @@ describe('who was erased by a process that was killed before it told so', () => 
 
   test('is told by the next start, though the service that told of such was killed as well', async () => {
     const database = await freshDatabase();
-    const planted = await withVault(database, plant);
+    const planted = await withDatabase(database, plant);
     const path = join(freshFolder(), 'points');
     const words = ['serve', '--port', '0', '--checkpoint-file', path, ...database.words];
     const service = start([AUTHREALM, ...words]);
@@ -91,7 +91,7 @@ describe('who was erased by a process that was killed before it told so', () => 
 
   test('is told whatever rows somebody put beside it, and what is told can be read by a restore', async () => {
     const database = await freshDatabase();
-    const planted = await withVault(database, plant);
+    const planted = await withDatabase(database, plant);
     await eraseAndDie(database.flags, planted);
     const others = Array.from({ length: 4 }, () => systemClock.mintId());
     // Instants that no calendar has, or that ISO 8601 does not write with four digits.
@@ -110,7 +110,7 @@ describe('who was erased by a process that was killed before it told so', () => 
     }
     const path = join(freshFolder(), 'points');
     await serveOnce(database, path);
-    const keys = await withVault(database, async ({ logKeys }) => logKeys);
+    const keys = await withDatabase(database, async ({ logKeys }) => logKeys);
     const how = { name: path, keys, takesUnsigned: false };
     const { erasures } = await readLedger(Bun.file(path).stream(), how);
     const users = erasures.map(({ user }) => user);
@@ -146,7 +146,7 @@ describe('who was erased by a process that was killed before it told so', () => 
 describe('erase user', () => {
   test('fails where it cannot be told outside, all else done; asked for again it succeeds', async () => {
     const database = await freshDatabase();
-    const { realm, user } = await withVault(database, plant);
+    const { realm, user } = await withDatabase(database, plant);
     const path = join(freshFolder(), 'missing', 'points');
     const words = ['erase', 'user', realm, user, ...database.words, '--checkpoint-file', path];
     const failed = await runCommand([AUTHREALM, ...words]);
@@ -167,7 +167,7 @@ describe('POST /admin/v1/erasures', () => {
   test('answers 503 where it cannot be told outside, and 201 once it stands there', async () => {
     const path = join(freshFolder(), 'missing', 'points');
     const office = await openOffice({ checkpointFile: path });
-    const { realm, user } = await plant(office.service.vault);
+    const { realm, user } = await plant(office.service.db);
     const data = { realm_id: realm, user_id: user };
     const failed = await office.ask('POST', '/erasures', { data });
     expect(failed.status).toBe(503);
@@ -185,9 +185,9 @@ describe('POST /admin/v1/erasures', () => {
 describe('erasures with several sinks', () => {
   test('are noted as written only when each sink has every line, and no sink gets a line twice meanwhile', async () => {
     const database = await freshDatabase();
-    await withVault(database, async (vault) => {
-      const { engine, logKeys: keys } = vault;
-      const first = await plant(vault);
+    await withDatabase(database, async (db) => {
+      const { engine, logKeys: keys } = db;
+      const first = await plant(db);
       const people = [first.user];
       while (people.length < 120) people.push(systemClock.mintId());
       for (const user of people) {

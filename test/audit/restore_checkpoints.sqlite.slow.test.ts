@@ -7,7 +7,7 @@ import { headsOf } from '../../src/audit/verify.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { EXIT } from '../../src/platform/exit.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { copied, logKeysOf, rehearsed, runOn, storedDatabase } from '../support/archive.ts';
 import { AUTHREALM } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
@@ -21,12 +21,15 @@ const TAKEN_AT = Date.parse('2026-11-20T10:00:00Z');
 const RESTORED_AT = TAKEN_AT + 10 * HOUR_MS;
 
 let path: string;
-let keys: Vault['logKeys'];
+let keys: OpenDatabase['logKeys'];
 let heads: readonly LogHead[];
 
 beforeAll(async () => {
   ({ path } = await storedDatabase(1));
-  const { engine, logKeys } = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
+  const { engine, logKeys } = await openDatabase(
+    readSettings({ database: `sqlite:${path}` }, {}),
+    systemClock,
+  );
   keys = logKeys;
   heads = await Array.fromAsync(headsOf(engine.log));
   await engine.close();

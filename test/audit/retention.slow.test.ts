@@ -15,9 +15,9 @@ const DAY_MS = 86_400_000;
 
 const noWait = async () => undefined;
 
-const roomsOf = ({ vault, clock }: Service, days: number) => ({
-  log: vault.engine.log,
-  webhooks: vault.engine.webhooks,
+const roomsOf = ({ db, clock }: Service, days: number) => ({
+  log: db.engine.log,
+  webhooks: db.engine.webhooks,
   clock,
   days,
   mayGoOn: () => true,
@@ -29,8 +29,8 @@ const roomsOf = ({ vault, clock }: Service, days: number) => ({
 
 test('changes, entries, deliveries and dead letters older than the setting go; the newest of a realm stays', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  const { engine } = service.vault;
-  const { realm } = await plant(service.vault);
+  const { engine } = service.db;
+  const { realm } = await plant(service.db);
   const crowd = Array.from({ length: 2_500 }, () => {
     const key = [realm, systemClock.mintId()] as const;
     const record = stamped(key, userMembers);
@@ -96,8 +96,8 @@ test('changes, entries, deliveries and dead letters older than the setting go; t
 
 test('one process at a time does it, again and again, until it is stopped', async () => {
   const service = await startService({ offline: 'true' });
-  const { engine } = service.vault;
-  const { realm } = await plant(service.vault);
+  const { engine } = service.db;
+  const { realm } = await plant(service.db);
   const troubles: unknown[] = [];
   const leases = () => openLeases(engine.leases, 1_000, systemClock);
   const other = leases();
@@ -121,8 +121,8 @@ test('one process at a time does it, again and again, until it is stopped', asyn
 
 test('a lease that a killed process left behind is had a term later, not at the next turn', async () => {
   const service = await startService({ offline: 'true' });
-  const { leases: store } = service.vault.engine;
-  const { realm } = await plant(service.vault);
+  const { leases: store } = service.db.engine;
+  const { realm } = await plant(service.db);
   await openLeases(store, 300, systemClock).keep(['retention']);
   service.clock.advance(91 * DAY_MS);
   const rooms = { ...roomsOf(service, 90), leases: openLeases(store, 300, systemClock) };
@@ -137,7 +137,7 @@ test('a lease that a killed process left behind is had a term later, not at the 
     },
     everyMs,
   );
-  while ((await service.vault.engine.records.changes(realm, 0, 100)).length > 1) await Bun.sleep(50);
+  while ((await service.db.engine.records.changes(realm, 0, 100)).length > 1) await Bun.sleep(50);
   expect(performance.now() - begun).toBeLessThan(2 * everyMs);
   await retention.stop();
   await service.stop();
@@ -145,8 +145,8 @@ test('a lease that a killed process left behind is had a term later, not at the 
 
 test('a log that was spoilt is named, and no other one waits for it', async () => {
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  const { engine } = service.vault;
-  const realms = [(await plant(service.vault)).realm, (await plant(service.vault)).realm].sort();
+  const { engine } = service.db;
+  const realms = [(await plant(service.db)).realm, (await plant(service.db)).realm].sort();
   const [spoilt, other] = realms as [Uuid, Uuid];
   const { webhook } = await target(service, 'http://127.0.0.1:9/', { realms: new Set([spoilt]) });
   const { webhookId } = webhook;
@@ -184,7 +184,7 @@ test('a log that was spoilt is named, and no other one waits for it', async () =
 
 test('the lease is given back where removing is in trouble', async () => {
   const service = await startService({ offline: 'true' });
-  const { engine } = service.vault;
+  const { engine } = service.db;
   const troubles: unknown[] = [];
   const broken = { ...engine.log, heads: () => Promise.reject(new Error('a bug')) };
   const retention = startRetention(

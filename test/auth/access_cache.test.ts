@@ -17,7 +17,7 @@ afterAll(() => service.stop());
 test('a view is read once, and again in the instant that it is as old as it may be', async () => {
   let now = 0;
   let readings = 0;
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const cache = openAccessCache(
     {
       ...access,
@@ -42,7 +42,7 @@ test('a view is read once, and again in the instant that it is as old as it may 
 });
 
 test('a key that may sign is opened before it is needed, no other one, and it is let go with its use', async () => {
-  const { engine, keyring } = service.vault;
+  const { engine, keyring } = service.db;
   const { clock, settings } = service;
   const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, clock);
   await withdrawSigningKey(withdrawn, engine.access, keyring, clock);

@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-const access = () => service.vault.engine.access;
+const access = () => service.db.engine.access;
 /** The code and the first rule of the fault that was thrown. */
 const faultOf = async (asked: Promise<unknown>): Promise<readonly [string, string | undefined]> => {
   const error = await asked.catch((caught: unknown) => caught);

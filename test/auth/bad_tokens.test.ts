@@ -9,7 +9,7 @@ const ELSEWHERE = { 'X-Forwarded-For': '192.0.2.2' };
 
 beforeEach(async () => {
   service = await startService({ badTokenRate: `${BUDGET}/50`, trustedProxies: '127.0.0.0/8 ::1' });
-  path = oidcPath(await plant(service.vault));
+  path = oidcPath(await plant(service.db));
 });
 afterEach(() => service.stop());
 

@@ -17,12 +17,12 @@ afterAll(() => service.stop());
 
 const ensure = async (described: object) =>
   ensureClient(
-    service.vault.engine.access,
+    service.db.engine.access,
     parseBootstrapClient('boot.json', JSON.stringify(described)),
     service.clock,
   );
 const found = async (clientId = 'boot') => {
-  const client = await service.vault.engine.access.client(clientId);
+  const client = await service.db.engine.access.client(clientId);
   if (!client) throw new Error(`there is no client ${clientId}`);
   return client;
 };
@@ -68,7 +68,7 @@ test.each([
 
 test('one that was disabled stays disabled', async () => {
   await ensure({ ...BOOT, client_id: 'off' });
-  await changeClient(service.vault.engine.access, 'off', { disabledAt: 1 }, service.clock);
+  await changeClient(service.db.engine.access, 'off', { disabledAt: 1 }, service.clock);
   await ensure({ ...BOOT, client_id: 'off', name: 'Off' });
   expect(await found('off')).toMatchObject({ name: 'Off', disabledAt: 1 });
 });
@@ -94,6 +94,6 @@ describe('refused with a sentence:', () => {
     const refused = await ensure({ ...BOOT, client_id: 'refused', ...change }).catch((error) => error);
     expect(refused).toBeInstanceOf(Refusal);
     expect(refused.message).toContain(sentence);
-    expect(await service.vault.engine.access.client('refused')).toBeUndefined();
+    expect(await service.db.engine.access.client('refused')).toBeUndefined();
   });
 });

@@ -18,8 +18,8 @@ let neighbour: Planted;
 
 beforeAll(async () => {
   service = await startService({ badTokenRate: 'off' });
-  planted = await plant(service.vault);
-  neighbour = await plant(service.vault);
+  planted = await plant(service.db);
+  neighbour = await plant(service.db);
 });
 afterAll(() => service.stop());
 
@@ -33,7 +33,7 @@ const apart = (milliseconds: number) => ({
 });
 
 async function acts() {
-  const entries = await service.vault.engine.log.entries(NIL_UUID, 0, 1_000);
+  const entries = await service.db.engine.log.entries(NIL_UUID, 0, 1_000);
   return entries.map(({ columns }) => columns);
 }
 
@@ -75,14 +75,14 @@ describe('a link', () => {
     ['an hour behind', -3_600_000],
     ['further ahead than clocks may be apart', LIMITS.clockLeewayMs + 5_000],
   ])('that was made by a clock %s is none', async (_, apartMs) => {
-    const { code } = await linkOf({ vault: service.vault, clock: apart(apartMs) });
+    const { code } = await linkOf({ db: service.db, clock: apart(apartMs) });
     expect(await statusOf(code)).toBe(400);
   });
 
   test.each([LIMITS.clockLeewayMs - 5_000, -LIMITS.clockLeewayMs])(
     'that was made by a clock %p ms ahead, as far as clocks may be apart, is good',
     async (apartMs) => {
-      const { code } = await linkOf({ vault: service.vault, clock: apart(apartMs) });
+      const { code } = await linkOf({ db: service.db, clock: apart(apartMs) });
       expect(await statusOf(code)).toBe(200);
     },
   );
@@ -223,7 +223,7 @@ describe('a session', () => {
   });
 
   test('ends with the key that signed it, also where it was used before', async () => {
-    const { engine, keyring } = service.vault;
+    const { engine, keyring } = service.db;
     const { access_token: token } = await signIn(service, { scope: 'oidc-profile-infos:read' });
     expect((await service.get(oidcPath(planted), token)).status).toBe(200);
     const { keys } = (await (await service.get('/.well-known/jwks.json')).json()) as {
@@ -269,7 +269,7 @@ describe('a session', () => {
       scope: 'oidc-profile-infos:read oidc-profile-infos:write',
     });
     const { access_token: token, actor } = told;
-    const gone = await plant(service.vault);
+    const gone = await plant(service.db);
     expect((await service.del(oidcPath(gone), token)).status).toBe(204);
     await service.del(path, token, ownPage(service));
     const jti = decodeJwt(token).jti ?? '';
@@ -282,7 +282,7 @@ describe('a session', () => {
     expect(own.at(-1)?.address).toBe('127.0.0.1');
     const details = own.map(({ detail }) => JSON.parse(String(detail)));
     expect(details.map(({ realms }) => realms)).toEqual(['*', '*', undefined]);
-    const changes = await service.vault.engine.log.entries(gone.realm, 0, 1_000);
+    const changes = await service.db.engine.log.entries(gone.realm, 0, 1_000);
     expect(changes.at(-1)?.columns.actor).toBe(actor);
   });
 
@@ -295,7 +295,7 @@ describe('a session', () => {
   });
 
   test('cannot be ended where too many of its name were: 503, and it goes on', async () => {
-    const { access } = service.vault.engine;
+    const { access } = service.db.engine;
     const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
     const expiresAt = service.clock.now() + 900_000;
     const act = actOf('session.ended', { detail: {} }, service.clock);
@@ -370,10 +370,10 @@ test('codes that came too late go, where nobody makes another one, when a servic
   const before = await startService();
   await linkOf(before);
   await before.stop();
-  const { vault, stop } = await startService({ ...before.database.flags });
+  const { db, stop } = await startService({ ...before.database.flags });
   const count = async () => (await before.database.ask('select digest from console_link')).length;
   expect(await count()).toBe(1);
-  await vault.engine.access.forgetConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
+  await db.engine.access.forgetConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
   expect(await count()).toBe(0);
   await stop();
 });

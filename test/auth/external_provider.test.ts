@@ -46,8 +46,8 @@ beforeAll(async () => {
   });
   server.on('request', provider.callback());
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await plant(service.vault);
-  neighbour = await plant(service.vault);
+  planted = await plant(service.db);
+  neighbour = await plant(service.db);
   await service.stop();
   const rights = [
     { claim: 'scope', value: 'directory.read', scopes: 'oidc-profile-infos:read', realms: [planted.realm] },

@@ -49,7 +49,7 @@ beforeAll(async () => {
     entryOf(acme, { algorithms: ['RS256', 'RS512', 'ES256'] }),
     entryOf(other, { name: 'other', typ: 'JWT' }),
   );
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterAll(async () => {
   await service.stop();

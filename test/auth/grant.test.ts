@@ -18,7 +18,7 @@ let secret: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   ({ clientId: id, secret } = await service.client('profile-infos:read users:read'));
 });
 afterAll(() => service.stop());
@@ -236,7 +236,7 @@ describe('refused', () => {
   test('an unknown client, a wrong secret and a disabled client are one answer, byte for byte', async () => {
     const disabled = await service.client('profile-infos:read');
     const patch = { disabledAt: service.clock.now() };
-    await changeClient(service.vault.engine.access, disabled.clientId, patch, service.clock);
+    await changeClient(service.db.engine.access, disabled.clientId, patch, service.clock);
     service.clock.advance(1_000);
     const rows = [
       { client_id: 'nobody' },
@@ -297,7 +297,7 @@ describe('413', () => {
 
 test('a rotated secret: the new one at once, the old one until its overlap ends', async () => {
   const client = await service.client('profile-infos:read');
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const { secret: next } = await rotateSecret(
     access,
     client.clientId,
@@ -317,7 +317,7 @@ test('a rotated secret: the new one at once, the old one until its overlap ends'
 test('a rotation without overlap ends the old secret at once', async () => {
   const client = await service.client('profile-infos:read');
   const { secret: next } = await rotateSecret(
-    service.vault.engine.access,
+    service.db.engine.access,
     client.clientId,
     { overlapMs: 0 },
     service.clock,
@@ -330,7 +330,7 @@ test('a rotation without overlap ends the old secret at once', async () => {
 
 test('two rotations at once: each keeps the secret that it replaced, never one before it', async () => {
   const client = await service.client('profile-infos:read');
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const rotate = () =>
     rotateSecret(access, client.clientId, { overlapMs: LIMITS.secretOverlapMs }, service.clock);
   const [one, two] = await Promise.all([rotate(), rotate()]);

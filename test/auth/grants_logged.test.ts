@@ -54,7 +54,7 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
   const { clientId, secret } = await service.client('profile-infos:read');
   const answer = await ask(service, clientId, secret, { 'X-Request-Id': 'till-7' });
   const { access_token: token, expires } = (await answer.json()) as { access_token: string; expires: number };
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const limited = await service.client('profile-infos:read', new Set([planted.realm]));
   await ask(service, limited.clientId, limited.secret);
   const [row, other, ...more] = await grantsOf(service);
@@ -82,7 +82,7 @@ test('a grant is an entry before it is answered: whose, for what, until when, fr
 test('where nothing can be written the token is given all the same, and the entry follows', async () => {
   const gate = openGate();
   service = await startService({}, gate.wrap);
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const { clientId, secret } = await service.client('profile-infos:read');
   gate.shut(true);
   const tokens = [];

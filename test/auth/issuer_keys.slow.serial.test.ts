@@ -31,7 +31,7 @@ beforeEach(async () => {
   acme = await startIssuer();
   acme.publish(one.publicJwk);
   service = await startBeliever(entryOf(acme));
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterEach(async () => {
   await service.stop();
@@ -207,7 +207,7 @@ describe('the budget of an address', () => {
   };
   /** The statuses of more tokens than the budget has. */
   async function statuses(of: Service, pair: IssuerPair): Promise<readonly number[]> {
-    const there = path(await plant(of.vault));
+    const there = path(await plant(of.db));
     const found: number[] = [];
     for (let count = 0; count <= BUDGET; count += 1) {
       found.push((await of.get(there, await issue(pair, claimsOf(acme, of)))).status);
@@ -362,7 +362,7 @@ describe('two issuers', () => {
     silent.answers.set(DISCOVERY, () => undefined);
     const believer = await startBeliever(entryOf(silent, { name: 'silent' }), entryOf(acme));
     try {
-      const there = await plant(believer.vault);
+      const there = await plant(believer.db);
       const claims = { ...claimsOf(silent, believer) };
       const held = believer.get(path(there), await issue(one, claims));
       const start = performance.now();
@@ -381,7 +381,7 @@ describe('two issuers', () => {
       entryOf(acme, { jwks_uri: `${acme.issuer}/keys`, audience: AUDIENCE }),
     );
     try {
-      const there = await plant(believer.vault);
+      const there = await plant(believer.db);
       const token = await issue(one, claimsOf(acme, believer));
       expect((await believer.get(path(there), token)).status).toBe(200);
     } finally {

@@ -4,28 +4,28 @@ import { join } from 'node:path';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
 import { freshFolder } from '../support/service.ts';
 
 describe('the key file beside a database', () => {
   const open = (database: string, environment: Record<string, string> = {}) =>
-    openVault(readSettings({ database: `sqlite:${database}` }, environment), systemClock);
+    openDatabase(readSettings({ database: `sqlite:${database}` }, environment), systemClock);
 
   async function made() {
     const database = join(freshFolder(), 'keyed.db');
-    const vault = await open(database);
-    vault.engine.close();
-    return { database, keyFile: `${database}.key`, vault };
+    const db = await open(database);
+    db.engine.close();
+    return { database, keyFile: `${database}.key`, db };
   }
 
   test('is made once, 0600, and said so once', async () => {
-    const { database, keyFile, vault } = await made();
-    expect(vault.keyFileMade).toBe(keyFile);
+    const { database, keyFile, db } = await made();
+    expect(db.keyFileMade).toBe(keyFile);
     for (const file of [database, keyFile]) expect(statSync(file).mode & 0o777).toBe(0o600);
     const again = await open(database);
     expect(again.keyFileMade).toBeUndefined();
-    expect(again.keyring.keyId).toBe(vault.keyring.keyId);
+    expect(again.keyring.keyId).toBe(db.keyring.keyId);
     again.engine.close();
   });
 
@@ -57,11 +57,11 @@ describe('the key file beside a database', () => {
   });
 
   test("is refused when it is a stranger's, or no key", async () => {
-    const { database, keyFile, vault } = await made();
+    const { database, keyFile, db } = await made();
     writeFileSync(keyFile, Buffer.from(systemClock.randomBytes(32)).toString('hex'));
     const refusal = await open(database).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(Refusal);
-    expect(String(refusal)).toContain(vault.keyring.keyId);
+    expect(String(refusal)).toContain(db.keyring.keyId);
     writeFileSync(keyFile, 'not a key');
     expect(open(database)).rejects.toThrow(/32 bytes/);
   });

@@ -25,7 +25,7 @@ let forge: Forge;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   forge = await openForge(service);
 });
 afterAll(() => service.stop());
@@ -179,7 +179,7 @@ describe('revocation', () => {
   test(`a client has ${LIMITS.revokedTokensPerClientMax} that have not ended; one more is 503, of others not`, async () => {
     const mine = await holder();
     const other = await holder();
-    const { access } = service.vault.engine;
+    const { access } = service.db.engine;
     const now = service.clock.now();
     const clientId = mine.form.client_id ?? '';
     const actOn = (jti: string) => actOf('token.revoked', { object: jti, detail: {} }, service.clock);
@@ -223,7 +223,7 @@ describe('introspection', () => {
     const { exp, iat: issued } = (await told(form, token)) as { exp: number; iat: number };
     expect(exp - issued).toBe(3600);
     const scopes = new Set(['oidc-profile-infos:read']);
-    await changeClient(service.vault.engine.access, form.client_id ?? '', { scopes }, service.clock);
+    await changeClient(service.db.engine.access, form.client_id ?? '', { scopes }, service.clock);
     service.clock.advance(FELT_MS);
     expect(await told(form, token)).toEqual({ ...active, scope: 'oidc-profile-infos:read' });
   });
@@ -271,7 +271,7 @@ describe.each(['revoke', 'introspect'] as const)('%s', (what) => {
     const { form, token } = await holder();
     const other = await holder();
     await changeClient(
-      service.vault.engine.access,
+      service.db.engine.access,
       other.form.client_id ?? '',
       { disabledAt: 1 },
       service.clock,

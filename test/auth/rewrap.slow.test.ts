@@ -11,7 +11,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { keyIdOf } from '../../src/domain/text/ciphertext.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, rewrap, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
 import { AUTHREALM, clientCreate, runCommand, start } from '../support/processes.ts';
 import { freshFolder, oidcPath, plant, put, startService } from '../support/service.ts';
@@ -24,15 +24,15 @@ function keyedBy({ flags: { masterKeyFile: _, ...flags } }: TestDatabase, key: s
   return readSettings(flags, { AUTHREALM_MASTER_KEY: key });
 }
 
-/** A profile whose client secret is sealed by the keyring of this vault. */
-async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
+/** A profile whose client secret is sealed by the keyring of this database. */
+async function plantSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
   const id = systemClock.mintId();
   const at = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
-  await put(vault, oidcProfile, [realm, id], {
+  await put(db, oidcProfile, [realm, id], {
     name: 'Sealed',
     discovery_url: 'https://login.example.com/.well-known/openid-configuration',
     client_id: 'shop',
-    client_secret: vault.keyring.seal('oidc-client-secret', at, SECRET),
+    client_secret: db.keyring.seal('oidc-client-secret', at, SECRET),
     issuer: 'https://login.example.com',
   });
   return id;
@@ -40,25 +40,25 @@ async function plantSecret(vault: Vault, realm: Uuid): Promise<Uuid> {
 
 /** Opens every client secret, and a signing key, with what is given now. */
 async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
-  const vault = await openVault(settings, systemClock);
-  const values = await vault.engine.sealed.values(undefined, undefined, 1_000);
+  const db = await openDatabase(settings, systemClock);
+  const values = await db.engine.sealed.values(undefined, undefined, 1_000);
   for (const { place, sealed } of values) {
-    const plain = vault.keyring.open(purposeAt(place), place, sealed);
+    const plain = db.keyring.open(purposeAt(place), place, sealed);
     if (place.table === 'oidc_profile') expect(plain).toBe(SECRET);
     if (place.table === 'signing_key') expect(JSON.parse(plain)).toHaveProperty('d');
-    expect(keyIdOf(sealed)).toBe(vault.keyring.keyId);
+    expect(keyIdOf(sealed)).toBe(db.keyring.keyId);
   }
-  const { keyId } = vault.keyring;
-  expect((await vault.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
-  await vault.engine.close();
+  const { keyId } = db.keyring;
+  expect((await db.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
+  await db.engine.close();
   return { secrets: values.filter(({ place }) => place.table === 'oidc_profile').length, keyId };
 }
 
 describe('keys rewrap', () => {
   test('changes the key under a running service, which goes on and restarts with the new one', async () => {
     const service = await startService();
-    const planted = await plant(service.vault);
-    await plantSecret(service.vault, planted.realm);
+    const planted = await plant(service.db);
+    await plantSecret(service.db, planted.realm);
     const before = await service.token('profile-infos:read');
     const { database } = service;
     const { masterKeyFile } = database;
@@ -84,12 +84,12 @@ describe('keys rewrap', () => {
     const after = await service.token('profile-infos:read');
     expect((await service.get(oidcPath(planted), after)).status).toBe(200);
     // The running process seals by the new key from now on, and what it sealed opens after a restart.
-    await plantSecret(service.vault, planted.realm);
-    await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
+    await plantSecret(service.db, planted.realm);
+    await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
     await service.stop();
     expect((await opensAll(database.settings())).secrets).toBe(2);
 
-    expect(openVault(keyedBy(database, old.trim()), systemClock)).rejects.toThrow(
+    expect(openDatabase(keyedBy(database, old.trim()), systemClock)).rejects.toThrow(
       /not the one of this database/,
     );
     const again = await startService({ ...database.flags, baseUrl: service.url });
@@ -100,9 +100,9 @@ describe('keys rewrap', () => {
 
   test('a service of several processes grants and looks up all the while', async () => {
     const database = await freshDatabase();
-    const vault = await openVault(database.settings(), systemClock);
-    const planted = await plant(vault);
-    await vault.engine.close();
+    const db = await openDatabase(database.settings(), systemClock);
+    const planted = await plant(db);
+    await db.engine.close();
     const made = await clientCreate(database, 'profile-infos:read', '--json');
     const client = JSON.parse(made.stdout) as { client_id: string; client_secret: string };
     const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
@@ -140,8 +140,8 @@ describe('keys rewrap', () => {
     const key = Buffer.from(systemClock.randomBytes(32)).toString('hex');
     const database = await freshDatabase();
     const settings = keyedBy(database, key);
-    const vault = await openVault(settings, systemClock);
-    await vault.engine.close();
+    const db = await openDatabase(settings, systemClock);
+    await db.engine.close();
     const file = join(freshFolder(), 'old.key');
     writeFileSync(file, key);
     // The running service cannot read its file again.
@@ -156,7 +156,7 @@ describe('keys rewrap', () => {
     service.clock.advance(1_000);
     expect((await service.grant(form)).status).toBe(200);
     await service.stop();
-    expect(openVault(settings, systemClock)).rejects.toThrow(/not the one/);
+    expect(openDatabase(settings, systemClock)).rejects.toThrow(/not the one/);
     const renewed = keyedBy(database, readFileSync(next, 'utf8').trim());
     expect((await opensAll(renewed)).keyId).toBe(done.keyId);
   });
@@ -183,9 +183,9 @@ describe('keys rewrap', () => {
     await database.ask(`update oidc_profile set client_secret_sealed = ${foreign} where id = ?`, id);
     const file = newKeyFile();
     expect(rewrap(database.settings(), file, systemClock)).rejects.toThrow(new RegExp(`do not open.*${id}`));
-    const vault = await openVault(database.settings(), systemClock);
-    await plantSecret(vault, realm);
-    await vault.engine.close();
+    const db = await openDatabase(database.settings(), systemClock);
+    await plantSecret(db, realm);
+    await db.engine.close();
     await database.ask('update oidc_profile set client_secret_sealed = null where id = ?', id);
     await rewrap(database.settings(), file, systemClock);
     expect((await opensAll(database.settings())).secrets).toBe(1);
@@ -193,7 +193,7 @@ describe('keys rewrap', () => {
 
   test('what was sealed by a key that has ended is refused, not stored', async () => {
     const { database, realm } = await keyed();
-    const stale = await openVault(database.settings(), systemClock);
+    const stale = await openDatabase(database.settings(), systemClock);
     await rewrap(database.settings(), newKeyFile(), systemClock);
     expect(plantSecret(stale, realm)).rejects.toThrow('unavailable');
     expect(rotateSigningKey(stale.engine.access, stale.keyring, systemClock)).rejects.toThrow(
@@ -205,17 +205,17 @@ describe('keys rewrap', () => {
 
 async function keyed(): Promise<{ database: TestDatabase; realm: Uuid }> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemClock);
-  const { realm } = await plant(vault);
-  await plantSecret(vault, realm);
-  await vault.engine.close();
+  const db = await openDatabase(database.settings(), systemClock);
+  const { realm } = await plant(db);
+  await plantSecret(db, realm);
+  await db.engine.close();
   return { database, realm };
 }
 
 describe('an interrupted change', () => {
   /** Makes the change, and dies at the `at`th step, before or after it was done. Answers whether it came to its end. */
   async function interrupted(database: TestDatabase, next: Uint8Array, at: number, when: 'before' | 'after') {
-    const vault = await openVault(database.settings(), systemClock);
+    const db = await openDatabase(database.settings(), systemClock);
     let steps = 0;
     const step = <A extends unknown[], T>(work: (...args: A) => T) => {
       return (...args: A): T => {
@@ -229,7 +229,7 @@ describe('an interrupted change', () => {
         return done;
       };
     };
-    const { sealed, access } = vault.engine;
+    const { sealed, access } = db.engine;
     const store: SealedStore = {
       values: sealed.values,
       replace: step(sealed.replace),
@@ -255,7 +255,7 @@ describe('an interrupted change', () => {
       expect((error as Error).message).toBe('killed');
       return false;
     } finally {
-      await vault.engine.close();
+      await db.engine.close();
     }
   }
 
@@ -268,7 +268,7 @@ describe('an interrupted change', () => {
           expect(at).toBe(6);
           return;
         }
-        const between = await openVault(database.settings(), systemClock);
+        const between = await openDatabase(database.settings(), systemClock);
         const values = await between.engine.sealed.values(undefined, undefined, 10);
         expect(
           values.map(({ place, sealed }) => between.keyring.open(purposeAt(place), place, sealed).length > 0),
@@ -290,7 +290,7 @@ describe('an interrupted change', () => {
     const next = systemClock.randomBytes(32);
     expect(await interrupted(database, next, 3, 'before')).toBe(false);
     for (const key of [before, Buffer.from(next).toString('hex')]) {
-      expect(openVault(keyedBy(database, key), systemClock)).rejects.toThrow(
+      expect(openDatabase(keyedBy(database, key), systemClock)).rejects.toThrow(
         /being changed.*keys rewrap again/,
       );
     }
@@ -326,9 +326,9 @@ describe('an interrupted change', () => {
 
   test('killed by force again and again, it ends right', async () => {
     const { database, realm } = await keyed();
-    const vault = await openVault(database.settings(), systemClock);
-    for (let more = 0; more < 40; more += 1) await plantSecret(vault, realm);
-    await vault.engine.close();
+    const db = await openDatabase(database.settings(), systemClock);
+    for (let more = 0; more < 40; more += 1) await plantSecret(db, realm);
+    await db.engine.close();
     const file = newKeyFile();
     const command = [AUTHREALM, 'keys', 'rewrap', '--new-master-key-file', file, ...database.words];
     for (let wait = 60; wait < 200; wait += 20) {
@@ -336,7 +336,7 @@ describe('an interrupted change', () => {
       await Bun.sleep(wait);
       child.process.kill('SIGKILL');
       await child.process.exited;
-      await (await openVault(database.settings(), systemClock)).engine.close();
+      await (await openDatabase(database.settings(), systemClock)).engine.close();
     }
     const { code, stderr } = await runCommand(command);
     expect([code, stderr]).toEqual([0, '']);

@@ -31,7 +31,7 @@ function breakable(engine: Engine): Engine {
 
 beforeAll(async () => {
   service = await startService({}, breakable);
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterEach(() => {
   isTableBroken = false;
@@ -54,11 +54,11 @@ async function statusOf(token: string, address = path(planted)): Promise<number>
 }
 
 function change(clientId: string, patch: Parameters<typeof changeClient>[2]) {
-  return changeClient(service.vault.engine.access, clientId, patch, service.clock);
+  return changeClient(service.db.engine.access, clientId, patch, service.clock);
 }
 
 test('what a token does not claim it is not given by another token of its client', async () => {
-  const other = await plant(service.vault);
+  const other = await plant(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read', new Set([planted.realm]));
   const grant = async () => {
     const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };
@@ -135,7 +135,7 @@ describe('the realms claim', () => {
     const { realms } = JSON.parse(atob(token.split('.')[1] as string)) as { realms?: string[] };
     expect(realms?.length).toBe(isListed ? count : (undefined as never));
     expect(await statusOf(token)).toBe(200);
-    const neighbour = await plant(service.vault);
+    const neighbour = await plant(service.db);
     expect(await statusOf(token, path(neighbour))).toBe(404);
     await change(clientId, { realms: new Set(others) });
     service.clock.advance(FELT_MS);
@@ -159,7 +159,7 @@ describe('within one second', () => {
 
   test('a right given back is felt too, but never more than the token says', async () => {
     const { clientId, token } = await granted('oidc-profile-infos:read', new Set([planted.realm]));
-    const neighbour = await plant(service.vault);
+    const neighbour = await plant(service.db);
     const more = new Set(['oidc-profile-infos:read', 'password-profile-infos:read']);
     await change(clientId, { scopes: more, realms: '*', disabledAt: service.clock.now() });
     service.clock.advance(FELT_MS);
@@ -175,7 +175,7 @@ describe('within one second', () => {
     const { clientId, token } = await granted('profile-infos:read');
     const { kid } = decodeProtectedHeader(token) as { kid: string };
     expect(await statusOf(token)).toBe(200);
-    const { engine, keyring } = service.vault;
+    const { engine, keyring } = service.db;
     expect(await withdrawSigningKey(kid, engine.access, keyring, service.clock)).toBe(true);
     service.clock.advance(FELT_MS);
     expect(await statusOf(token)).toBe(401);
@@ -189,7 +189,7 @@ describe('within one second', () => {
 
 test('a rotated key is published before it signs, and both count while the old tokens live', async () => {
   const before = await granted('profile-infos:read');
-  const { engine, keyring } = service.vault;
+  const { engine, keyring } = service.db;
   const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
   service.clock.advance(FELT_MS);
   expect(await (await service.get('/.well-known/jwks.json')).text()).toContain(kid);
@@ -257,7 +257,7 @@ describe('while the client table cannot be read', () => {
 describe('verified tokens', () => {
   /** Tokens over a view that counts how often a token was not known and its key looked up. */
   async function counting() {
-    const { engine, keyring } = service.vault;
+    const { engine, keyring } = service.db;
     const cache = openAccessCache(engine.access, service.clock);
     let unknown = 0;
     const fresh = async (): Promise<AccessView> => {

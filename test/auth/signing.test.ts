@@ -13,16 +13,16 @@ import { startService } from '../support/service.ts';
 describe('withdrawing a signing key', () => {
   test('that does not sign leaves the one that does, and forgets its private half', async () => {
     const service = await startService();
-    const { access } = service.vault.engine;
+    const { access } = service.db.engine;
     const keys = async () => access.signingKeys();
     const [signer] = await keys();
-    const { kid } = await rotateSigningKey(access, service.vault.keyring, service.clock);
-    expect(await withdrawSigningKey(kid, access, service.vault.keyring, service.clock)).toBe(true);
+    const { kid } = await rotateSigningKey(access, service.db.keyring, service.clock);
+    expect(await withdrawSigningKey(kid, access, service.db.keyring, service.clock)).toBe(true);
     expect((await keys()).map((key) => [key.kid, key.privateSealed.length > 0])).toEqual([
       [signer?.kid ?? '', true],
       [kid, false],
     ]);
-    await withdrawSigningKey(signer?.kid ?? '', access, service.vault.keyring, service.clock);
+    await withdrawSigningKey(signer?.kid ?? '', access, service.db.keyring, service.clock);
     expect(await keys()).toHaveLength(3);
     expect(await service.token('users:read')).toBeString();
     await service.stop();
@@ -30,7 +30,7 @@ describe('withdrawing a signing key', () => {
 
   test('keys that are outlived lose their private half at the next rotation', async () => {
     const service = await startService();
-    const { engine, keyring } = service.vault;
+    const { engine, keyring } = service.db;
     await rotateSigningKey(engine.access, keyring, service.clock);
     service.clock.advance(2 * 86_400_000);
     await rotateSigningKey(engine.access, keyring, service.clock);
@@ -52,7 +52,7 @@ test('why there is no new key is told', () => {
 describe('a first signing key', () => {
   test('is made where none signs any more, once, and nowhere else', async () => {
     const service = await startService();
-    const { engine, keyring } = service.vault;
+    const { engine, keyring } = service.db;
     const live = async () => {
       const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
       return keys.filter(({ withdrawnAt }) => withdrawnAt === undefined).map(({ kid }) => kid);

@@ -23,7 +23,7 @@ let stranger: { sign: Sign; publicJwk: Json };
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   ({ clientId } = await service.client('profile-infos:read'));
   forge = await openForge(service);
   stranger = await strangersKey();

@@ -16,7 +16,7 @@ let writer: string;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  shop = await plant(service.vault);
+  shop = await plant(service.db);
   writer = await service.token(WRITING);
 });
 afterAll(() => service.stop());
@@ -245,7 +245,7 @@ describe('a stream that ends', () => {
     await page.getByText('Not live.').waitFor();
     await addUser('Trimmed away', 'trimmed@example.com', realm);
     await addUser('Still kept', 'kept@example.com', realm);
-    await service.vault.engine.log.trim(realm, service.clock.now() + 60_000);
+    await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
     proxy.leadTo(Number(new URL(service.url).port));
     await page.getByText('The list begins anew.').waitFor();
     await rows(window).filter({ hasText: 'Still kept' }).waitFor();
@@ -264,7 +264,7 @@ describe('a stream that ends', () => {
     const { page } = window;
     await live(window);
     const rights = { scopes: new Set(['users:read']), realms: '*' as const };
-    await changeClient(service.vault.engine.access, clientId, rights, service.clock);
+    await changeClient(service.db.engine.access, clientId, rights, service.clock);
     await page.getByText('This session may not read these changes any more.').waitFor();
     await page.getByText('What is shown stays as it was.').waitFor();
     expect(await rows(window).count()).toBeGreaterThan(0);
@@ -281,7 +281,7 @@ describe('a stream that ends', () => {
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
     await live(window);
     const off = { disabledAt: service.clock.now() };
-    await changeClient(service.vault.engine.access, clientId, off, service.clock);
+    await changeClient(service.db.engine.access, clientId, off, service.clock);
     await window.page.getByText('Your session has ended').waitFor();
     await window.expectTrouble(/401/);
     await expectSound(window);

@@ -36,10 +36,10 @@ const made = {
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   const { realm, oidcProfile } = planted;
   const members = { ...identified, oidc_profile_id: oidcProfile };
-  await put(service.vault, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
+  await put(service.db, oidcProfileInfo, [realm, planted.user, service.clock.mintId()], members);
 });
 afterAll(() => service.stop());
 
@@ -70,7 +70,7 @@ describe('any clue leads to the user', () => {
   ];
   test.each(begun)('%s', async (_, clue) => {
     const id = service.clock.mintId();
-    await put(service.vault, user, [planted.realm, id], { ...userMembers, ...made });
+    await put(service.db, user, [planted.realm, id], { ...userMembers, ...made });
     await expectFound(clue, id);
   });
 
@@ -86,10 +86,10 @@ describe('any clue leads to the user', () => {
 
 test('more than are shown are told to be more, also where they are all in one realm', async () => {
   const busy = await startService();
-  const { realm } = await plant(busy.vault);
+  const { realm } = await plant(busy.db);
   const write = async (count: number) => {
     for (let made = 0; made < count; made += 1)
-      await put(busy.vault, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
+      await put(busy.db, user, [realm, busy.clock.mintId()], { ...userMembers, name: 'Crowd' });
   };
   const window = await signedIn(busy, '#/', { scope: READING });
   const box = window.page.getByRole('searchbox');
@@ -115,11 +115,11 @@ describe('where there are more realms than one search asks', () => {
     const order = Array.from({ length: count }, () => many.clock.mintId()).sort();
     for (let start = 0; start < count; start += 100)
       await Promise.all(
-        order.slice(start, start + 100).map((id) => put(many.vault, realms, [id], realmMembers)),
+        order.slice(start, start + 100).map((id) => put(many.db, realms, [id], realmMembers)),
       );
     [first, last] = [order[0], order.at(-1)] as [Uuid, Uuid];
-    await put(many.vault, user, [first, first], { ...userMembers, name: 'Bound in front' });
-    await put(many.vault, user, [last, last], { ...userMembers, name: 'Bound behind' });
+    await put(many.db, user, [first, first], { ...userMembers, name: 'Bound in front' });
+    await put(many.db, user, [last, last], { ...userMembers, name: 'Bound behind' });
   }, BROWSER_TEST_MS);
   afterAll(() => many.stop());
 
@@ -195,8 +195,8 @@ describe('where not everything could be asked, it is told once, and asked again'
     const { gate, wrap } = subjectsHeld();
     const busy = await startService({}, wrap);
     const clue = crypto.randomUUID();
-    const home = await plant(busy.vault, { subject: clue });
-    await put(busy.vault, user, [home.realm, clue as Uuid], userMembers);
+    const home = await plant(busy.db, { subject: clue });
+    await put(busy.db, user, [home.realm, clue as Uuid], userMembers);
     const window = await signedIn(busy, '#/', { scope: READING });
     const { page } = window;
     const token = await busy.token('profile-infos:read');
@@ -228,7 +228,7 @@ describe('where not everything could be asked, it is told once, and asked again'
 
   test('to a caller who has spent a rate', async () => {
     const limited = await startService({ clientRate: '5/5' });
-    const { username } = await plant(limited.vault);
+    const { username } = await plant(limited.db);
     const token = await limited.token(READING);
     const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
     const { page } = window;

@@ -74,7 +74,7 @@ let reader: string;
 
 beforeAll(async () => {
   service = await startService(FLAGS);
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   reader = await service.token('profile-infos:read changes:read');
 });
 afterAll(() => service.stop());
@@ -113,7 +113,7 @@ test.each(VIEWS)(
     const receiver = openReceiver();
     receiver.answer(() => new Response(null, { status: 500 }));
     const { webhook } = await target(service, receiver.url);
-    await plant(service.vault, { realm: planted.realm });
+    await plant(service.db, { realm: planted.realm });
     const end = load();
     const window = await signedIn(service, '#/health', { scope: ADMIN, view });
     const { page } = window;

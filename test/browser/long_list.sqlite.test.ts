@@ -21,7 +21,7 @@ let home: Uuid;
 beforeAll(async () => {
   service = await startService();
   home = systemClock.mintId();
-  const { records } = service.vault.engine;
+  const { records } = service.db.engine;
   const made = { op: 'insert', resource: realm, key: [home], record: stamped([home], realmMembers) } as const;
   await records.commit([made]);
   for (let first = 0; first < USERS; first += 1_000) {

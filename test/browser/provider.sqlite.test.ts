@@ -28,7 +28,7 @@ beforeAll(async () => {
     (answers.get(request.url?.replace(WELL_KNOWN, '') ?? '') ?? provider)(request, response);
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -39,7 +39,7 @@ afterAll(async () => {
 /** The page of a profile with this URL and issuer. */
 async function opened(discovery_url: string, issuer: string, at = service, realm = planted.realm) {
   const id = at.clock.mintId();
-  await put(at.vault, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });
+  await put(at.db, oidcProfile, [realm, id], { name: 'Login', discovery_url, client_id: 'shop', issuer });
   return signedIn(at, `#/realms/${realm}/oidc-profiles/${id}`, {
     scope: READING,
     view: { viewport: PHONE, scheme: 'dark' },
@@ -120,7 +120,7 @@ describe('nobody is asked, and that is told', () => {
 
   test('by a service that is offline', async () => {
     const offline = await startService({ offline: 'true' });
-    const { realm } = await plant(offline.vault);
+    const { realm } = await plant(offline.db);
     await expectSays(await opened(`${root}${WELL_KNOWN}`, root, offline, realm), /runs with --offline/);
     await offline.stop();
   });

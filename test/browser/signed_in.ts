@@ -53,7 +53,7 @@ function uuid(id: string): Uuid {
 /** Opens a fresh link in a window. */
 export async function enter(
   window: Visit,
-  service: Pick<Service, 'vault' | 'clock'>,
+  service: Pick<Service, 'db' | 'clock'>,
   scope = WRITING,
 ): Promise<void> {
   const { code } = await linkOf(service, { scope, label: 'Anna at the desk' });

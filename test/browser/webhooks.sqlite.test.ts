@@ -20,7 +20,7 @@ let receiver: Receiver;
 beforeAll(async () => {
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   admin = await service.token('admin');
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   receiver = openReceiver();
 });
 afterAll(async () => {
@@ -55,7 +55,7 @@ async function make(name: string, more: object = {}): Promise<Shown> {
 
 async function change(name: string): Promise<void> {
   const id = service.clock.mintId();
-  await put(service.vault, user, [planted.realm, id], { ...userMembers, name });
+  await put(service.db, user, [planted.realm, id], { ...userMembers, name });
 }
 
 /** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
@@ -161,7 +161,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
   test('dead letters are sent again: one, then all', async () => {
     const { id } = await make(`Gave up ${view.scheme} ${view.viewport.width}`);
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     await giveUp(service, id, 3, realm);
     const window = await signedIn(service, `#/webhooks/${id}`, { scope: ADMIN, view });
     const { page } = window;

@@ -15,7 +15,7 @@ import { readSettings } from '../../src/config/parse.ts';
 import { plainIssuer, type Report } from '../../src/doctor/inspection.ts';
 import { foldedKey } from '../../src/domain/text/folding.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import {
   closedFile,
   doctor,
@@ -69,11 +69,11 @@ test('it looks, and writes nothing', async () => {
 
 test('records are not compared with changes whose oldest were removed', async () => {
   const path = join(freshFolder(), 'trimmed.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
-  const { first } = await plantHealthy(vault);
-  const { log } = vault.engine;
+  const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
+  const { first } = await plantHealthy(db);
+  const { log } = db.engine;
   expect(await log.trim(first.realm, systemClock.now() + 1)).toBe(9);
-  vault.engine.close();
+  db.engine.close();
   const found = await doctor(path);
   expect([found.unhealthy, found.code]).toEqual([[], 0]);
 });
@@ -249,7 +249,7 @@ function overwrite(path: string, at: number, bytes: number): void {
 test('beside a service that writes, it is healthy all the while and hinders no writer', async () => {
   const { path } = await healthy();
   const settings = readSettings({ database: `sqlite:${path}` }, {});
-  const vault = await openVault(settings, systemClock);
+  const db = await openDatabase(settings, systemClock);
   const child = start([AUTHREALM, 'doctor', '--json', '--database', `sqlite:${path}`]);
   let isOver = false;
   void child.process.exited.then(() => {
@@ -259,14 +259,14 @@ test('beside a service that writes, it is healthy all the while and hinders no w
   let slowest = 0;
   while (!isOver) {
     const before = performance.now();
-    await plant(vault);
+    await plant(db);
     slowest = Math.max(slowest, performance.now() - before);
     writes += 1;
   }
   expect(await child.process.exited).toBe(0);
   expect(writes).toBeGreaterThan(1);
   expect(slowest).toBeLessThan(2_000);
-  vault.engine.close();
+  db.engine.close();
 }, 300_000);
 
 test('issuers that people take for one are one, others are not', () => {

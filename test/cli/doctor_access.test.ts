@@ -21,12 +21,12 @@ beforeEach(async () => {
 afterEach(() => service.stop());
 
 async function reports(): Promise<ReadonlyMap<string, Report>> {
-  const { vault, clock, settings } = service;
+  const { db, clock, settings } = service;
   const database = await inspect(settings);
   try {
     const checks = accessChecks({
       store: () => database.accessOf(),
-      keyring: () => vault.keyring,
+      keyring: () => db.keyring,
       unknownRealms: () => database.unknownRealms(),
       clock,
     });
@@ -44,7 +44,7 @@ const saidBy = ({ findings }: Report) => findings.map(({ says }: Finding) => say
 test('what is sound is told, and nothing is found', async () => {
   const { clientId } = await service.client('users:read');
   for (const scope of ['users:read', 'users:write']) await service.client(scope);
-  await changeClient(service.vault.engine.access, clientId, { disabledAt: 1 }, service.clock);
+  await changeClient(service.db.engine.access, clientId, { disabledAt: 1 }, service.clock);
   const told = [...(await reports()).values()];
   expect(told.map((report) => [report.check, isHealthy(report)])).toEqual([
     ['master key', true],
@@ -52,9 +52,9 @@ test('what is sound is told, and nothing is found', async () => {
     ['signing keys', true],
     ['clients', true],
   ]);
-  const stored = await service.vault.engine.sealed.values(undefined, undefined, 500);
+  const stored = await service.db.engine.sealed.values(undefined, undefined, 500);
   expect(told.map(({ facts }) => facts)).toEqual([
-    [`the database asks for key ${service.vault.keyring.keyId}`],
+    [`the database asks for key ${service.db.keyring.keyId}`],
     [`${stored.length} of them`],
     [expect.stringMatching(/^[0-9a-f-]{36} signs$/)],
     ['3, of them 1 disabled'],
@@ -62,7 +62,7 @@ test('what is sound is told, and nothing is found', async () => {
 });
 
 test('a database without a master key, and one that is being given another', async () => {
-  const { engine, keyring } = service.vault;
+  const { engine, keyring } = service.db;
   const next = openKeyring(service.clock.randomBytes(32), service.clock);
   await engine.sealed.addKeyCheck(proofOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
@@ -80,7 +80,7 @@ test('a database without a master key, and one that is being given another', asy
 });
 
 test('a value that is not sealed for its place is named', async () => {
-  const { engine, keyring } = service.vault;
+  const { engine, keyring } = service.db;
   const { kid } = await rotateSigningKey(engine.access, keyring, service.clock);
   await service.database.spoil(
     'update signing_key set private_sealed = (select private_sealed from signing_key where kid = ?) where kid <> ?',
@@ -97,8 +97,8 @@ test('a value that is not sealed for its place is named', async () => {
 });
 
 test('every state of a signing key', async () => {
-  const { clock, vault } = service;
-  const { engine, keyring } = vault;
+  const { clock, db } = service;
+  const { engine, keyring } = db;
   const rotate = () => rotateSigningKey(engine.access, keyring, clock);
   const first = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
   const { kid: second, signsFrom } = await rotate();
@@ -131,17 +131,17 @@ test('every state of a signing key', async () => {
 });
 
 test('of two keys that sign from the same moment one signs, and the other is accepted', async () => {
-  const { clock, vault } = service;
-  const [first] = (await vault.engine.access.table(undefined))?.signingKeys ?? [];
-  const beside = await mintSigningKey(vault.keyring, clock, first?.signsFrom ?? 0);
+  const { clock, db } = service;
+  const [first] = (await db.engine.access.table(undefined))?.signingKeys ?? [];
+  const beside = await mintSigningKey(db.keyring, clock, first?.signsFrom ?? 0);
   const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
-  await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
+  await db.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const { facts } = await reportOf('signing keys');
   expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);
 });
 
 test('no key that signs, and one whose private half is gone', async () => {
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const kid = (await access.table(undefined))?.signingKeys[0]?.kid ?? '';
   await access.forgetPrivateHalves([kid]);
   const { findings } = await reportOf('signing keys');

@@ -6,7 +6,7 @@ import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
 import type { Report } from '../../src/doctor/inspection.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { type Examined, examined, NOBODY, plantHealthy } from '../support/doctor_report.ts';
 import { freshFolder } from '../support/folder.ts';
 import { known, migrateTo } from '../support/postgres_schemas.ts';
@@ -49,9 +49,9 @@ async function healthy(): Promise<Healthy> {
     databasePasswordFile: passwordFile,
     masterKeyFile,
   };
-  const vault = await openVault(readSettings({ ...flags, migrateDatabase: url }, {}), systemClock);
-  const { first, second } = await plantHealthy(vault);
-  await vault.engine.close();
+  const db = await openDatabase(readSettings({ ...flags, migrateDatabase: url }, {}), systemClock);
+  const { first, second } = await plantHealthy(db);
+  await db.engine.close();
   const words = [
     ...['--database', flags.database, '--database-password-file', passwordFile],
     ...['--master-key-file', masterKeyFile],
@@ -119,7 +119,7 @@ test('it looks, and writes nothing', async () => {
 
 test('beside a service that writes, it is healthy all the while', async () => {
   const { words, flags } = await healthy();
-  const vault = await openVault(readSettings(flags, {}), systemClock);
+  const db = await openDatabase(readSettings(flags, {}), systemClock);
   const child = start([AUTHREALM, 'doctor', '--json', ...words]);
   let isOver = false;
   void child.process.exited.then(() => {
@@ -127,11 +127,11 @@ test('beside a service that writes, it is healthy all the while', async () => {
   });
   let writes = 0;
   while (!isOver) {
-    await plant(vault);
+    await plant(db);
     writes += 1;
   }
   expect([await child.process.exited, writes > 1]).toEqual([0, true]);
-  await vault.engine.close();
+  await db.engine.close();
 }, 300_000);
 
 interface Fault {

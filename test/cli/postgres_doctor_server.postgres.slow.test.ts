@@ -5,7 +5,7 @@ import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { BEGIN_QUESTION } from '../../src/store/postgres/inspection.ts';
 import { openStream } from '../../src/store/postgres/streaming.ts';
 import { type Examined, examined } from '../support/doctor_report.ts';
@@ -21,7 +21,7 @@ async function made(url: string): Promise<string> {
   const masterKeyFile = join(freshFolder(), 'master.key');
   makeKeyFile(masterKeyFile, systemClock);
   const settings = readSettings({ database: url, masterKeyFile }, {});
-  await (await openVault(settings, systemClock)).engine.close();
+  await (await openDatabase(settings, systemClock)).engine.close();
   return url;
 }
 

@@ -18,7 +18,7 @@ let planted: Planted;
 
 beforeAll(async () => {
   service = await startService(OFFLINE);
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterAll(() => service.stop());
 

@@ -10,7 +10,7 @@ let planted: Planted;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   const token = await service.token('password-profile-infos:write password-profile-infos:read');
   client.setConfig({ baseUrl: service.url, headers: { Authorization: `Bearer ${token}` } });
 });

@@ -39,11 +39,11 @@ test('a dump beside a service that writes is restored as of one moment', async (
   const source = await freshOf('postgres', freshKey());
   const service = await serveWorld(source);
   await fillWorld(service);
-  const before = await plant(service.vault);
+  const before = await plant(service.db);
   let isWriting = true;
   const writing = (async () => {
     let count = 0;
-    for (; isWriting; count += 1) await plant(service.vault);
+    for (; isWriting; count += 1) await plant(service.db);
     return count;
   })();
   const folder = freshFolder();
@@ -51,7 +51,7 @@ test('a dump beside a service that writes is restored as of one moment', async (
   isWriting = false;
   expect(await writing).toBeGreaterThan(0);
   expect([made.stderr, made.code]).toEqual(['', 0]);
-  const after = await plant(service.vault);
+  const after = await plant(service.db);
   await service.stop();
   const dump = made.stdout.trim();
   expect(
@@ -131,10 +131,10 @@ test('an archive of the log leads to any moment', async () => {
   const service = await serveWorld(source);
   const connection = ['-h', HOST, '-p', String(server.port), '-U', 'postgres'];
   await runAsDaemon([join(BINARIES, 'pg_basebackup'), ...connection, '-D', base, '-X', 'none'], folder);
-  const early = await plant(service.vault);
+  const early = await plant(service.db);
   const [moment] = await source.ask<{ at: string }>('select clock_timestamp()::text as at');
   await Bun.sleep(1_100);
-  const late = await plant(service.vault);
+  const late = await plant(service.db);
   await source.ask('select pg_switch_wal()');
   await service.stop();
   await server.stop();

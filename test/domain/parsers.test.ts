@@ -204,7 +204,7 @@ describe('a token', () => {
   let address: string;
   beforeAll(async () => {
     service = await startService({ badTokenRate: 'off' });
-    address = LOOKUPS[0].path(await plant(service.vault));
+    address = LOOKUPS[0].path(await plant(service.db));
     token = await service.token('profile-infos:read');
   });
   afterAll(() => service.stop());

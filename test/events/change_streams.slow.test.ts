@@ -88,7 +88,7 @@ function followed(answer: Response, leave: () => void): Following {
 const reasonOf = (said: Said | undefined) => [said?.event, JSON.parse(said?.data ?? '{}').reason];
 
 test('tells what there is and what comes, in order, each with the cursor to go on from', async () => {
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const token = await service.token('changes:read users:read');
   const stream = await follow(planted.realm, token);
   expect(stream.answer.status).toBe(200);
@@ -96,7 +96,7 @@ test('tells what there is and what comes, in order, each with the cursor to go o
   expect(stream.answer.headers.get('cache-control')).toBe('no-store');
   const told: Said[] = [];
   for (let count = 0; count < 6; count += 1) told.push((await stream.next()) as Said);
-  const later = await plant(service.vault, { realm: planted.realm });
+  const later = await plant(service.db, { realm: planted.realm });
   for (let count = 0; count < 5; count += 1) told.push((await stream.next()) as Said);
   const events = told.map(({ data }) => JSON.parse(data));
   expect(events.map(({ sequence }) => Number(sequence))).toEqual(
@@ -117,7 +117,7 @@ test('tells what there is and what comes, in order, each with the cursor to go o
 });
 
 test('is refused as a page is: 404, 400, 410; HEAD is answered as of a page', async () => {
-  const { realm } = await plant(service.vault);
+  const { realm } = await plant(service.db);
   const token = await service.token('changes:read');
   const statusOf = async (path: string, headers: Record<string, string> = {}) => {
     const { answer } = await follow(path, token, headers);
@@ -142,7 +142,7 @@ const PLANTED = 6;
 
 /** A stream that has told everything there is. */
 async function caughtUp(realms: readonly Uuid[] | '*' = '*') {
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const { clientId, secret } = await service.client(
     'changes:read',
     realms === '*' ? '*' : new Set([...realms, planted.realm]),
@@ -163,7 +163,7 @@ test.each([
 ])('ends within seconds where %s', async (_, reason, patch) => {
   const { stream, clientId } = await caughtUp();
   const begun = performance.now();
-  await changeClient(service.vault.engine.access, clientId, patch(), service.clock);
+  await changeClient(service.db.engine.access, clientId, patch(), service.clock);
   expect(reasonOf(await stream.next())).toEqual(['end', reason]);
   expect(await stream.next()).toBeUndefined();
   expect(performance.now() - begun).toBeLessThan(END_MS);
@@ -177,7 +177,7 @@ test('ends when its token expires', async () => {
 });
 
 test('says that it is alive where there is nothing to tell', async () => {
-  const { realm } = await plant(service.vault);
+  const { realm } = await plant(service.db);
   const socket = await rawStream(realm, await service.token('changes:read'));
   // What is told counts as a sign of life as well.
   await socket.until(() => socket.text().split('data: ').length > PLANTED);
@@ -188,7 +188,7 @@ test('says that it is alive where there is nothing to tell', async () => {
 });
 
 test(`${LIMITS.streamsPerClientMax} of a client and ${LIMITS.streamsMax} of a process at once; one more is 503, until one ends`, async () => {
-  const { realm } = await plant(service.vault);
+  const { realm } = await plant(service.db);
   const streams: Following[] = [];
   for (let client = 0; client < LIMITS.streamsMax / LIMITS.streamsPerClientMax; client += 1) {
     const token = await service.token('changes:read');
@@ -211,7 +211,7 @@ test(`${LIMITS.streamsPerClientMax} of a client and ${LIMITS.streamsMax} of a pr
   }
   expect(status).toBe(200);
   // Every one of them is told what comes.
-  await plant(service.vault, { realm });
+  await plant(service.db, { realm });
   for (const { next, leave } of streams.slice(1)) {
     let last = 0;
     while (last < 11) last = Number(JSON.parse((await next())?.data ?? '{}').sequence);
@@ -252,12 +252,12 @@ async function crowd(realm: Uuid, count: number): Promise<void> {
       const judge = () => ({ judgement: 'same' as const, change });
       return { write: { op: 'insert' as const, resource: user, key, record }, change, judge };
     });
-    await service.vault.engine.records.load(loads, false);
+    await service.db.engine.records.load(loads, false);
   }
 }
 
 test('a reader that takes nothing keeps a bounded part in memory, and is ended; others go on', async () => {
-  const { realm } = await plant(service.vault);
+  const { realm } = await plant(service.db);
   await crowd(realm, 8_000);
   const token = await service.token('changes:read users:read');
   const idle = await rawStream(realm, token);
@@ -293,7 +293,7 @@ test('a reader that takes nothing keeps a bounded part in memory, and is ended; 
 
 test('a record that cannot be told ends the streams that are to be told it, and no other one', async () => {
   const other = await startService({ offline: 'true' });
-  const [spoilt, sound] = [await plant(other.vault), await plant(other.vault)];
+  const [spoilt, sound] = [await plant(other.db), await plant(other.db)];
   const token = await other.token('changes:read realms:read');
   const open = async (realm: Uuid) => {
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
@@ -305,7 +305,7 @@ test('a record that cannot be told ends the streams that are to be told it, and 
   await other.database.spoil(`update realm set redirect_uris = 'x' where realm_id = ?`, spoilt.realm);
   const ended = await open(spoilt.realm);
   expect((await ended.rest()).map(reasonOf)).toEqual([['end', 'fault']]);
-  await plant(other.vault, { realm: sound.realm });
+  await plant(other.db, { realm: sound.realm });
   const told: unknown[] = [];
   for (let count = 0; count < 11; count += 1)
     told.push(JSON.parse((await going.next())?.data ?? '{}').sequence);
@@ -313,12 +313,12 @@ test('a record that cannot be told ends the streams that are to be told it, and 
   const faults = other.log.filter(({ event }) => event === 'fault');
   expect(faults).toMatchObject([{ route: 'changes', code: 'internal' }]);
   await other.server.stop();
-  await other.vault.engine.close();
+  await other.db.engine.close();
 }, 300_000);
 
 test('ends where the changes to go on from are gone, and at shutdown, which it does not hold up', async () => {
   const other = await startService({ offline: 'true' });
-  const { realm } = await plant(other.vault);
+  const { realm } = await plant(other.db);
   const token = await other.token('changes:read');
   const open = async () => {
     const answer = await fetch(`${other.url}${feedOf(realm)}`, {
@@ -334,7 +334,7 @@ test('ends where the changes to go on from are gone, and at shutdown, which it d
     `update change set revision = 'ffffffffffffffff' where realm_id = ? and seq = 6`,
     realm,
   );
-  await put(other.vault, user, [realm, systemClock.mintId()], userMembers);
+  await put(other.db, user, [realm, systemClock.mintId()], userMembers);
   expect(reasonOf((await stream.rest()).at(-1))).toEqual(['end', 'cursor']);
   const last = await open().then(async (each) => {
     await each.next();

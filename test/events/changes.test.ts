@@ -47,7 +47,7 @@ const feedOf = (realm: string) => `/v2/authentication-realms/${realm}/changes`;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('changes:read');
   reader = await service.token('changes:read users:read users:write oidc-profile-infos:read realms:read');
 });
@@ -109,7 +109,7 @@ describe('a page', () => {
     for (const type of ['oidc-profile.created', 'user-authentication-password-profile-info.created'])
       expect(byType.get(type)).not.toHaveProperty('record');
 
-    const other = await plant(service.vault, { realm: planted.realm });
+    const other = await plant(service.db, { realm: planted.realm });
     const path = `/v2/authentication-realms/${planted.realm}/user-authentication-info/${other.user}`;
     expect((await service.del(path, reader)).status).toBe(204);
     const later = await page(feedOf(planted.realm), reader);
@@ -121,7 +121,7 @@ describe('a page', () => {
   });
 
   test('tells a change of a kind that only a later release knows, without a state', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     await service.database.spoil(
       `update change set event = 'later-thing.created' where realm_id = ? and seq = 6`,
       realm,
@@ -171,7 +171,7 @@ describe('looking back', () => {
   const placesIn = ({ data }: Page) => data.map(({ sequence }) => Number(sequence));
 
   test('begins with the newest, and comes to the oldest page by page', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     const pages: Page[] = [await back('before=&limit=4', realm)];
     for (let last = pages[0]; last?.links.next; last = pages.at(-1)) {
       expect(last.meta.has_more).toBe(true);
@@ -187,20 +187,20 @@ describe('looking back', () => {
   });
 
   test('nothing is missed between the newest page and what comes', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     const { meta } = await back('before=&limit=1', realm);
     expect(placesIn(await back(`after=${meta.cursor}`, realm))).toEqual([]);
-    await plant(service.vault, { realm });
+    await plant(service.db, { realm });
     expect(placesIn(await back(`after=${meta.cursor}`, realm))[0]).toBe(7);
     // The cursor behind a change and the one before the next are the same place.
     expect(placesIn(await back(`before=${meta.cursor}&limit=2`, realm))).toEqual([5, 6]);
   });
 
   test('ends where what is kept begins', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     const { meta } = await back('before=&limit=1', realm);
-    await service.vault.engine.log.trim(realm, service.clock.now() + 60_000);
-    await plant(service.vault, { realm });
+    await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
+    await plant(service.db, { realm });
     const older = await back(`before=${meta.cursor}`, realm);
     expect([placesIn(older), older.meta.has_more]).toEqual([[6], false]);
     expect(placesIn(await back('before=&limit=100', realm))[0]).toBe(6);
@@ -217,7 +217,7 @@ describe('looking back', () => {
       const answer = await service.get(`${feedOf(planted.realm)}?before=${cursor}`, token, headers);
       return [answer.status, (await errorsOf(answer))[0]?.source];
     };
-    const other = await plant(service.vault);
+    const other = await plant(service.db);
     const source = { parameter: 'before' };
     expect(await refusal('', { Accept: 'text/event-stream' })).toEqual([400, source]);
     expect(await refusal((await back('', other.realm)).meta.cursor)).toEqual([400, source]);
@@ -241,7 +241,7 @@ describe('a cursor that does not fit', () => {
   };
 
   test('of another realm, of another version, cut, lengthened, misspelt, empty: 400', async () => {
-    const other = await plant(service.vault);
+    const other = await plant(service.db);
     const { meta } = await page(feedOf(planted.realm));
     const bytes = Buffer.from(meta.cursor, 'base64url');
     const newer = Buffer.from(bytes);
@@ -290,9 +290,9 @@ describe('a cursor that does not fit', () => {
   });
 
   test('older than what is kept: 410, and the oldest that is kept', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     const first = await page(`${feedOf(realm)}?limit=2`);
-    expect(await service.vault.engine.log.trim(realm, service.clock.now() + 60_000)).toBe(5);
+    expect(await service.db.engine.log.trim(realm, service.clock.now() + 60_000)).toBe(5);
     const { status, error } = await refused(`${feedOf(realm)}?after=${first.meta.cursor}`);
     expect(status).toBe(410);
     const kept = await page(`${feedOf(realm)}?after=${error.meta?.oldest_cursor}`);
@@ -315,7 +315,7 @@ describe('a cursor that does not fit', () => {
 describe('who may read it', () => {
   test('a realm outside of the list, one that never was, and no realm are the same 404', async () => {
     const limited = await service.token('changes:read', new Set([planted.realm]));
-    const other = await plant(service.vault);
+    const other = await plant(service.db);
     expect((await service.get(feedOf(planted.realm), limited)).status).toBe(200);
     for (const [realm, by] of [
       [other.realm, limited],
@@ -328,7 +328,7 @@ describe('who may read it', () => {
   });
 
   test('a removed realm is still told, to those of all realms', async () => {
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     const writer = await service.token('realms:write changes:read');
     expect((await service.del(`/v2/authentication-realms/${realm}`, writer)).status).toBe(204);
     const { data } = await page(feedOf(realm), writer);
@@ -363,7 +363,7 @@ describe('the heads', () => {
   });
 
   test('of a limited token are those of its realms, however many it lists', async () => {
-    const other = await plant(service.vault);
+    const other = await plant(service.db);
     const mint = service.clock.mintId;
     const listed = new Set([planted.realm, other.realm, ...Array.from({ length: 250 }, mint)]);
     const limited = await service.token('changes:read', listed as ReadonlySet<Uuid>);

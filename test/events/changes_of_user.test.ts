@@ -11,9 +11,9 @@ let jane: Planted;
 
 beforeAll(async () => {
   service = await startService();
-  jane = await plant(service.vault);
+  jane = await plant(service.db);
   // Others are written to before, between and after.
-  const other = await plant(service.vault, { realm: jane.realm });
+  const other = await plant(service.db, { realm: jane.realm });
   const path = (user: string) => `/v2/authentication-realms/${jane.realm}/user-authentication-info/${user}`;
   const writer = await service.token('users:write');
   for (const [index, user] of [jane.user, other.user, jane.user, other.user].entries()) {

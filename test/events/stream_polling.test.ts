@@ -18,8 +18,8 @@ let places: readonly Place[];
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  ({ realm } = await plant(service.vault));
-  const changes = await service.vault.engine.records.changes(realm, 0, 10);
+  ({ realm } = await plant(service.db));
+  const changes = await service.db.engine.records.changes(realm, 0, 10);
   places = changes.map((change) => readCursor(cursorAt('behind', { ...change, realm }), realm) as Place);
 });
 afterAll(() => service.stop());
@@ -28,7 +28,7 @@ const reader: Principal = { clientId: 'shop', scopes: new Set(['changes:read']),
 
 /** Streams whose looks are counted; `length` is that of an event. */
 function opened(length = 10) {
-  const { records, feed } = service.vault.engine;
+  const { records, feed } = service.db.engine;
   const troubles: unknown[] = [];
   const told = { heads: 0, pages: 0, verified: 0 };
   const state = {

@@ -3,7 +3,7 @@ import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { type DeliveryLog, openDeliveryLog } from '../../src/events/webhooks/delivery_log.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { target } from '../support/receivers.ts';
 import { plant } from '../support/service.ts';
@@ -14,7 +14,7 @@ setDefaultTimeout(300_000);
 
 const LEASE = { name: 'test', holder: 'test' };
 
-let vault: Vault;
+let db: OpenDatabase;
 let webhookId: string;
 let log: DeliveryLog;
 let one: Uuid;
@@ -23,17 +23,17 @@ let busy: Uuid;
 beforeEach(async () => {
   const database = await freshDatabase();
   const settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
-  vault = await openVault(settings, systemClock);
-  [one, busy] = (await Promise.all([plant(vault), plant(vault)])).map(({ realm }) => realm) as [Uuid, Uuid];
-  ({ webhookId } = (await target({ vault, settings }, 'http://127.0.0.1:9/')).webhook);
-  await vault.engine.leases.replace({ ...LEASE, until: 1 }, undefined);
-  log = openDeliveryLog(vault.engine.webhooks, webhookId, LEASE);
+  db = await openDatabase(settings, systemClock);
+  [one, busy] = (await Promise.all([plant(db), plant(db)])).map(({ realm }) => realm) as [Uuid, Uuid];
+  ({ webhookId } = (await target({ db, settings }, 'http://127.0.0.1:9/')).webhook);
+  await db.engine.leases.replace({ ...LEASE, until: 1 }, undefined);
+  log = openDeliveryLog(db.engine.webhooks, webhookId, LEASE);
 });
 
 afterEach(async () => {
   log.close();
   await log.stored().catch(() => undefined);
-  await vault.engine.close();
+  await db.engine.close();
 });
 
 function note(realm: Uuid, seq: number): void {
@@ -41,7 +41,7 @@ function note(realm: Uuid, seq: number): void {
 }
 
 async function progressOf(realm: Uuid): Promise<number | undefined> {
-  const cursors = await vault.engine.webhooks.realmsBehind(webhookId, NIL_UUID, 10);
+  const cursors = await db.engine.webhooks.realmsBehind(webhookId, NIL_UUID, 10);
   return cursors.find((cursor) => cursor.realm === realm)?.seq;
 }
 
@@ -67,7 +67,7 @@ test('waiting for the store ends when another process has taken the lease', asyn
   await log.stored();
   note(one, 2);
   await log.stored();
-  await vault.engine.leases.giveBack(LEASE.name, LEASE.holder);
+  await db.engine.leases.giveBack(LEASE.name, LEASE.holder);
   note(one, 3);
   await log.stored();
   expect(log.isClosed()).toBe(true);
@@ -77,7 +77,7 @@ test('waiting for the store ends when another process has taken the lease', asyn
 });
 
 test('a batch that an unavailable database rejects is stored later, and newer progress wins', async () => {
-  const store = vault.engine.webhooks;
+  const store = db.engine.webhooks;
   let faults = 0;
   const settle: typeof store.settle = (...asked) => {
     faults += 1;
@@ -95,7 +95,7 @@ test('a batch that an unavailable database rejects is stored later, and newer pr
 });
 
 test('waiting for the store rejects on an unexpected error', async () => {
-  const { trim } = vault.engine.webhooks;
+  const { trim } = db.engine.webhooks;
   log = openDeliveryLog({ trim, settle: () => Promise.reject(new TypeError('ours')) }, webhookId, LEASE);
   note(one, 2);
   expect(await log.stored().catch((error: unknown) => error)).toBeInstanceOf(TypeError);

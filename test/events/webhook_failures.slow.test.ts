@@ -21,7 +21,7 @@ afterAll(() => service.stop());
 
 beforeEach(async () => {
   receiver = openReceiver();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 
 afterEach(async () => {
@@ -34,9 +34,8 @@ const CHANGES = 6;
 const refused = (status: number) => () => new Response('what is wrong', { status });
 
 const deliveriesOf = (webhookId: string) =>
-  service.vault.engine.webhooks.deliveries(webhookId, undefined, 1_000);
-const lettersOf = (webhookId: string) =>
-  service.vault.engine.webhooks.deadLetters(webhookId, undefined, 1_000);
+  service.db.engine.webhooks.deliveries(webhookId, undefined, 1_000);
+const lettersOf = (webhookId: string) => service.db.engine.webhooks.deadLetters(webhookId, undefined, 1_000);
 
 /** Resolves once something is so of what is written down. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
@@ -85,7 +84,7 @@ test('what failed is sent again as it was, under its identifier, where more has 
   const wish = { realms: new Set([planted.realm]), from: 'oldest', eventsMax: 100 } as const;
   await target(service, receiver.url, wish);
   await receiver.until(() => receiver.received.length === 1);
-  await plant(service.vault, { realm: planted.realm });
+  await plant(service.db, { realm: planted.realm });
   await receiver.until(() => receiver.received.length === 2);
   receiver.answer(() => new Response());
   await receiver.until(() => receiver.places(planted.realm).length >= CHANGES + 5);
@@ -97,7 +96,7 @@ test('what failed is sent again as it was, under its identifier, where more has 
 }, 300_000);
 
 test('what a realm made after the target lost is told as a dead letter, what was gone before the target is not', async () => {
-  const { log, webhooks } = service.vault.engine;
+  const { log, webhooks } = service.db.engine;
   await log.trim(planted.realm, systemClock.now() + 60_000);
   const realms = '*';
   const { webhook: late } = await target(service, receiver.url, { realms, from: 'oldest' });
@@ -106,7 +105,7 @@ test('what a realm made after the target lost is told as a dead letter, what was
   for (const { webhookId } of [late, webhook]) {
     await changeWebhook(enabling, webhookId, { disabledAt: systemClock.now() }, systemClock);
   }
-  const { realm } = await plant(service.vault);
+  const { realm } = await plant(service.db);
   await log.trim(realm, systemClock.now() + 60_000);
   for (const { webhookId } of [late, webhook]) {
     await changeWebhook(enabling, webhookId, { disabledAt: undefined }, systemClock);
@@ -120,7 +119,7 @@ test('what a realm made after the target lost is told as a dead letter, what was
 }, 300_000);
 
 test('realms do not wait for each other', async () => {
-  const other = await plant(service.vault);
+  const other = await plant(service.db);
   receiver.answer(
     ({ events }) => new Response(null, { status: events[0]?.data.realm_id === other.realm ? 200 : 500 }),
   );
@@ -154,7 +153,7 @@ test('410 disables the target, which is logged', async () => {
     realms: new Set([planted.realm]),
     from: 'oldest',
   });
-  const { webhooks } = service.vault.engine;
+  const { webhooks } = service.db.engine;
   await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
   const acts = await service.database.ask<{ action: string; actor: string }>(
     'select action, actor from act where object = ? order by seq',
@@ -183,7 +182,7 @@ test('after about a day it is given up, the feed goes on, and it can be sent aga
   ]);
   expect(service.log).toContainEqual({ event: 'webhook_given_up', webhook_id: webhookId });
 
-  const store = service.vault.engine.webhooks;
+  const store = service.db.engine.webhooks;
   const first = receiver.received.find(({ events }) => Number(events[0]?.sequence) === 2);
   const before = receiver.received.length;
   expect(await redeliver(store, webhookId, letter, systemClock)).toBe(1);
@@ -219,7 +218,7 @@ test('a dead letter is sent again once, however long its receiver takes', async 
     return new Response();
   });
   const webhookId = await withLetter();
-  await redeliver(service.vault.engine.webhooks, webhookId, undefined, systemClock);
+  await redeliver(service.db.engine.webhooks, webhookId, undefined, systemClock);
   await until(async () => (await lettersOf(webhookId))[0]?.redeliveredAt !== undefined);
   await Bun.sleep(2 * LIMITS.webhookPollMs);
   expect([receiver.received.length, most]).toEqual([1, 1]);
@@ -228,7 +227,7 @@ test('a dead letter is sent again once, however long its receiver takes', async 
 test('410 disables the target where a dead letter is sent again, too', async () => {
   receiver.answer(refused(410));
   const webhookId = await withLetter();
-  const { webhooks } = service.vault.engine;
+  const { webhooks } = service.db.engine;
   await redeliver(webhooks, webhookId, undefined, systemClock);
   await until(async () => (await webhooks.list())[0]?.disabledAt !== undefined);
   await until(async () => (await lettersOf(webhookId))[0]?.attempts === 1);
@@ -257,12 +256,12 @@ test('what is not kept any more is told as a dead letter, and cannot be sent aga
   });
   await receiver.until(() => receiver.received.length === 2);
   await until(async () => (await deliveriesOf(webhook.webhookId)).length >= 2);
-  await service.vault.engine.log.trim(planted.realm, systemClock.now() + 60_000);
+  await service.db.engine.log.trim(planted.realm, systemClock.now() + 60_000);
   await tried(webhook.webhookId, 1);
   await receiver.until(() => receiver.places(planted.realm).includes(CHANGES));
   await until(async () => (await lettersOf(webhook.webhookId)).length === 1);
   expect(await lettersOf(webhook.webhookId)).toMatchObject([{ firstSeq: 2, lastSeq: CHANGES - 1 }]);
-  await redeliver(service.vault.engine.webhooks, webhook.webhookId, undefined, systemClock);
+  await redeliver(service.db.engine.webhooks, webhook.webhookId, undefined, systemClock);
   await until(async () => (await deliveriesOf(webhook.webhookId))[0]?.outcome === 'expired');
   await until(async () => (await lettersOf(webhook.webhookId))[0]?.attempts === 1);
 }, 300_000);
@@ -304,7 +303,7 @@ test('one that never answers holds up neither others nor itself for ever', async
 }, 300_000);
 
 test('a message of many events is cut where it would be too long', async () => {
-  const other = await plant(service.vault);
+  const other = await plant(service.db);
   const token = await service.token('users:write users:read');
   const users = `/v2/authentication-realms/${other.realm}/user-authentication-info`;
   const name = '語'.repeat(255);
@@ -344,7 +343,7 @@ test('the wait doubles up to its bound, a quarter more or less, and comes to abo
 test('the log of deliveries keeps the newest', async () => {
   const { webhook } = await target(service, receiver.url, { realms: new Set([planted.realm]) });
   const { webhookId } = webhook;
-  const { webhooks, leases } = service.vault.engine;
+  const { webhooks, leases } = service.db.engine;
   const lease = { name: 'test', holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
   const of = { webhookId, messageId: 'msg', realm: planted.realm, firstSeq: 1, lastSeq: 1, attempt: 1 };

@@ -3,7 +3,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
 import { openLeases } from '../../src/jobs/leases.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, endAll, start } from '../support/processes.ts';
 import { openReceiver, type Receiver, roomsOf, target, upTo } from '../support/receivers.ts';
@@ -81,25 +81,25 @@ test('two services over one database tell each event once, in order; where one e
   const hook = receiver();
   const one = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
   const other = await startService({ offline: 'true', allowLoopbackWebhooks: 'true', ...one.database.flags });
-  const { realm } = await plant(one.vault);
+  const { realm } = await plant(one.db);
   await target(one, hook.url, { realms: new Set([realm]), from: 'oldest' });
   await hook.until(() => hook.places(realm).length === 6);
-  for (let count = 0; count < 10; count += 1) await plant((count % 2 ? one : other).vault, { realm });
+  for (let count = 0; count < 10; count += 1) await plant((count % 2 ? one : other).db, { realm });
   await hook.until(() => hook.places(realm).length === 56);
   expect(hook.places(realm)).toEqual(upTo(56));
   await one.server.stop();
-  await plant(other.vault, { realm });
+  await plant(other.db, { realm });
   await hook.until(() => hook.places(realm).length >= 61);
   expect(hook.places(realm)).toEqual(upTo(61));
   await other.stop();
-  await one.vault.engine.close();
+  await one.db.engine.close();
 }, 300_000);
 
 test('targets that never answer and are disabled together hold up no other one', async () => {
   const hook = receiver();
   const service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  const { engine } = service.vault;
-  const { realm } = await plant(service.vault);
+  const { engine } = service.db;
+  const { realm } = await plant(service.db);
   const realms = new Set([realm]);
   const silent = Array.from({ length: 4 }, receiver);
   for (const each of silent) each.answer(() => Bun.sleep(60_000).then(() => new Response()));
@@ -115,7 +115,7 @@ test('targets that never answer and are disabled together hold up no other one',
   for (const id of ids) await changeWebhook(roomsOf(service), id, disabled, systemClock);
   // The next round finds them disabled.
   await Bun.sleep(2 * LIMITS.webhookPollMs);
-  await plant(service.vault, { realm });
+  await plant(service.db, { realm });
   await hook.until(() => hook.places(realm).length === 11, 3_000);
   const kept = async () => (await engine.leases.held()).filter(({ name }) => name.startsWith('webhook '));
   for (let tries = 0; tries < 100 && (await kept()).length > 1; tries += 1) await Bun.sleep(100);
@@ -131,10 +131,10 @@ test('a service that is killed while it tells loses nothing, and the order is ke
     await Bun.sleep(2);
     return new Response();
   });
-  const vault = await openVault(database.settings(), systemClock);
-  const { realm } = await plant(vault);
+  const db = await openDatabase(database.settings(), systemClock);
+  const { realm } = await plant(db);
   const settings = { ...database.settings(), allowLoopbackWebhooks: true };
-  await target({ vault, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
+  await target({ db, settings }, hook.url, { realms: new Set([realm]), from: 'oldest' });
   const command = [
     AUTHREALM,
     'serve',
@@ -151,7 +151,7 @@ test('a service that is killed while it tells loses nothing, and the order is ke
   };
   let written = 6;
   const write = async (times: number) => {
-    for (let count = 0; count < times; count += 1) await plant(vault, { realm });
+    for (let count = 0; count < times; count += 1) await plant(db, { realm });
     written += 5 * times;
   };
   for (let round = 0; round < 3; round += 1) {
@@ -171,5 +171,5 @@ test('a service that is killed while it tells loses nothing, and the order is ke
   expect(firsts).toEqual([...upTo(written)]);
   expect(told.length - firsts.length).toBeLessThan(3 * 400);
   expect(await last.stop()).toBe(0);
-  await vault.engine.close();
+  await db.engine.close();
 }, 300_000);

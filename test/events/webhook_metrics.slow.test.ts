@@ -21,7 +21,7 @@ afterAll(() => service.stop());
 
 beforeEach(async () => {
   receiver = openReceiver();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 
 afterEach(async () => {
@@ -70,7 +70,7 @@ test('what a target received is counted, with how long it took, and it is behind
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
   expect(await figure('authrealm_webhook_realms_behind', { webhook })).toBe(0);
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(0);
-  await deleteWebhook(service.vault.engine.webhooks, webhook, systemClock);
+  await deleteWebhook(service.db.engine.webhooks, webhook, systemClock);
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === undefined);
   await until(
     'authrealm_webhook_deliveries_total',
@@ -107,9 +107,9 @@ test('a target that has not answered yet is behind too, with what waits for a pl
 
 test('what waits for a place counts by its own age', async () => {
   receiver.answer(() => Bun.sleep(60_000).then(() => new Response()));
-  const others = await Promise.all([1, 2, 3].map(() => plant(service.vault)));
+  const others = await Promise.all([1, 2, 3].map(() => plant(service.db)));
   // Made last, so that it is looked at last.
-  const late = await plant(service.vault);
+  const late = await plant(service.db);
   await service.database.spoil('update change set at = at - 5000000 where realm_id = ?', late.realm);
   const realms = new Set([planted, late, ...others].map(({ realm }) => realm));
   const wish = { realms, from: 'oldest', eventsMax: 100 } as const;
@@ -126,10 +126,10 @@ test('what waits for a place counts by its own age', async () => {
 test('what cannot be sent because of us counts by its age as well, until it is sent', async () => {
   const shared = service;
   service = await startService({ offline: 'true', allowLoopbackWebhooks: 'true' });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   const webhook = await made();
   await receiver.until(() => receiver.places(planted.realm).length === CHANGES);
-  const kept = (await service.vault.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
+  const kept = (await service.db.engine.webhooks.list()).find(({ webhookId }) => webhookId === webhook);
   const put = (secret: string) =>
     service.database.spoil(`update webhook set secret_sealed = ${secret} where webhook_id = ?`, webhook);
   const bytes = (hex: string) =>
@@ -139,7 +139,7 @@ test('what cannot be sent because of us counts by its age as well, until it is s
   spoilt[spoilt.length - 1] = (spoilt.at(-1) ?? 0) ^ 1;
   await put(bytes(spoilt.toString('hex')));
   await Bun.sleep(1_000);
-  await plant(service.vault, { realm: planted.realm });
+  await plant(service.db, { realm: planted.realm });
   // Longer than it takes to find out.
   await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
   await put(bytes(sealed.toString('hex')));
@@ -159,7 +159,7 @@ test('dead letters are counted until they are received', async () => {
     planted.realm,
   );
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(1);
-  await redeliver(service.vault.engine.webhooks, webhook, undefined, systemClock);
+  await redeliver(service.db.engine.webhooks, webhook, undefined, systemClock);
   await until('authrealm_webhook_dead_letters', { webhook }, (letters) => letters === 0);
 });
 

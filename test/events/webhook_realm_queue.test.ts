@@ -7,7 +7,7 @@ import type { RealmCursor, Webhook } from '../../src/events/webhooks/port.ts';
 import { openRealmQueue, type RealmQueue } from '../../src/events/webhooks/realm_queue.ts';
 import { changeWebhook } from '../../src/events/webhooks/targets.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { POSTGRES } from '../../src/store/postgres/dialect.ts';
 import { SQLITE } from '../../src/store/sqlite/dialect.ts';
 import { freshDatabase, type TestDatabase } from '../support/database.ts';
@@ -19,7 +19,7 @@ import { type MovableClock, plant } from '../support/service.ts';
 setDefaultTimeout(300_000);
 
 let database: TestDatabase;
-let vault: Vault;
+let db: OpenDatabase;
 let settings: Settings;
 let clock: MovableClock;
 let webhook: Webhook;
@@ -31,11 +31,13 @@ let busy: Uuid;
 beforeEach(async () => {
   database = await freshDatabase();
   settings = database.settings({ AUTHREALM_ALLOW_LOOPBACK_WEBHOOKS: 'true' });
-  vault = await openVault(settings, systemClock);
-  [one, other, busy] = (await Promise.all([plant(vault), plant(vault), plant(vault)])).map(
-    ({ realm }) => realm,
-  ) as [Uuid, Uuid, Uuid];
-  ({ webhook } = await target({ vault, settings }, 'http://127.0.0.1:9/'));
+  db = await openDatabase(settings, systemClock);
+  [one, other, busy] = (await Promise.all([plant(db), plant(db), plant(db)])).map(({ realm }) => realm) as [
+    Uuid,
+    Uuid,
+    Uuid,
+  ];
+  ({ webhook } = await target({ db, settings }, 'http://127.0.0.1:9/'));
   // Nothing of them was delivered.
   await database.spoil('update webhook_progress set seq = 0');
   await moveOn(database);
@@ -43,7 +45,7 @@ beforeEach(async () => {
   queue = queueOf(webhook);
 });
 
-afterEach(() => vault.engine.close());
+afterEach(() => db.engine.close());
 
 /** A clock that moves when it is told to: a look ends when it has read everything, however slow the machine is. */
 function frozenClock(): MovableClock {
@@ -59,7 +61,7 @@ function frozenClock(): MovableClock {
   };
 }
 
-function queueOf(of: Webhook, store = vault.engine.webhooks): RealmQueue {
+function queueOf(of: Webhook, store = db.engine.webhooks): RealmQueue {
   return openRealmQueue({ store, clock }, () => of);
 }
 
@@ -81,18 +83,18 @@ const realmsOf = (found: readonly RealmCursor[]): readonly Uuid[] => found.map((
 
 /** Has so much written elsewhere that what was written before is no more of these transactions. */
 async function passBy(): Promise<void> {
-  for (let count = 0; count < 20; count += 1) await plant(vault, { realm: busy });
+  for (let count = 0; count < 20; count += 1) await plant(db, { realm: busy });
   await moveOn(database);
 }
 
 async function settle(realm: Uuid, seq: number, attempts: number, nextAt: number): Promise<void> {
   const lease = { name: 'test', holder: 'test' };
-  await vault.engine.leases.replace({ ...lease, until: 1 }, undefined);
+  await db.engine.leases.replace({ ...lease, until: 1 }, undefined);
   const progress = [
     { realm, seq, attempts, nextAt, failedSeq: attempts && seq + 1, behindSince: attempts && 1 },
   ];
   const settled = { webhookId: webhook.webhookId, progress, deliveries: [], deadLetters: [] };
-  expect(await vault.engine.webhooks.settle(lease, settled)).toBe(true);
+  expect(await db.engine.webhooks.settle(lease, settled)).toBe(true);
 }
 
 test('the first look queues every realm, later ones those that were written since', async () => {
@@ -100,7 +102,7 @@ test('the first look queues every realm, later ones those that were written sinc
   await passBy();
   expect(new Set(realmsOf(await takeAll()))).toEqual(new Set([busy]));
   expect(await takeAll()).toEqual([]);
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   const found = await takeAll();
   expect(found.find(({ realm }) => realm === one)).toMatchObject({ seq: 0, head: 11, attempts: 0 });
   expect(realmsOf(found)).not.toContain(other);
@@ -151,7 +153,7 @@ test('a sweep that finds no free slot continues where it stopped', async () => {
 test('while enough realms wait for a slot no more are read', async () => {
   await addStillRealms();
   await queue.fill();
-  const { webhooks } = vault.engine;
+  const { webhooks } = db.engine;
   let reads = 0;
   const movedRealms: typeof webhooks.movedRealms = (...request) => {
     reads += 1;
@@ -182,7 +184,7 @@ test('a realm without a free slot stays first in turn', async () => {
   await takeAll();
   await passBy();
   await takeAll();
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   for (let count = 0; count < 4; count += 1) {
     await queue.fill();
     expect(queue.takeIf(() => false)).toBeUndefined();
@@ -206,7 +208,7 @@ test('many failed messages that are due do not keep a new change waiting', async
   await takeAll();
   const failing = await addStillRealms();
   for (const realm of failing) if (realm !== one) await settle(realm, 0, 1, 1);
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await queue.fill();
   const queued: Uuid[] = [];
   for (let next = take(); next; next = take()) queued.push(next.realm);
@@ -215,10 +217,10 @@ test('many failed messages that are due do not keep a new change waiting', async
 });
 
 test('failed messages of realms that were taken off the list are in the way of no other realm', async () => {
-  const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(vault)))).map(({ realm }) => realm);
+  const gone = (await Promise.all(Array.from({ length: 5 }, () => plant(db)))).map(({ realm }) => realm);
   await moveOn(database);
   const changed = await changeWebhook(
-    roomsOf({ vault, settings }),
+    roomsOf({ db, settings }),
     webhook.webhookId,
     { realms: new Set([one]) },
     systemClock,
@@ -238,13 +240,13 @@ test('a realm that is written while it is delivered is queued again behind that,
   await takeAll();
   await passBy();
   await takeAll();
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await queue.fill();
   const queued: RealmCursor[] = [];
   for (let next = take(); next; next = take()) queued.push(next);
   const cursor = queued.find(({ realm }) => realm === one) as RealmCursor;
   expect(cursor).toMatchObject({ seq: 0, head: 11 });
-  await plant(vault, { realm: one });
+  await plant(db, { realm: one });
   await queue.fill();
   expect(queue.first()).toBeUndefined();
   cursor.seq = 11;
@@ -310,13 +312,13 @@ test('a late commit is queued also while there is never a slot for all that is n
   await takeAll();
   await whileOneIsWritten(async () => {
     await passBy();
-    await Promise.all([plant(vault), plant(vault)]);
+    await Promise.all([plant(db), plant(db)]);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
     expect(realmsOf(await takeAll(1))).not.toContain(one);
   });
   let isQueued = false;
   for (let looks = 0; looks < 40 && !isQueued; looks += 1) {
-    await Promise.all([plant(vault), plant(vault)]);
+    await Promise.all([plant(db), plant(db)]);
     isQueued = realmsOf(await takeAll(1)).includes(one);
   }
   expect(isQueued).toBe(true);
@@ -336,7 +338,7 @@ test('a write that began before others and is committed after them is queued', a
 
 test('more realms than one look has time for are queued by those that follow, also during a long transaction', async () => {
   await takeAll();
-  const { webhooks } = vault.engine;
+  const { webhooks } = db.engine;
   const movedRealms: typeof webhooks.movedRealms = (...request) => {
     // As slow as that: there is time for one page.
     clock.advance(LIMITS.webhookLookMsMax);

@@ -28,7 +28,7 @@ afterAll(() => service.stop());
 
 beforeEach(async () => {
   receiver = openReceiver();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 
 afterEach(async () => {
@@ -109,8 +109,8 @@ describe('which events', () => {
     await target(service, receiver.url);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
-    const later = await plant(service.vault);
-    await plant(service.vault, { realm: planted.realm });
+    const later = await plant(service.db);
+    await plant(service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === CHANGES + MORE);
     expect(receiver.places(later.realm)).toEqual(upTo(CHANGES));
     expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
@@ -125,7 +125,7 @@ describe('which events', () => {
     };
     const { access_token: own } = (await (await service.grant(form)).json()) as { access_token: string };
     const other = await service.token('users:write users:read');
-    const elsewhere = await plant(service.vault);
+    const elsewhere = await plant(service.db);
     await target(service, receiver.url, {
       realms: new Set([planted.realm]),
       events: ['user-authentication-info.created', 'user-authentication-info.updated'],
@@ -154,17 +154,17 @@ describe('which events', () => {
 
   test('of a realm that is taken off the list stop within seconds, and begin anew when it is back', async () => {
     const rooms = roomsOf(service);
-    const other = await plant(service.vault);
+    const other = await plant(service.db);
     const { webhook } = await target(service, receiver.url, { realms: new Set([planted.realm]) });
     const limited = (realms: readonly Uuid[]) =>
       changeWebhook(rooms, webhook.webhookId, { realms: new Set(realms) }, systemClock);
     await limited([other.realm]);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.vault, { realm: planted.realm });
+    await plant(service.db, { realm: planted.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
     await limited([planted.realm, other.realm]);
-    await plant(service.vault, { realm: planted.realm });
+    await plant(service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === MORE);
     expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + 2 * MORE, CHANGES + MORE + 1));
   });
@@ -178,7 +178,7 @@ describe('a target', () => {
       changeWebhook(rooms, webhook.webhookId, { disabledAt }, systemClock);
     await disabled(systemClock.now());
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.vault, { realm: planted.realm });
+    await plant(service.db, { realm: planted.realm });
     await Bun.sleep(2 * LIMITS.webhookPollMs);
     expect(receiver.received).toEqual([]);
     await disabled(undefined);
@@ -192,7 +192,7 @@ describe('a target', () => {
     const { webhookId } = issued.webhook;
     const rotated = await rotateWebhook(rooms, webhookId, 60_000, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.vault);
+    await plant(service.db);
     await receiver.until(() => receiver.accepted.length === 1);
     const [both] = receiver.accepted;
     if (!both || !rotated) throw new Error('nothing came');
@@ -201,7 +201,7 @@ describe('a target', () => {
 
     const again = await rotateWebhook(rooms, webhookId, 0, service.clock);
     await Bun.sleep(2 * LIMITS.webhookPollMs);
-    await plant(service.vault);
+    await plant(service.db);
     await receiver.until(() => receiver.accepted.length === 2);
     const last = receiver.accepted[1];
     if (!last || !again) throw new Error('nothing came');
@@ -228,14 +228,14 @@ describe('a target', () => {
         () => [],
         (error) => error.complaints.map(({ field }: { field: string }) => field),
       );
-    const made = (await service.vault.engine.webhooks.list()).length;
+    const made = (await service.db.engine.webhooks.list()).length;
     for (let count = made; count < LIMITS.webhooksMax; count += 1) expect(await fieldsOf()).toEqual([]);
     expect(await fieldsOf()).toEqual(['body']);
   });
 });
 
 test('a target is deleted with all of it, while others write down what was sent to it', async () => {
-  const { webhooks, leases } = service.vault.engine;
+  const { webhooks, leases } = service.db.engine;
   const lease = { name: 'test', holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
   const realms = Array.from({ length: 30 }, () => systemClock.mintId());

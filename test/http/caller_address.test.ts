@@ -137,7 +137,7 @@ describe('a write tells where it came from', () => {
 
   beforeAll(async () => {
     service = await startService({ trustedProxies: '127.0.0.0/8' }, listening);
-    planted = await plant(service.vault);
+    planted = await plant(service.db);
     token = await service.token('oidc-profile-infos:write');
   });
   afterAll(() => service.stop());

@@ -58,8 +58,8 @@ beforeAll(async () => {
   const secretFile = join(freshFolder(), 'secret');
   writeFileSync(secretFile, `${SECRET}\n`);
   service = await startService({ baseUrl, port: String(port) });
-  planted = await plant(service.vault);
-  neighbour = await plant(service.vault);
+  planted = await plant(service.db);
+  neighbour = await plant(service.db);
   await service.stop();
   const entry = {
     ...{ name: 'staff', issuer, audience: 'https://directory.example' },
@@ -222,7 +222,7 @@ test('the person stands in the log for whoever may read it, and in clear nowhere
     personal: { after: { name: 'anna@example.com', subject: 'anna' } },
   });
   expect(Object.keys(entry?.detail ?? {}).sort()).toEqual(['expires_at', 'realms', 'scope']);
-  const rows = await service.vault.engine.log.entries(NIL_UUID, 0, 1_000);
+  const rows = await service.db.engine.log.entries(NIL_UUID, 0, 1_000);
   const stored = JSON.stringify(rows.map(({ columns }) => columns));
   expect(stored).toContain(String(jti));
   expect(stored).not.toContain('anna@example.com');

@@ -11,11 +11,11 @@ const REALMS = '/v2/authentication-realms';
 const MANY = 3 * LIMITS.cascadeRecordsMax;
 
 /** A realm with a user that has very many links. */
-async function crowd({ vault }: Service): Promise<Ground> {
-  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(vault);
+async function crowd({ db }: Service): Promise<Ground> {
+  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
-  expect(await land(vault.engine.records, ...links)).toEqual(LANDED);
+  expect(await land(db.engine.records, ...links)).toEqual(LANDED);
   return ids;
 }
 

@@ -28,7 +28,7 @@ const caller = openCaller(document);
 const credentials = (scope: string) => service.client(scope);
 const world = await openWorld({ document, operations, caller, credentials, console: consoleOf(service) });
 // By requests it takes a day until there are dead letters.
-for (const { webhookId } of await service.vault.engine.webhooks.list()) await giveUp(service, webhookId, 3);
+for (const { webhookId } of await service.db.engine.webhooks.list()) await giveUp(service, webhookId, 3);
 afterAll(async () => {
   await service.stop();
   staff.stop();

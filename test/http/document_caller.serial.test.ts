@@ -15,7 +15,7 @@ let document: JsonObject;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('oidc-profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as JsonObject;
 });

@@ -28,8 +28,8 @@ let elsewhere: Planted;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
-  elsewhere = await plant(service.vault, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  planted = await plant(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
+  elsewhere = await plant(service.db, { subject: 'auth0|Jane', username: 'Jane@Shop.example' });
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -124,7 +124,7 @@ describe('who is this?', () => {
       const listBeside: typeof embedded.listBeside = (ask) => counting(embedded.listBeside(ask));
       return { ...engine, records, embedded: { ...embedded, listBeside } };
     });
-    const at = await plant(counted.vault, { subject: 'auth0|Jane' });
+    const at = await plant(counted.db, { subject: 'auth0|Jane' });
     const as = await counted.token('profile-infos:read');
     const path = oidcOf(at.realm);
     const terms = [`eq(issuer,${ISSUER})`, "eq(subject,'auth0|Jane')"] as const;
@@ -153,7 +153,7 @@ describe('who is this?', () => {
 
   test('a subject that differs in case, composition, width or an invisible character finds nothing', async () => {
     const subject = 'auth0|Ünï';
-    const given = await plant(service.vault, {
+    const given = await plant(service.db, {
       ...planted,
       oidcLink: systemClock.mintId(),
       passwordLink: systemClock.mintId(),
@@ -195,7 +195,7 @@ describe('who is this?', () => {
     for (const subject of subjects) {
       const id = systemClock.mintId();
       const key = [planted.realm, planted.user, id] as const;
-      await put(service.vault, oidcProfileInfo, key, {
+      await put(service.db, oidcProfileInfo, key, {
         subject,
         issuer: ISSUER,
         oidc_profile_id: planted.oidcProfile,
@@ -213,7 +213,7 @@ describe('batches', () => {
     for (let place = 0; place < 98; place += 1) {
       const id = systemClock.mintId();
       const members = { username: `batch-${place}`, password_profile_id: planted.passwordProfile };
-      await put(service.vault, passwordProfileInfo, [planted.realm, planted.user, id], members);
+      await put(service.db, passwordProfileInfo, [planted.realm, planted.user, id], members);
       ids.push(id);
     }
     const asked = [...ids, elsewhere.passwordLink, systemClock.mintId()];
@@ -329,7 +329,7 @@ describe('the question in the body', () => {
     expect(batch.data.map(({ id }) => id)).toEqual([planted.passwordLink]);
     expect(batch.meta).toMatchObject({ page: { limit: 100 } });
     const { realm } = planted;
-    const several = [planted, await plant(service.vault, { realm })].map(({ passwordLink }) => passwordLink);
+    const several = [planted, await plant(service.db, { realm })].map(({ passwordLink }) => passwordLink);
     const first = await ask(passwordsOf(realm), { filter: `in(id,${several.join()})`, page: { limit: 1 } });
     expect(await first.json()).toMatchObject({
       meta: { results: { total: 2 } },

@@ -31,7 +31,7 @@ let planted: Planted;
 let token: string;
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token(READ);
 });
 afterAll(() => service.stop());
@@ -125,7 +125,7 @@ describe('every collection', () => {
   test('further links of an OIDC profile stand inside the item, and beside the single record', async () => {
     const path = `${realmPath(planted)}/oidc-profiles`;
     const [item] = (await bodyOf(path)).data;
-    const store = await service.vault.engine.access.storeId();
+    const store = await service.db.engine.access.storeId();
     const signIn = `${service.url}/oidc-idp`;
     const at = `stores/${store}/authentication-realms/${planted.realm}`;
     expect(item?.links).toEqual({
@@ -138,9 +138,9 @@ describe('every collection', () => {
 
   test('a hundred at once, each whole', async () => {
     const id = systemClock.mintId();
-    await put(service.vault, realm, [id], realmMembers);
+    await put(service.db, realm, [id], realmMembers);
     const ids = Array.from({ length: 100 }, () => systemClock.mintId());
-    for (const each of ids) await put(service.vault, user, [id, each], userMembers);
+    for (const each of ids) await put(service.db, user, [id, each], userMembers);
     const page = await bodyOf(`${REALMS}/${id}/user-authentication-info?page[limit]=100&sort=id`);
     expect(idsOf(page)).toEqual(ids);
   });
@@ -151,7 +151,7 @@ describe('users', () => {
 
   test('are narrowed and sorted as asked', async () => {
     const other = systemClock.mintId();
-    await put(service.vault, user, [planted.realm, other], {
+    await put(service.db, user, [planted.realm, other], {
       ...userMembers,
       email: 'Max@Example.com',
       given_name: null,
@@ -169,7 +169,7 @@ describe('users', () => {
       ['filter=gt(created_at,2030-01-01)', []],
     ] as const;
     for (const [query, ids] of rows) expect(idsOf(await bodyOf(`${path()}?${query}`))).toEqual([...ids]);
-    await service.vault.engine.records.remove({
+    await service.db.engine.records.remove({
       resource: user,
       key: [planted.realm, other],
       origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
@@ -199,7 +199,7 @@ describe('users', () => {
 });
 
 test('a limited client sees its own realms in lists and totals', async () => {
-  const [one, two] = [await plant(service.vault), await plant(service.vault)];
+  const [one, two] = [await plant(service.db), await plant(service.db)];
   const limited = await service.token(READ, new Set([one.realm, two.realm, systemClock.mintId()]));
   const page = await bodyOf(`${REALMS}?page[limit]=1`, limited);
   expect([idsOf(page), page.meta.results.total]).toEqual([[two.realm], 2]);
@@ -222,7 +222,7 @@ async function crowd(at: Service): Promise<string> {
       return { op: 'insert', resource: user, key, record: stamped(key, userMembers) };
     }),
   ];
-  expect(await at.vault.engine.records.commit(writes)).toEqual({ kind: 'landed' });
+  expect(await at.db.engine.records.commit(writes)).toEqual({ kind: 'landed' });
   return `${REALMS}/${id}/user-authentication-info`;
 }
 
@@ -234,7 +234,7 @@ describe('lists that are read beside the service', () => {
   test('more than may wait are answered 503 at once, the others in time, lookups all the while', async () => {
     const fresh = await startService();
     const path = await crowd(fresh);
-    const at = await plant(fresh.vault);
+    const at = await plant(fresh.db);
     const as = await fresh.token(READ);
     const room = LIMITS.readersMax + LIMITS.listsWaitingMax;
     const asked = Array.from({ length: 3 * room }, (_, place) =>
@@ -267,7 +267,7 @@ describe('lists that are read beside the service', () => {
     for (let round = 0; round < 20; round += 1) {
       const late = systemClock.mintId();
       const name = `Late ${round} of all`;
-      await put(service.vault, user, [id, late], { ...userMembers, name });
+      await put(service.db, user, [id, late], { ...userMembers, name });
       const page = await bodyOf(`${path}?filter=ilike(name,*${round}+of*)`);
       expect(idsOf(page)).toContain(late);
     }

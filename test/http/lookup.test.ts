@@ -15,7 +15,7 @@ let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());

@@ -36,7 +36,7 @@ let token: string;
 
 beforeAll(async () => {
   service = await startService({ offline: 'true' });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('profile-infos:read');
   document = (await (await service.get('/openapi.json')).json()) as typeof document;
   operations = operationsOf(document);
@@ -77,7 +77,7 @@ test('it has every route of the route table, and no other', () => {
   const house = {
     ...({} as Parameters<typeof routesOf>[0]),
     limits: UNLIMITED,
-    store: service.vault.engine.records,
+    store: service.db.engine.records,
     baseUrl: service.url,
     version: '0',
     console: { sessions: { providers: [] } as never, clientCredentials: false },

@@ -17,7 +17,7 @@ const user = () => ({
 
 async function started() {
   service = await startService();
-  const [planted, other] = [await plant(service.vault), await plant(service.vault)];
+  const [planted, other] = [await plant(service.db), await plant(service.db)];
   const token = await service.token('users:write users:read oidc-profile-infos:read');
   const users = ({ realm }: Planted) => `/v2/authentication-realms/${realm}/user-authentication-info`;
   const create = (where: Planted = planted, bearer = token) =>
@@ -45,7 +45,7 @@ test('while nothing is written, more than workAdmittedMin are not let in for lon
   expect((await service.once.get(oidcPath(planted), token)).status).toBe(200);
 
   // Where realms are written apart, one that waits for nothing is let in.
-  const isApart = service.vault.engine.embedded === undefined;
+  const isApart = service.db.engine.embedded === undefined;
   const elsewhere = create(other);
   if (!isApart) expect((await elsewhere).status).toBe(503);
   await letGo();

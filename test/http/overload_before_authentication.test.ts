@@ -8,7 +8,7 @@ test('where an engine has too much of a kind of work, all of it is refused befor
     const crowds = { get: of('get'), find: of('find'), write: of('write') };
     return { ...engine, records: { ...engine.records, crowds } };
   });
-  const [planted, other] = [await plant(service.vault), await plant(service.vault)];
+  const [planted, other] = [await plant(service.db), await plant(service.db)];
   const below = '/user-authentication-info';
   const found = '/user-authentication-oidc-profile-info';
   const asked = [

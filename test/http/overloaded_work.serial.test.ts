@@ -12,11 +12,11 @@ const REALMS = '/v2/authentication-realms';
 const MANY = 3 * LIMITS.cascadeRecordsMax;
 
 /** A realm with a user that has very many links. */
-async function crowd({ vault }: Service): Promise<Ground> {
-  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(vault);
+async function crowd({ db }: Service): Promise<Ground> {
+  const { realm: id, user: owner, oidcProfile, passwordProfile } = await plant(db);
   const ids = { realm: id, user: owner, oidc: oidcProfile, passwords: passwordProfile };
   const links = Array.from({ length: MANY }, (_, at) => oidcLink(ids, `${at}`));
-  expect(await land(vault.engine.records, ...links)).toEqual(LANDED);
+  expect(await land(db.engine.records, ...links)).toEqual(LANDED);
   return ids;
 }
 
@@ -55,7 +55,7 @@ describe('while a record is being purged', () => {
 
   /** A user and a link of it, made under keys; more links than one step takes. */
   async function remembered() {
-    const { records } = service.vault.engine;
+    const { records } = service.db.engine;
     const ids = await crowd(service);
     const keys = { 'Idempotency-Key': mint() };
     const users = `${REALMS}/${ids.realm}/user-authentication-info`;
@@ -109,8 +109,8 @@ describe('while a record is being purged', () => {
 test('a PUT that says nothing moves updated_at, and its change says so', async () => {
   const service = await startService(OFFLINE);
   const token = await service.token(FULL_SCOPE);
-  const { records } = service.vault.engine;
-  const ids = await plant(service.vault);
+  const { records } = service.db.engine;
+  const ids = await plant(service.db);
   const before = await records.get(user, [ids.realm, ids.user]);
   const { length } = await records.changes(ids.realm, 0, 10);
   service.clock.advance(60_000);

@@ -42,7 +42,7 @@ async function peopled(count: number): Promise<{ id: Uuid; users: readonly Uuid[
       return { op: 'insert', resource: user, key: [id, each], record } as const;
     }),
   ] as const satisfies readonly Write[];
-  expect(await service.vault.engine.records.commit(writes)).toEqual({ kind: 'landed' });
+  expect(await service.db.engine.records.commit(writes)).toEqual({ kind: 'landed' });
   const path = `/v2/authentication-realms/${id}/user-authentication-info`;
   return { id, users: users.toReversed(), path };
 }
@@ -160,7 +160,7 @@ describe('pages behind a record', () => {
   test('a record that is gone is still a place; what was inserted since does not move the next page', async () => {
     const { id, users, path } = await peopled(9);
     const first = await page(`${path}?page[after]=&page[limit]=3`);
-    const { records } = service.vault.engine;
+    const { records } = service.db.engine;
     const origin = { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() };
     const { mintRevision, mintId } = systemClock;
     await records.remove({ resource: user, key: [id, users[2] as Uuid], origin, mintRevision });

@@ -10,7 +10,7 @@ let authorization: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   const token = await service.token('profile-infos:read');
   authorization = `Authorization: Bearer ${token}\r\n`;
   // A token that was never seen takes its time.

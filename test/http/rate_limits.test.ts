@@ -16,7 +16,7 @@ const from = (address: string) => ({ 'X-Forwarded-For': address });
 
 async function started(flags: Flags) {
   service = await startService({ ...PROXIED, ...flags });
-  const path = oidcPath(await plant(service.vault));
+  const path = oidcPath(await plant(service.db));
   return { path, token: await service.token('oidc-profile-infos:read') };
 }
 

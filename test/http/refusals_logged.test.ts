@@ -19,7 +19,7 @@ interface Row {
 
 test('refused access is counted by client or address and reason, and logged when the service ends at the latest', async () => {
   const service = await startService({ badTokenRate: 'off' });
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const path = oidcPath(planted);
   const { clientId, secret } = await service.client('oidc-profile-infos:read changes:read', new Set([OTHER]));
   const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: secret };

@@ -44,8 +44,8 @@ describe('of many realms', () => {
     for (let start = 0; start < count; start += 100) {
       await Promise.all(
         order.slice(start, start + 100).map(async (id) => {
-          await put(many.vault, realm, [id], realmMembers);
-          await put(many.vault, user, [id, id], { ...userMembers, name });
+          await put(many.db, realm, [id], realmMembers);
+          await put(many.db, user, [id, id], { ...userMembers, name });
         }),
       );
     }
@@ -122,18 +122,18 @@ describe('of many realms', () => {
 });
 
 test('a username that several profiles of a realm have is found in each, however many profiles there are', async () => {
-  const { vault, clock, token, post, stop } = await startService();
-  const { realm, user: of } = await plant(vault);
+  const { db, clock, token, post, stop } = await startService();
+  const { realm, user: of } = await plant(db);
   const username = 'Several Profiles';
   const link = async (profile: Uuid, name: string) => {
     const id = clock.mintId();
-    await put(vault, passwordProfileInfo, [realm, of, id], { username: name, password_profile_id: profile });
+    await put(db, passwordProfileInfo, [realm, of, id], { username: name, password_profile_id: profile });
     return id;
   };
   const profiles = Array.from({ length: LIMITS.searchIssuersMax + 1 }, () => clock.mintId()).sort();
   for (const profile of profiles) {
     const members = { name: 'Passwords', username_format: 'any', enable_one_time_password_token: false };
-    await put(vault, passwordProfile, [realm, profile], members);
+    await put(db, passwordProfile, [realm, profile], members);
     await link(profile, `user of ${profile}`);
   }
   const made = await Promise.all(profiles.slice(-2).map((profile) => link(profile, username)));
@@ -145,8 +145,8 @@ test('a username that several profiles of a realm have is found in each, however
 });
 
 test('a subject is asked for at the first hundred issuers of a realm; behind them it is found by naming the issuer', async () => {
-  const { vault, clock, token, post, stop } = await startService();
-  const { realm, user: of, oidcProfile } = await plant(vault);
+  const { db, clock, token, post, stop } = await startService();
+  const { realm, user: of, oidcProfile } = await plant(db);
   const subject = 'several issuers';
   const numbers = Array.from({ length: LIMITS.searchIssuersMax + 1 }, (_, at) => at);
   // In front of that of what was planted.
@@ -157,7 +157,7 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
     made.push(id);
     const isLast = at >= LIMITS.searchIssuersMax - 1;
     const members = { subject: isLast ? subject : `another ${at}`, issuer, oidc_profile_id: oidcProfile };
-    await put(vault, oidcProfileInfo, [realm, of, id], members);
+    await put(db, oidcProfileInfo, [realm, of, id], members);
   }
   const by = await token('profile-infos:read');
   const search = async (filter: string) => {
@@ -170,17 +170,17 @@ test('a subject is asked for at the first hundred issuers of a realm; behind the
 });
 
 test('the issuers of a realm are stepped through by an index, however many links each has', async () => {
-  const { database, vault, stop } = await startService();
-  const planted = await plant(vault);
+  const { database, db, stop } = await startService();
+  const planted = await plant(db);
   for (let link = 0; link < 500; link += 1) {
     const members = {
       subject: `s-${link}`,
       issuer: `https://${link % 5}.example`,
       oidc_profile_id: planted.oidcProfile,
     };
-    await put(vault, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
+    await put(db, oidcProfileInfo, [planted.realm, planted.user, crypto.randomUUID() as Uuid], members);
   }
-  const issuers = await vault.engine.records.leading(oidcProfileInfo, planted.realm, 'issuer', 4);
+  const issuers = await db.engine.records.leading(oidcProfileInfo, planted.realm, 'issuer', 4);
   expect(issuers).toEqual([0, 1, 2, 3].map((each) => `https://${each}.example`));
   const text = leadingText(oidcProfileInfo, 'issuer').replace('?', `'${planted.realm}'`).replace('?', "''");
   await database.spoil('analyze');

@@ -94,7 +94,7 @@ describe('in the service', () => {
       },
     });
     service = await startService({ requestLogging: 'full', allowLoopbackDiscovery: 'true' });
-    planted = await plant(service.vault);
+    planted = await plant(service.db);
     token = await service.token(FULL_SCOPE);
   });
   afterAll(async () => {

@@ -12,7 +12,7 @@ let slow: Record<string, Promise<Exchange>>;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   authorization = `Authorization: Bearer ${await service.token('profile-infos:read')}\r\n`;
   slow = startSlowOnes();
 });

@@ -4,7 +4,7 @@ import { exposition } from '../../src/metrics/exposition.ts';
 import { gauge, lasting, type Snapshot, together } from '../../src/metrics/family.ts';
 import { openMetrics } from '../../src/metrics/metrics.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -27,9 +27,9 @@ interface Watched {
 
 async function startWatched(...flags: readonly string[]): Promise<Watched> {
   const database = await freshDatabase();
-  const vault = await openVault(database.settings(), systemClock);
-  const planted = await plant(vault);
-  await vault.engine.close();
+  const db = await openDatabase(database.settings(), systemClock);
+  const planted = await plant(db);
+  await db.engine.close();
   const served = await startServed({ database, scope: SCOPE, flags: ['--metrics-port', '0', ...flags] });
   const metricsUrl = (await served.running.line(/^metrics on /)).slice('metrics on '.length);
   return {

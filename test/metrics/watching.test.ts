@@ -6,7 +6,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { YAML } from 'bun';
 import { FAULTS, GRANT_FAULTS } from '../../src/domain/fault.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { type Served, startServed } from '../support/client_service.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, runCommand } from '../support/processes.ts';
@@ -116,9 +116,9 @@ describe('what they ask for', () => {
     const flags = ['--metrics-port', '0', '--processes', '2', '--allow-loopback-webhooks'];
     // Nobody listens there, and nothing is older than what it is to be told.
     const hook = ['--name', 'test', '--url', 'http://127.0.0.1:9/', '--from', 'oldest'];
-    const vault = await openVault(database.settings(), systemClock);
-    await plant(vault);
-    await vault.engine.close();
+    const db = await openDatabase(database.settings(), systemClock);
+    await plant(db);
+    await db.engine.close();
     const words = ['webhook', 'create', ...hook, '--allow-loopback-webhooks', ...database.words];
     expect((await runCommand([AUTHREALM, ...words])).code).toBe(0);
     served = await startServed({ database, scope: 'oidc-profile-infos:read', flags });

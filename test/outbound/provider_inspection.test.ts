@@ -30,7 +30,7 @@ beforeAll(async () => {
   });
   service = await startService({ allowLoopbackDiscovery: 'true' });
   token = await service.token(SCOPE);
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
 });
 afterAll(async () => {
   server.closeAllConnections();
@@ -50,7 +50,7 @@ interface Told {
 async function profileAt(discovery_url: string, issuer = root, realm = planted.realm, at = service) {
   const id = at.clock.mintId();
   const members = { name: 'Login', discovery_url, client_id: 'shop', issuer };
-  await put(at.vault, oidcProfile, [realm, id], members);
+  await put(at.db, oidcProfile, [realm, id], members);
   return `/v2/authentication-realms/${realm}/oidc-profiles/${id}`;
 }
 
@@ -137,7 +137,7 @@ describe('nobody is asked', () => {
       response.end('{}');
     });
     const offline = await startService({ offline: 'true' });
-    const { realm } = await plant(offline.vault);
+    const { realm } = await plant(offline.db);
     const path = await profileAt(`${root}/offline${WELL_KNOWN}`, root, realm, offline);
     const answer = await ask(path, await offline.token(SCOPE), offline);
     expect([answer.status, ((await answer.json()) as { data: Told }).data]).toMatchObject([
@@ -219,7 +219,7 @@ test('of one realm two are asked at once, one more is 503; other realms go on', 
   };
   const writer = await service.token('profiles:write');
   expect((await service.once.post(path.slice(0, path.lastIndexOf('/')), writer, { data })).status).toBe(503);
-  const neighbour = await plant(service.vault);
+  const neighbour = await plant(service.db);
   const other = ask(await profileAt(url, root, neighbour.realm));
   while (held.length <= LIMITS.discoveriesPerRealmMax) await Bun.sleep(1);
   for (const release of held) release();

@@ -319,7 +319,7 @@ describe('the statements an operator may paste', () => {
     /```sql\n(.*?)```/s.exec(section(operating, heading))?.[1] ?? '';
   test('after the loss of the master key the records are served again, to new tokens', async () => {
     const before = await startService();
-    const planted = await plant(before.vault);
+    const planted = await plant(before.db);
     const { clientId, secret } = await before.client('profile-infos:read');
     const old = await before.token('profile-infos:read');
     await before.stop();
@@ -339,7 +339,7 @@ describe('the statements an operator may paste', () => {
 
 test('what another process removes is gone at the next request', async () => {
   const service = await startService();
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const token = await service.token('oidc-profile-infos:read');
   expect((await service.get(oidcPath(planted), token)).status).toBe(200);
   const other = new Database(databaseFile(service));

@@ -202,7 +202,7 @@ describe('test-suite.md', () => {
 
     beforeAll(async () => {
       service = await startService(OFFLINE);
-      planted = await plant(service.vault);
+      planted = await plant(service.db);
       token = await service.token(FULL_SCOPE);
     });
     afterAll(() => service.stop());

@@ -24,7 +24,7 @@ const SENTENCE = /^authrealm: .*\n$/;
 describe('a backup', () => {
   test('of a running service holds what was committed, and is told in a manifest', async () => {
     const service = await startService();
-    const planted = await plant(service.vault);
+    const planted = await plant(service.db);
     const token = await service.token('profile-infos:read');
     const path = databaseFile(service);
     const to = join(freshFolder(), 'there.db');
@@ -39,7 +39,7 @@ describe('a backup', () => {
       sha256: await hashFile(to),
     });
     expect(manifest.rows).toMatchObject({ user_info: 1, oidc_profile_info: 1, client: 1 });
-    expect(manifest.store_id).toBe(await service.vault.engine.access.storeId());
+    expect(manifest.store_id).toBe(await service.db.engine.access.storeId());
     for (const file of [to, `${to}.json`]) expect(statSync(file).mode & 0o777).toBe(0o600);
     // Nothing but the two: no draft, no log.
     expect(readdirSync(dirname(to)).sort()).toEqual(['there.db', 'there.db.json']);

@@ -4,7 +4,7 @@ import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signin
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { OFFLINE } from '../support/resource_cases.ts';
 import { movableClock, type Service, startService } from '../support/service.ts';
@@ -114,7 +114,7 @@ describe('a signing key', () => {
     const database = await freshDatabase();
     const ahead = movableClock();
     ahead.advance(clockLeewayMs);
-    await (await openVault(database.settings(), ahead)).engine.close();
+    await (await openDatabase(database.settings(), ahead)).engine.close();
     const service = await startService({ ...FLAGS, ...database.flags });
     running.push(service);
     expect((await service.get(REALMS, await service.token(SCOPE))).status).toBe(200);
@@ -122,7 +122,7 @@ describe('a signing key', () => {
 
   test('that takes the place of one that was withdrawn signs everywhere at once, the announced one does not', async () => {
     const { slow, fast, tokenOf, pass } = await pair();
-    const { engine, keyring } = fast.vault;
+    const { engine, keyring } = fast.db;
     const old = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
     const announced = await rotateSigningKey(engine.access, keyring, fast.clock);
     expect(await withdrawSigningKey(old, engine.access, keyring, fast.clock)).toBe(true);
@@ -139,7 +139,7 @@ describe('a signing key', () => {
 
 test('the moment at which a client was changed never goes back', async () => {
   const { slow, fast } = await pair();
-  const { access } = fast.vault.engine;
+  const { access } = fast.db.engine;
   const given = { scopes: new Set(['users:read'] as const), realms: '*' } as const;
   const { client } = await createClient(access, 'test', given, fast.clock);
   const { updatedAt } = await changeClient(access, client.clientId, { name: 'later' }, slow.clock);
@@ -226,8 +226,8 @@ describe('a record', () => {
     const made = await makeUsers(both, await both.tokenOf(slow), 8);
     const moments = made.map(({ meta }) => meta.created_at);
     expect(moments).not.toEqual(moments.toSorted());
-    for (const { vault } of [slow, fast]) {
-      const changes = await vault.engine.records.changes(realm, 0, 100);
+    for (const { db } of [slow, fast]) {
+      const changes = await db.engine.records.changes(realm, 0, 100);
       expect(changes.map(({ seq }) => seq)).toEqual(changes.map((_, place) => place + 1));
       expect(changes.map(({ id }) => id)).toEqual([realm, ...made.map(({ id }) => id)]);
     }

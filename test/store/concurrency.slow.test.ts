@@ -4,19 +4,19 @@ import { changeClient, createClient } from '../../src/auth/clients/clients.ts';
 import { withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import { AUTHREALM, type Running, start } from '../support/processes.ts';
 import { oidcPath, plant } from '../support/service.ts';
 
-async function freshVault() {
+async function freshOpenDatabase() {
   const database = await freshDatabase();
-  return { database, vault: await openVault(database.settings(), systemClock) };
+  return { database, db: await openDatabase(database.settings(), systemClock) };
 }
 
 test('four processes insert the same link 64 times at once: one succeeds, the others get the conflict', async () => {
-  const { database, vault } = await freshVault();
-  const { realm, user, oidcProfile } = await plant(vault);
+  const { database, db } = await freshOpenDatabase();
+  const { realm, user, oidcProfile } = await plant(db);
   const script = join(import.meta.dir, 'contract/attempts.ts');
   const processes = Array.from({ length: 4 }, () =>
     start([process.execPath, script, database.url, realm, user, oidcProfile, '16']),
@@ -29,7 +29,7 @@ test('four processes insert the same link 64 times at once: one succeeds, the ot
   expect(kinds).toHaveLength(64);
   expect(kinds.filter((kind) => kind === 'landed')).toHaveLength(1);
   expect(kinds.filter((kind) => kind === 'taken')).toHaveLength(63);
-  await vault.engine.close();
+  await db.engine.close();
 }, 300_000);
 
 test('twenty first starts at once all serve, with the same signing key', async () => {
@@ -76,9 +76,9 @@ async function statusesOfAll(
 }
 
 test('two processes serve; what an operator takes back is felt by both within a second', async () => {
-  const { database, vault } = await freshVault();
-  const planted = await plant(vault);
-  const { access } = vault.engine;
+  const { database, db } = await freshOpenDatabase();
+  const planted = await plant(db);
+  const { access } = db.engine;
   const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
   const url = await listeningUrl(service);
   const link = `${url}${oidcPath(planted)}`;
@@ -112,12 +112,12 @@ test('two processes serve; what an operator takes back is felt by both within a 
   await expectAll(200);
 
   const [key] = (await access.table(undefined))?.signingKeys ?? [];
-  expect(await withdrawSigningKey(key?.kid ?? '', access, vault.keyring, systemClock)).toBe(true);
+  expect(await withdrawSigningKey(key?.kid ?? '', access, db.keyring, systemClock)).toBe(true);
   await expectAll(401);
   await expectAll(200, await tokenFor(url, made.client.clientId, made.secret));
 
   expect(await service.stop()).toBe(0);
-  await vault.engine.close();
+  await db.engine.close();
 }, 300_000);
 
 async function tokenFor(url: string, clientId: string, secret: string): Promise<string> {
@@ -127,8 +127,8 @@ async function tokenFor(url: string, clientId: string, secret: string): Promise<
 }
 
 test('a process that dies is replaced, and the others go on', async () => {
-  const { database, vault } = await freshVault();
-  await vault.engine.close();
+  const { database, db } = await freshOpenDatabase();
+  await db.engine.close();
   const service = start([AUTHREALM, 'serve', '--port', '0', '--processes', '2', ...database.words]);
   const url = await listeningUrl(service);
   const before = await statusesOfAll(`${url}/readyz`, '', 2);

@@ -41,7 +41,7 @@ const DAMAGES: readonly (readonly [string, RegExp])[] = [
 test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, complaint) => {
   const service = await startService();
   const path = databaseFile(service);
-  const { user } = await plant(service.vault);
+  const { user } = await plant(service.db);
   await service.stop();
   expect(disagreements(path)).toEqual([]);
   expect(lostOf(path, [user])).toEqual([]);
@@ -54,7 +54,7 @@ test.each(DAMAGES)('what is looked at after a kill sees: %s', async (sql, compla
 test('what is looked at after a kill sees a lost record and pages that are not whole', async () => {
   const service = await startService();
   const path = databaseFile(service);
-  await plant(service.vault);
+  await plant(service.db);
   await service.stop();
   expect(lostOf(path, ['gone'])).toEqual(['gone']);
   const db = new Database(path);

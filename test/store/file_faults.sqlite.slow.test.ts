@@ -20,7 +20,7 @@ import { createClient } from '../../src/auth/clients/clients.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt } from '../support/database.ts';
 import { AUTHREALM, clientCreate, HELD_BACK, type Running, runCommand, start } from '../support/processes.ts';
 import { freshFolder, oidcPath, type Planted, plant } from '../support/service.ts';
@@ -37,20 +37,20 @@ interface Stored {
 
 async function stored(users = 1): Promise<Stored> {
   const made = join(freshFolder(), 'made.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
-  const first = await plant(vault);
+  const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
+  const first = await plant(db);
   const { realm, oidcProfile, passwordProfile } = first;
-  const more = Array.from({ length: users - 1 }, () => plant(vault, { realm, oidcProfile, passwordProfile }));
+  const more = Array.from({ length: users - 1 }, () => plant(db, { realm, oidcProfile, passwordProfile }));
   const scopes = parseScopes('profile-infos:read') ?? new Set<string>();
   const { client, secret } = await createClient(
-    vault.engine.access,
+    db.engine.access,
     'test',
     { scopes, realms: '*' },
     systemClock,
   );
   const form = { grant_type: 'client_credentials', client_id: client.clientId, client_secret: secret };
   const planted = [first, ...(await Promise.all(more))];
-  vault.engine.close();
+  db.engine.close();
   const path = join(freshFolder(), 'faults.db');
   keepApart(made, path);
   return { path, planted, form };

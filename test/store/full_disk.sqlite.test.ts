@@ -52,10 +52,10 @@ interface Bounded {
   free(): void;
 }
 
-function boundedByDisk({ vault }: Service, folder: string): Bounded {
+function boundedByDisk({ db }: Service, folder: string): Bounded {
   const ballast = join(folder, 'ballast');
   return {
-    records: vault.engine.records,
+    records: db.engine.records,
     fill() {
       for (let bytes = 4_194_304; bytes >= 4_096; bytes /= 2) {
         try {
@@ -84,9 +84,9 @@ function boundedByEngine({ settings }: Service): Bounded {
 
 /** Writes realms until one is refused, at most 10 MB; answers how many there are and why there are no more. */
 async function writeUntilRefused(records: Bounded['records']): Promise<{ count: number; error: unknown }> {
-  const vault = { engine: { records } } as Service['vault'];
+  const db = { engine: { records } } as Service['db'];
   for (let count = 0; count < 5_000; count += 1) {
-    const error = await put(vault, realm, [systemClock.mintId()], {
+    const error = await put(db, realm, [systemClock.mintId()], {
       ...realmMembers,
       name: 'x'.repeat(2_000),
     }).then(
@@ -112,7 +112,7 @@ function counted({ settings }: Service): { realms: number; changes: number; chec
 }
 
 async function judge(service: Service, bounded: Bounded): Promise<void> {
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const token = await service.token('oidc-profile-infos:read');
   const before = counted(service);
   bounded.fill();
@@ -134,8 +134,8 @@ async function judge(service: Service, bounded: Bounded): Promise<void> {
 async function judgeFreed(service: Service, bounded: Bounded): Promise<void> {
   const before = counted(service);
   bounded.free();
-  const vault = { engine: { records: bounded.records } } as Service['vault'];
-  await put(vault, realm, [systemClock.mintId()], realmMembers);
+  const db = { engine: { records: bounded.records } } as Service['db'];
+  await put(db, realm, [systemClock.mintId()], realmMembers);
   expect(counted(service)).toEqual({ realms: before.realms + 1, changes: before.changes + 1, check: 'ok' });
 }
 

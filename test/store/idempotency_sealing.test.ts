@@ -8,7 +8,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { startSweeping } from '../../src/jobs/expiry.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FULL_SCOPE, kindOf } from '../support/resource_cases.ts';
@@ -203,9 +203,9 @@ describe('answers that have expired', () => {
 
   test('go when a service starts', async () => {
     const swept = await freshDatabase();
-    const vault = await openVault(swept.settings(), systemClock);
-    const { keyring } = vault;
-    const { records } = vault.engine;
+    const db = await openDatabase(swept.settings(), systemClock);
+    const { keyring } = db;
+    const { records } = db.engine;
     const place = { table: 'idempotency', column: 'answer_sealed', realm: NIL_UUID, id: 'key' };
     const old = {
       ...expired(),
@@ -213,9 +213,9 @@ describe('answers that have expired', () => {
       sealed: keyring.seal('remembered-answer', place, '{}'),
     };
     await records.commit([], old);
-    await vault.engine.close();
+    await db.engine.close();
     const service = await startService(swept.flags);
-    while (await service.vault.engine.records.recall(old, now - 600)) await Bun.sleep(1);
+    while (await service.db.engine.records.recall(old, now - 600)) await Bun.sleep(1);
     await service.stop();
   });
 });
@@ -223,7 +223,7 @@ describe('answers that have expired', () => {
 test('that a provider is out of reach is not remembered: the same request succeeds once it answers', async () => {
   const service = await startService({ allowLoopbackDiscovery: 'true' });
   const token = await service.token(FULL_SCOPE);
-  const { realm: id } = await plant(service.vault);
+  const { realm: id } = await plant(service.db);
   const port = await freePort();
   const issuer = `http://127.0.0.1:${port}`;
   const home = { realm: id, oidcProfile: '', passwordProfile: '', user: '' };

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { createClient } from '../../src/auth/clients/clients.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import { freshDatabase } from '../support/database.ts';
 import {
   freshFolder,
@@ -33,17 +33,17 @@ let exitCode: number;
 const secrets: Record<string, string> = {};
 
 beforeAll(async () => {
-  const vault = await openVault(database.settings(), systemClock);
-  planted = await plant(vault, { subject: 'subject-of-jane', username: 'username-of-jane' });
+  const db = await openDatabase(database.settings(), systemClock);
+  planted = await plant(db, { subject: 'subject-of-jane', username: 'username-of-jane' });
   const client = async (scope: string) => {
     const scopes = parseScopes(scope) ?? new Set();
-    return createClient(vault.engine.access, 'log', { scopes, realms: '*' }, systemClock);
+    return createClient(db.engine.access, 'log', { scopes, realms: '*' }, systemClock);
   };
   const [reader, writer] = [
     await client('profile-infos:read'),
     await client('users:read users:write profile-infos:write profiles:write'),
   ];
-  await vault.engine.close();
+  await db.engine.close();
   const command = [
     AUTHREALM,
     'serve',

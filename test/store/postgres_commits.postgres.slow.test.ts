@@ -77,8 +77,8 @@ test.each([
 ] as const)(
   'a commit of acts that goes %s is repeated, and each is one entry: %s',
   async (fate, kind) => {
-    const { database, vault } = troubled.service;
-    const { log } = vault.engine;
+    const { database, db } = troubled.service;
+    const { log } = db.engine;
     const count = async () => {
       const acts = await database.ask<{ actor: string; detail: string }>('select actor, detail from act');
       return acts.filter(({ actor, detail }) => (actor + detail).includes(mark)).length;
@@ -106,7 +106,7 @@ test.each([
     }
     expect(await count()).toBe(kind === 'grants' ? 1 : 2);
     const findings: string[] = [];
-    const { engine, logKeys } = vault;
+    const { engine, logKeys } = db;
     const onFinding = (found: Found) => findings.push(found.says);
     await verifyLogs({
       store: engine.log,
@@ -122,7 +122,7 @@ test.each([
 
 test('what the engine says about values reaches no log and no answer', async () => {
   const name = 'name-that-nobody-may-see';
-  const { records } = troubled.service.vault.engine;
+  const { records } = troubled.service.db.engine;
   await spoil(`alter table user_info add constraint odd check (name <> '${name}')`);
   const key = [troubled.planted.realm, systemClock.mintId()] as const;
   const write = draftDescribed(

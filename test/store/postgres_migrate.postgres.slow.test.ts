@@ -277,7 +277,7 @@ async function serviceOn(url: string, masterKeyFile: string) {
   return {
     async use() {
       const token = await service.token('realms:write realms:read users:write users:read profile-infos:read');
-      const planted = await plant(service.vault);
+      const planted = await plant(service.db);
       for (let round = 0; round < 8; round += 1) {
         const answers = await Promise.all(
           Array.from({ length: 4 }, () => service.get(oidcPath(planted), token)),
@@ -292,7 +292,7 @@ async function serviceOn(url: string, masterKeyFile: string) {
       const users = `/v2/authentication-realms/${planted.realm}/user-authentication-info`;
       expect((await service.get(`${users}?sort=-updated_at`, token)).status).toBe(200);
       expect((await service.del(`${users}/${planted.user}`, token)).status).toBe(204);
-      const { records } = service.vault.engine;
+      const { records } = service.db.engine;
       expect((await records.changes(planted.realm, 0, 100)).length).toBeGreaterThan(5);
       const picture = await records.picture();
       expect(await picture.count(oidcProfileInfo, planted.realm)).toBe(0);

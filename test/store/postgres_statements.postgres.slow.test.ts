@@ -11,7 +11,7 @@ import { actOf } from '../../src/domain/act.ts';
 import { type Key, lineage } from '../../src/domain/resource.ts';
 import { oidcProfile, RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, rewrap } from '../../src/service/open_database.ts';
+import { openDatabase, rewrap } from '../../src/service/open_database.ts';
 import { migrationsIn } from '../../src/store/migrations.ts';
 import { type Engine, openEngine, type PostgresAddress, parseDatabase } from '../../src/store/open.ts';
 import { readIndexes } from '../../src/store/postgres/indexes.ts';
@@ -135,19 +135,19 @@ async function useAccess(url: string): Promise<void> {
   const masterKeyFile = join(folder, 'master.key');
   writeFileSync(masterKeyFile, Buffer.from(systemClock.randomBytes(32)).toString('base64url'));
   const settings = readSettings({ database: url, masterKeyFile, migrate: 'auto' }, {});
-  const vault = await openVault(settings, systemClock);
-  const { access, sealed, records } = vault.engine;
-  const { realm } = await plant(vault);
+  const db = await openDatabase(settings, systemClock);
+  const { access, sealed, records } = db.engine;
+  const { realm } = await plant(db);
   const id = mint();
   const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm, id };
-  const secret = vault.keyring.seal('oidc-client-secret', place, 'a client secret of a provider');
+  const secret = db.keyring.seal('oidc-client-secret', place, 'a client secret of a provider');
   const shop = {
     name: 'Shop',
     client_id: 'shop',
     discovery_url: 'https://a.example/',
     issuer: 'https://a.example',
   };
-  await put(vault, oidcProfile, [realm, id], { ...shop, client_secret: secret });
+  await put(db, oidcProfile, [realm, id], { ...shop, client_secret: secret });
   const rights = { scopes: new Set(['users:read'] as const), realms: new Set([realm]) };
   const { client } = await createClient(access, 'test', rights, systemClock);
   await changeClient(access, client.clientId, { name: 'renamed' }, systemClock);
@@ -156,8 +156,8 @@ async function useAccess(url: string): Promise<void> {
   await access.noteUses([client.clientId], systemClock.now());
   await access.uses();
   await deleteClient(access, client.clientId, undefined, systemClock);
-  const { kid } = await rotateSigningKey(access, vault.keyring, systemClock);
-  await withdrawSigningKey(kid, access, vault.keyring, systemClock);
+  const { kid } = await rotateSigningKey(access, db.keyring, systemClock);
+  await withdrawSigningKey(kid, access, db.keyring, systemClock);
   await access.forgetPrivateHalves([kid]);
   const all = await access.signingKeys();
   expect((await access.signingKeysBehind('', 2)).keys).toEqual(all);
@@ -173,7 +173,7 @@ async function useAccess(url: string): Promise<void> {
   await sealed.values(undefined, first?.place, 1);
   await sealed.values(undefined, place, 1);
   await records.ready();
-  await vault.engine.close();
+  await db.engine.close();
   await rewrap(settings, join(folder, 'next.key'), systemClock);
 }
 

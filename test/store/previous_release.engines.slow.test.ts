@@ -6,7 +6,7 @@ import { linkTo } from '../../src/audit/chain.ts';
 import { obtainLogKeys } from '../../src/audit/root.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 import type { Migration } from '../../src/store/migrations.ts';
 import { openEngine } from '../../src/store/open.ts';
 import { connect } from '../../src/store/sqlite/connection.ts';
@@ -116,14 +116,14 @@ describe('release 0.1.0, which has no log,', () => {
     expect(new Set(landed.map(String))).toEqual(new Set(['201,201,200,204,404']));
     expect([await own.running.stop(), await old.running.stop()]).toEqual([0, 0]);
 
-    const vault = await openVault(readSettings({ database: old.database }, {}), systemClock);
-    const keys = await obtainLogKeys(vault.engine.access, vault.keyring, systemClock);
+    const db = await openDatabase(readSettings({ database: old.database }, {}), systemClock);
+    const keys = await obtainLogKeys(db.engine.access, db.keyring, systemClock);
     const { realm } = old.filled.ids;
-    const { chain, seq } = (await vault.engine.log.head(realm)) ?? {};
+    const { chain, seq } = (await db.engine.log.head(realm)) ?? {};
     if (!chain) throw new Error('the log has no chain');
     const { end, anchor } = chain;
     expect(end.seq).toBe(seq ?? 0);
-    const entries = await vault.engine.log.entries(realm, anchor.seq, end.seq);
+    const entries = await db.engine.log.entries(realm, anchor.seq, end.seq);
     const again = linkTo(keys, anchor);
     for (const { seq, columns, tag } of entries) {
       expect([seq, tag && Buffer.from(tag).toString('hex')]).toEqual([
@@ -138,7 +138,7 @@ describe('release 0.1.0, which has no log,', () => {
       2 * (SIDE_BY_SIDE + 1),
       true,
     ]);
-    await vault.engine.close();
+    await db.engine.close();
   });
 });
 

@@ -18,7 +18,7 @@ import type { Uuid } from '../../src/domain/id.ts';
 import { RESOURCES } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { VERSION } from '../../src/platform/version.ts';
-import { openVault, proveKeysOf } from '../../src/service/open_database.ts';
+import { openDatabase, proveKeysOf } from '../../src/service/open_database.ts';
 import type { Archiver } from '../../src/store/backups/archiver.ts';
 import { runErrand } from '../../src/store/backups/archiver.ts';
 import { backUp } from '../../src/store/backups/backup.ts';
@@ -55,12 +55,12 @@ export async function plantMore(path: string, users: number): Promise<readonly P
   // The engine lets go of a file when its last statement is collected, so nobody has only the copy open.
   const made = join(freshFolder(), 'made.db');
   for (const ending of ['', '.key']) if (existsSync(path + ending)) renameSync(path + ending, made + ending);
-  const vault = await openVault(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
-  const first = await plant(vault);
+  const db = await openDatabase(readSettings({ database: `sqlite:${made}` }, {}), systemClock);
+  const first = await plant(db);
   const { realm, oidcProfile, passwordProfile } = first;
   const rest: Planted[] = [];
-  while (rest.length < users - 1) rest.push(await plant(vault, { realm, oidcProfile, passwordProfile }));
-  await vault.engine.close();
+  while (rest.length < users - 1) rest.push(await plant(db, { realm, oidcProfile, passwordProfile }));
+  await db.engine.close();
   rowsOf(made, ['pragma wal_checkpoint(truncate)']);
   for (const ending of ['', '.key']) copyFileSync(made + ending, path + ending);
   return [first, ...rest];

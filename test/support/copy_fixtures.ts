@@ -141,13 +141,13 @@ export async function fillRest(database: TestDatabase): Promise<void> {
   }
 }
 
-async function beginPurge({ vault }: Service): Promise<string> {
+async function beginPurge({ db }: Service): Promise<string> {
   const lines = multitude(USERS_PURGED);
-  await bring(vault, lines, { pieceBytes: 65_536 });
+  await bring(db, lines, { pieceBytes: 65_536 });
   const id = lines.find(({ type }) => type === realm.type)?.id as never;
   const { now, mintRevision } = systemClock;
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: now() };
-  const step = await vault.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
+  const step = await db.engine.records.purge({ resource: realm, key: [id], origin, mintRevision });
   if (step.kind !== 'purged' || step.isDone) throw new Error('the purge is not under way');
   return id;
 }

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { SQL } from 'bun';
 import { type Flags, readSettings, SETTINGS, type Settings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openDatabase } from '../../src/service/open_database.ts';
+import { openEngineFor } from '../../src/service/open_database.ts';
 import { type DatabaseAddress, type Engine, parseDatabase } from '../../src/store/open.ts';
 import { numbered } from '../../src/store/postgres/places.ts';
 import { disagreements, LOOKS, type Look } from './agreement.ts';
@@ -108,7 +108,7 @@ function named(masterKeyFile: string, flags: Flags) {
       value,
     ]),
     settings,
-    open: () => openDatabase(settings(), systemClock),
+    open: () => openEngineFor(settings(), systemClock),
   };
 }
 

@@ -9,12 +9,12 @@ import type { Service } from './service.ts';
  * attempt: what a day of attempts in vain comes to.
  */
 export async function giveUp(
-  { vault }: Pick<Service, 'vault'>,
+  { db }: Pick<Service, 'db'>,
   webhookId: string,
   count: number,
   realm: Uuid = systemClock.mintId(),
 ): Promise<void> {
-  const { webhooks, leases } = vault.engine;
+  const { webhooks, leases } = db.engine;
   const lease = { name: `test ${webhookId}`, holder: 'test' };
   await leases.replace({ ...lease, until: 1 }, undefined);
   const places = Array.from({ length: count }, (_, at) => ({ realm, firstSeq: at + 1, lastSeq: at + 1 }));

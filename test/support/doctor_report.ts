@@ -8,7 +8,7 @@ import { isHealthy, type Report } from '../../src/doctor/inspection.ts';
 import { parseScopes } from '../../src/domain/principal.ts';
 import { oidcProfile } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { sqliteAt, type TestDatabase } from './database.ts';
 import { AUTHREALM, type Environment, runCommand } from './processes.ts';
 import { freshFolder, type Planted, plant, put } from './service.ts';
@@ -57,16 +57,16 @@ export async function examined(words: readonly string[], environment: Environmen
 }
 
 /** Two of everything, a sealed secret and a client. */
-export async function plantHealthy(vault: Vault): Promise<{ first: Planted; second: Planted }> {
-  const first = await plant(vault);
+export async function plantHealthy(db: OpenDatabase): Promise<{ first: Planted; second: Planted }> {
+  const first = await plant(db);
   const { realm, oidcProfile: profile, passwordProfile } = first;
-  const second = await plant(vault, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
+  const second = await plant(db, { realm, oidcProfile: profile, passwordProfile, username: 'Jürgen Ⅳ' });
   const id = systemClock.mintId();
-  await put(vault, oidcProfile, [realm, id], {
+  await put(db, oidcProfile, [realm, id], {
     name: 'Sealed',
     discovery_url: 'https://other.example/.well-known/openid-configuration',
     client_id: 'shop',
-    client_secret: vault.keyring.seal(
+    client_secret: db.keyring.seal(
       'oidc-client-secret',
       { table: 'oidc_profile', column: 'client_secret_sealed', realm, id },
       'secret-of-the-provider',
@@ -74,16 +74,16 @@ export async function plantHealthy(vault: Vault): Promise<{ first: Planted; seco
     issuer: 'https://other.example',
   });
   const scopes = parseScopes('users:read') ?? new Set<string>();
-  await createClient(vault.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemClock);
+  await createClient(db.engine.access, 'n', { scopes, realms: new Set([realm]) }, systemClock);
   return { first, second };
 }
 
 /** A file that holds them. */
 export async function healthy(): Promise<{ path: string; first: Planted; second: Planted }> {
   const path = join(freshFolder(), 'checked.db');
-  const vault = await openVault(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
-  const planted = await plantHealthy(vault);
-  vault.engine.close();
+  const db = await openDatabase(readSettings({ database: `sqlite:${path}` }, {}), systemClock);
+  const planted = await plantHealthy(db);
+  db.engine.close();
   return { path, ...planted };
 }
 

@@ -2,7 +2,7 @@ import { expect } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import type { TestDatabase } from './database.ts';
 import { AUTHREALM, runCommand } from './processes.ts';
 import { FULL_SCOPE } from './resource_cases.ts';
@@ -19,10 +19,10 @@ export interface Erasable {
 export async function erasable(): Promise<Erasable> {
   const service = await startService();
   const mark = systemClock.mintId();
-  const base = await plant(service.vault);
+  const base = await plant(service.db);
   const id = systemClock.mintId();
   const name = `Josefine ${mark}`;
-  await put(service.vault, user, [base.realm, id], {
+  await put(service.db, user, [base.realm, id], {
     ...userMembers,
     name,
     email: `old-${mark}@example.com`,
@@ -36,7 +36,7 @@ export async function erasable(): Promise<Erasable> {
     oidcLink: systemClock.mintId(),
     passwordLink: systemClock.mintId(),
   };
-  const planted = await plant(service.vault, given);
+  const planted = await plant(service.db, given);
   const token = await service.token(FULL_SCOPE);
   const path = `/v2/authentication-realms/${base.realm}/user-authentication-info/${id}`;
   const data = { type: 'user_authentication_info', email: `new-${mark}@example.com` };
@@ -54,11 +54,14 @@ export const erase = ({ words }: TestDatabase, realm: Uuid, id: Uuid) =>
   runCommand([AUTHREALM, 'erase', 'user', realm, id, ...words]);
 
 /** What the work comes to on an open database, which is closed afterwards. */
-export async function withVault<T>(database: TestDatabase, work: (vault: Vault) => Promise<T>): Promise<T> {
-  const vault = await openVault(database.settings(), systemClock);
+export async function withDatabase<T>(
+  database: TestDatabase,
+  work: (db: OpenDatabase) => Promise<T>,
+): Promise<T> {
+  const db = await openDatabase(database.settings(), systemClock);
   try {
-    return await work(vault);
+    return await work(db);
   } finally {
-    await vault.engine.close();
+    await db.engine.close();
   }
 }

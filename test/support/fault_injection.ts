@@ -76,7 +76,7 @@ export async function startTroubled({
   flags,
 }: Awaited<ReturnType<typeof databaseBy>>): Promise<Troubled> {
   const service = await startService({ ...OFFLINE, ...flags });
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const token = await service.token(FULL_SCOPE);
   const kind = kindOf(user);
   const acknowledged = new Set<string>([planted.user]);

@@ -1,7 +1,7 @@
 import { importPrivateKey } from '../../src/auth/keys/signing.ts';
 import type { SigningKey } from '../../src/auth/port.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { Vault } from '../../src/service/open_database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import type { Service } from './service.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -29,11 +29,11 @@ export interface Forge {
 }
 
 /** The means to make every token the service could make, and all those it never would. */
-export async function openForge({ vault, url, clock }: Service): Promise<Forge> {
-  const table = await vault.engine.access.table(undefined);
+export async function openForge({ db, url, clock }: Service): Promise<Forge> {
+  const table = await db.engine.access.table(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
   if (!key) throw new Error('no signing key');
-  const sign = await signerOf(key, vault);
+  const sign = await signerOf(key, db);
   return {
     kid: key.kid,
     publicJwk: JSON.parse(key.publicJwk),
@@ -50,7 +50,7 @@ export async function openForge({ vault, url, clock }: Service): Promise<Forge> 
 }
 
 /** Signs as a key of the service does. */
-export async function signerOf(key: SigningKey, { keyring }: Pick<Vault, 'keyring'>): Promise<Sign> {
+export async function signerOf(key: SigningKey, { keyring }: Pick<OpenDatabase, 'keyring'>): Promise<Sign> {
   return signer(await importPrivateKey(key, keyring));
 }
 

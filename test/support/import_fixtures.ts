@@ -7,7 +7,7 @@ import {
   user,
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import type { Vault } from '../../src/service/open_database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { importLines, type Plan, type Report } from '../../src/transfer/import.ts';
 import { linesOf } from '../../src/transfer/line_reader.ts';
 import { lineReader } from '../../src/transfer/lines.ts';
@@ -105,12 +105,12 @@ export interface Given extends Partial<Plan> {
 }
 
 /** Imports as the command does, in this process. Refused lines do not end it unless asked to. */
-export function bring(vault: Vault, source: Source, given: Given = {}): Promise<Brought> {
-  return bringFrom(vault, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
+export function bring(db: OpenDatabase, source: Source, given: Given = {}): Promise<Brought> {
+  return bringFrom(db, pieces(bytesOf(source), given.pieceBytes ?? 1_000), given);
 }
 
 export async function bringFrom(
-  { engine, keyring }: Vault,
+  { engine, keyring }: OpenDatabase,
   chunks: AsyncIterable<Uint8Array>,
   given: Given = {},
 ): Promise<Brought> {

@@ -3,14 +3,14 @@ import { openLogReading } from '../../src/audit/reading.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { systemClock } from '../../src/platform/clock.ts';
-import { openVault } from '../../src/service/open_database.ts';
+import { openDatabase } from '../../src/service/open_database.ts';
 
 /**
  * A process that erases a user and is killed between the commit and what it would tell outside of the database:
  * `erased_and_killed.ts FLAGS REALM USER`, the flags of its database as JSON.
  */
 const [flags = '{}', realm, user] = process.argv.slice(2);
-const { engine, logKeys } = await openVault(readSettings(JSON.parse(flags), {}), systemClock);
+const { engine, logKeys } = await openDatabase(readSettings(JSON.parse(flags), {}), systemClock);
 await eraseUser(
   {
     records: engine.records,

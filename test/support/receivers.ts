@@ -102,13 +102,13 @@ export function verify(secret: string, { headers, body }: Received): void {
   new Verifier(secret).verify(body, { ...headers });
 }
 
-export function roomsOf({ vault, settings }: Pick<Service, 'vault' | 'settings'>): WebhookRooms {
-  return { store: vault.engine.webhooks, keyring: vault.keyring, isAllowed: webhookRule(settings) };
+export function roomsOf({ db, settings }: Pick<Service, 'db' | 'settings'>): WebhookRooms {
+  return { store: db.engine.webhooks, keyring: db.keyring, isAllowed: webhookRule(settings) };
 }
 
 /** A target that leads to a URL: all events of all realms, one by one, unless told otherwise. */
 export function target(
-  service: Pick<Service, 'vault' | 'settings'>,
+  service: Pick<Service, 'db' | 'settings'>,
   url: string,
   wish: Partial<WebhookWish> & { readonly from?: 'present' | 'oldest' } = {},
 ): Promise<IssuedWebhook> {
@@ -134,8 +134,8 @@ export function upTo(last: number, first = 1): readonly number[] {
 }
 
 /** A service tells nobody any more. */
-export async function deleteTargets({ vault }: Service): Promise<void> {
-  const { webhooks } = vault.engine;
+export async function deleteTargets({ db }: Service): Promise<void> {
+  const { webhooks } = db.engine;
   for (const { webhookId } of await webhooks.list()) await deleteWebhook(webhooks, webhookId, systemClock);
 }
 

@@ -15,7 +15,7 @@ import {
 } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import type { Log, LogRecord } from '../../src/platform/log.ts';
-import { openVault, type Vault } from '../../src/service/open_database.ts';
+import { type OpenDatabase, openDatabase } from '../../src/service/open_database.ts';
 import { type Service as Served, serve } from '../../src/service/service.ts';
 import type { Engine } from '../../src/store/open.ts';
 import { fileOf } from '../../src/store/open.ts';
@@ -61,7 +61,7 @@ export interface Service extends Asking {
   readonly url: string;
   readonly database: TestDatabase;
   readonly settings: Settings;
-  readonly vault: Vault;
+  readonly db: OpenDatabase;
   readonly clock: MovableClock;
   readonly log: readonly LogRecord[];
   readonly server: Served;
@@ -97,22 +97,22 @@ export async function startService(
   const clock = movableClock();
   const log: LogRecord[] = [];
   const keep: Log = { write: (record) => log.push(record), written: async () => undefined };
-  const vault = await openVault(settings, clock);
-  const server = await serve(settings, { ...vault, engine: wrap(vault.engine) }, keep, clock);
+  const db = await openDatabase(settings, clock);
+  const server = await serve(settings, { ...db, engine: wrap(db.engine) }, keep, clock);
   const { url } = server;
   const once = askingOf(url);
   const service: Service = {
     url,
     database,
     settings,
-    vault,
+    db,
     clock,
     log,
     server,
     async client(scope, realms = '*') {
       const scopes = parseScopes(scope);
       if (!scopes) throw new Error(`no scope ${scope}`);
-      const { client, secret } = await createClient(vault.engine.access, 'test', { scopes, realms }, clock);
+      const { client, secret } = await createClient(db.engine.access, 'test', { scopes, realms }, clock);
       clock.advance(1_000);
       return { clientId: client.clientId, secret };
     },
@@ -135,7 +135,7 @@ export async function startService(
     once,
     async stop() {
       await server.stop();
-      await vault.engine.close();
+      await db.engine.close();
       const bugs = log.filter((record) => record.event === 'fault' && record.code === 'internal');
       if (bugs.length > 0) throw new Error(`answered 500: ${JSON.stringify(bugs)}`);
     },
@@ -296,7 +296,7 @@ export interface Planted {
 }
 
 /** Plants records through the Store, as any writer would. */
-export async function plant(vault: Vault, given: Partial<Planted> = {}): Promise<Planted> {
+export async function plant(db: OpenDatabase, given: Partial<Planted> = {}): Promise<Planted> {
   const mint = systemClock.mintId;
   const ids = {
     realm: given.realm ?? mint(),
@@ -308,9 +308,9 @@ export async function plant(vault: Vault, given: Partial<Planted> = {}): Promise
     subject: given.subject ?? `auth0|${mint()}`,
     username: given.username ?? `jane-${mint()}`,
   };
-  if (!given.realm) await put(vault, realm, [ids.realm], realmMembers);
+  if (!given.realm) await put(db, realm, [ids.realm], realmMembers);
   if (!given.oidcProfile) {
-    await put(vault, oidcProfile, [ids.realm, ids.oidcProfile], {
+    await put(db, oidcProfile, [ids.realm, ids.oidcProfile], {
       name: 'Login',
       discovery_url: `${ISSUER}.well-known/openid-configuration`,
       client_id: 'shop',
@@ -318,19 +318,19 @@ export async function plant(vault: Vault, given: Partial<Planted> = {}): Promise
     });
   }
   if (!given.passwordProfile) {
-    await put(vault, passwordProfile, [ids.realm, ids.passwordProfile], {
+    await put(db, passwordProfile, [ids.realm, ids.passwordProfile], {
       name: 'Passwords',
       username_format: 'any',
       enable_one_time_password_token: false,
     });
   }
-  if (!given.user) await put(vault, user, [ids.realm, ids.user], userMembers);
-  await put(vault, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
+  if (!given.user) await put(db, user, [ids.realm, ids.user], userMembers);
+  await put(db, oidcProfileInfo, [ids.realm, ids.user, ids.oidcLink], {
     subject: ids.subject,
     issuer: ISSUER,
     oidc_profile_id: ids.oidcProfile,
   });
-  await put(vault, passwordProfileInfo, [ids.realm, ids.user, ids.passwordLink], {
+  await put(db, passwordProfileInfo, [ids.realm, ids.user, ids.passwordLink], {
     username: ids.username,
     password_profile_id: ids.passwordProfile,
     password_hash: PASSWORD_HASH,
@@ -365,7 +365,7 @@ export function stamped(key: Key, members: Record<string, unknown>): AnyRecord {
 }
 
 /** Inserts one record with its change; throws where the store refuses it. */
-export async function put(vault: Vault, resource: Resource, key: Key, members: Record<string, unknown>) {
+export async function put(db: OpenDatabase, resource: Resource, key: Key, members: Record<string, unknown>) {
   const record = stamped(key, members);
   const origin = { actor: 'test', requestId: undefined, address: undefined, at: record.created_at };
   const change = changeOf(
@@ -374,7 +374,7 @@ export async function put(vault: Vault, resource: Resource, key: Key, members: R
     { key, revision: record.revision, members: Object.keys(members) },
     origin,
   );
-  const verdict = await vault.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
+  const verdict = await db.engine.records.commit([{ op: 'insert', resource, key, record, change }]);
   if (verdict.kind !== 'landed') throw new Error(JSON.stringify(verdict));
   return record;
 }

@@ -8,12 +8,12 @@ import type { Service } from './service.ts';
 
 /** A link as the command prints it. */
 export async function linkOf(
-  { vault, clock }: Pick<Service, 'vault' | 'clock'>,
+  { db, clock }: Pick<Service, 'db' | 'clock'>,
   { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
 ): Promise<MadeLink> {
   const scopes = parseScopes(scope);
   if (!scopes) throw new Error(`no scope ${scope}`);
-  return makeLink(vault.engine.access, { label, scopes, realms }, clock);
+  return makeLink(db.engine.access, { label, scopes, realms }, clock);
 }
 
 /** What the page of a service sends with what it asks. */

@@ -118,7 +118,7 @@ describe.each(WAYS)('the log, from %s to %s', (from, to) => {
     await prepare(source, target);
     const untagged = 'select event from change where tag is null';
     expect(await target.ask<Json>(untagged)).toEqual([{ event: 'noted' }]);
-    await plant(service.vault, { realm });
+    await plant(service.db, { realm });
     const { stderr, code } = await copy(source, target);
     expect([stderr, code]).toEqual(['', 0]);
     expect(await target.ask<Json>(untagged)).toEqual([]);
@@ -128,7 +128,7 @@ describe.each(WAYS)('the log, from %s to %s', (from, to) => {
 
   test('entries that were removed by age after the preparation are removed from the target', async () => {
     const { source, target, service, realm } = await prepared();
-    const { log } = service.vault.engine;
+    const { log } = service.db.engine;
     const lots = systemClock.now() + 60_000;
     const gone = await log.trim(realm, lots);
     expect(gone).toBeGreaterThan(0);
@@ -143,7 +143,7 @@ describe.each(WAYS)('the log, from %s to %s', (from, to) => {
     const key = freshKey();
     const [source, target] = [await freshOf(from, key), await freshOf(to, key)];
     const service = await serveWorld(source);
-    const { realm } = await plant(service.vault);
+    const { realm } = await plant(service.db);
     expect((await prepare(source, target)).code).toBe(0);
     return { source, target, service, realm };
   }

@@ -34,7 +34,7 @@ const ENGINES = ['sqlite', 'postgres'] as const;
 async function inhabited(engine: Engine): Promise<TestDatabase> {
   const database = await freshOf(engine, key);
   const service = await serveWorld(database);
-  await put(service.vault, realm, [systemClock.mintId()], realmMembers);
+  await put(service.db, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
   return database;
 }
@@ -179,7 +179,7 @@ test.each(ENGINES)(
 
 async function writeRealm(database: TestDatabase): Promise<void> {
   const service = await serveWorld(database);
-  await put(service.vault, realm, [systemClock.mintId()], realmMembers);
+  await put(service.db, realm, [systemClock.mintId()], realmMembers);
   await service.stop();
 }
 
@@ -271,7 +271,7 @@ test('a role that may not write is told so, and a server that is not there', asy
 test('where the disk is full it ends, and goes on once there is room', async () => {
   const [source, target] = [await freshOf('sqlite', key), await freshOf('sqlite', key)];
   const service = await serveWorld(source);
-  await bring(service.vault, multitude(3_000), { pieceBytes: 65_536 });
+  await bring(service.db, multitude(3_000), { pieceBytes: 65_536 });
   await service.stop();
   // No file of the process may become longer than this.
   const bounded = `ulimit -f 1024; trap '' XFSZ; exec "$0" "$@"`;

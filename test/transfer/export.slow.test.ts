@@ -95,10 +95,10 @@ describe('without secrets', () => {
 
   test('a line holds what a read answers, and its address', async () => {
     const service = await startService();
-    const planted = await plant(service.vault);
+    const planted = await plant(service.db);
     const token = await service.token('profile-infos:read');
     const written: string[] = [];
-    const picture = await service.vault.engine.records.picture();
+    const picture = await service.db.engine.records.picture();
     await exportRecords({
       picture,
       within: planted.realm,
@@ -224,9 +224,9 @@ describe('where it will not or cannot write', () => {
 
 test('a signal ends it after the lines under way', async () => {
   const service = await startService();
-  await bring(service.vault, many, { pieceBytes: 1 << 20 });
+  await bring(service.db, many, { pieceBytes: 1 << 20 });
   const stop = new AbortController();
-  const picture = await service.vault.engine.records.picture();
+  const picture = await service.db.engine.records.picture();
   const told: number[] = [];
   const records = await exportRecords({
     picture,
@@ -243,9 +243,9 @@ test('a signal ends it after the lines under way', async () => {
 
 test('a secret that does not open is named by its record, and no file is made', async () => {
   const service = await startService();
-  await bring(service.vault, few.all);
+  await bring(service.db, few.all);
   const broken = new Error('not this key');
-  const picture = await service.vault.engine.records.picture();
+  const picture = await service.db.engine.records.picture();
   const exporting = exportRecords({
     picture,
     within: undefined,
@@ -266,10 +266,10 @@ test('a secret that does not open is named by its record, and no file is made', 
 test('a truncated export is told by its last line; one without its last newline is whole', async () => {
   const service = await startService();
   const bytes = bytesOf(linesOf(at('first')).filter(({ realm_id, id }) => !realm_id || id));
-  const cut = await bring(service.vault, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
+  const cut = await bring(service.db, bytes.subarray(0, bytes.length - 20), { pieceBytes: 1 << 20 });
   expect(cut.tally).toEqual(tally(many.length - 1, 0, 0, 1));
   expect(cut.refusals).toEqual([`line ${many.length}: is not JSON`]);
-  const whole = await bring(service.vault, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
+  const whole = await bring(service.db, bytes.subarray(0, bytes.length - 1), { pieceBytes: 1 << 20 });
   expect(whole.tally).toEqual(tally(1, many.length - 1, 0, 0));
   await service.stop();
 });

@@ -9,7 +9,7 @@ import {
   realm,
   user,
 } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/service/open_database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import {
   bring,
   bringFrom,
@@ -24,14 +24,14 @@ import {
 import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
-let vault: Vault;
+let db: OpenDatabase;
 beforeAll(async () => {
   service = await startService();
-  vault = service.vault;
+  db = service.db;
 });
 afterAll(() => service.stop());
 
-const changes = (realmId: Uuid) => vault.engine.records.changes(realmId, 0, 1_000);
+const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
 describe('a whole realm', () => {
   const { ids, lines, all } = family();
@@ -40,7 +40,7 @@ describe('a whole realm', () => {
   const namePath = `${base}/user-authentication-password-profile-info/${ids.name}`;
 
   test('is imported, and read over HTTP with its identifiers and instants', async () => {
-    const report = await bring(vault, all);
+    const report = await bring(db, all);
     expect(report).toEqual({
       tally: tally(6, 0, 0, 0),
       resumeLine: undefined,
@@ -82,15 +82,15 @@ describe('a whole realm', () => {
     for (const value of ['Jane', 'subject-', 'name-', 'argon2', 'of-the-provider', 'https:']) {
       expect(said).not.toContain(value);
     }
-    const jane = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    const jane = await db.engine.records.get(user, [ids.realm, ids.user]);
     expect(jane?.updated_at).toBe(Date.parse(meta.updated_at));
   });
 
   test('the origin is this installation, the issuer comes from the discovery URL, the secret is sealed', async () => {
-    const shop = await vault.engine.records.get(realm, [ids.realm]);
-    const store = await vault.engine.access.storeId();
+    const shop = await db.engine.records.get(realm, [ids.realm]);
+    const store = await db.engine.access.storeId();
     expect(shop?.origin).toEqual({ data: { id: store, type: 'account_authentication_settings' } });
-    const login = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
+    const login = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(login?.issuer).toBe('https://login.example.com');
     const [row] = await service.database.ask<{ client_secret_sealed: Uint8Array }>(
       'select client_secret_sealed from oidc_profile where id = ?',
@@ -99,7 +99,7 @@ describe('a whole realm', () => {
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const sealed = row?.client_secret_sealed ?? new Uint8Array();
     expect(Buffer.from(sealed).includes('of-the-provider')).toBe(false);
-    expect(vault.keyring.open('oidc-client-secret', place, sealed)).toBe('of-the-provider');
+    expect(db.keyring.open('oidc-client-secret', place, sealed)).toBe('of-the-provider');
   });
 
   test('a second time changes nothing, whatever the letter case of its identifiers', async () => {
@@ -108,7 +108,7 @@ describe('a whole realm', () => {
     const silent = all.map(({ meta: _, client_secret, password_hash, ...line }) => line);
     for (const isUpsert of [false, true]) {
       for (const source of [all, upper, silent]) {
-        expect((await bring(vault, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
+        expect((await bring(db, source, { isUpsert })).tally).toEqual(tally(0, 6, 0, 0));
       }
     }
     expect(await rowsOf(service.database, [])).toEqual(before);
@@ -119,17 +119,17 @@ describe('a whole realm', () => {
 describe('order', () => {
   test('children before their parents find them', async () => {
     const { ids, all } = family();
-    const report = await bring(vault, all.toReversed());
+    const report = await bring(db, all.toReversed());
     expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
     expect(await changes(ids.realm)).toHaveLength(6);
     const other = family();
-    const stopping = await bring(vault, other.all.toReversed(), { stopAtFirst: true });
+    const stopping = await bring(db, other.all.toReversed(), { stopAtFirst: true });
     expect(stopping.tally).toEqual(tally(6, 0, 0, 0));
   });
 
   test('a line whose parent or profile never comes is told at the end', async () => {
     const { lines } = family();
-    const report = await bring(vault, [
+    const report = await bring(db, [
       lines.user,
       lines.realm,
       { ...lines.link, user_authentication_info_id: mint() },
@@ -146,9 +146,9 @@ describe('order', () => {
 
   test('a profile of another realm is no profile', async () => {
     const [here, there] = [family(), family()];
-    await bring(vault, [...there.all, here.lines.realm, here.lines.user]);
+    await bring(db, [...there.all, here.lines.realm, here.lines.user]);
     const foreign = { ...here.lines.link, oidc_profile_id: there.ids.oidc };
-    expect((await bring(vault, [foreign])).refusals).toEqual([
+    expect((await bring(db, [foreign])).refusals).toEqual([
       'line 1: oidc_profile_id names a record that the realm does not have',
     ]);
   });
@@ -158,7 +158,7 @@ describe('order', () => {
     const big = 'x'.repeat(60_000);
     const count = Math.floor(LIMITS.importWaitingBytesMax / 60_500) + 5;
     const waiting = Array.from({ length: count }, () => ({ ...lines.user, id: mint(), ignored: big }));
-    const report = await bring(vault, waiting, { pieceBytes: 1 << 20 });
+    const report = await bring(db, waiting, { pieceBytes: 1 << 20 });
     expect(report.tally).toEqual(tally(0, 0, 0, count));
     const surplus = report.refusals.filter((line) => line.includes('too many lines before it wait'));
     expect(surplus.length).toBeGreaterThan(0);
@@ -171,25 +171,24 @@ describe('the file', () => {
     for (const pieceBytes of [1, 7, 1 << 20]) {
       const { all } = family();
       const text = `\ufeff${all.map((line) => JSON.stringify(line)).join('\r\n\r\n\n')}`;
-      const report = await bring(vault, Buffer.from(text), { pieceBytes });
+      const report = await bring(db, Buffer.from(text), { pieceBytes });
       expect([report.tally, report.refusals]).toEqual([tally(6, 0, 0, 0), []]);
     }
   });
 
   test('the numbers of lines count the empty ones', async () => {
-    expect((await bring(vault, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
+    expect((await bring(db, ['', '', '{'])).refusals).toEqual(['line 3: is not JSON']);
   });
 
   test('nothing but newlines, and nothing at all, is an import of nothing', async () => {
-    for (const source of [[], ['', '']])
-      expect((await bring(vault, source)).tally).toEqual(tally(0, 0, 0, 0));
+    for (const source of [[], ['', '']]) expect((await bring(db, source)).tally).toEqual(tally(0, 0, 0, 0));
   });
 
   test('a line of 1 MiB is passed over, and the next one is read', async () => {
     const { lines } = family();
     const long = JSON.stringify({ ...lines.realm, name: 'x'.repeat(1 << 20) });
     for (const pieceBytes of [1_000, 1 << 22]) {
-      const report = await bring(vault, [long, family().lines.realm], { pieceBytes });
+      const report = await bring(db, [long, family().lines.realm], { pieceBytes });
       expect(report.refusals).toEqual(['line 1: is longer than 65536 bytes']);
       expect(report.tally.imported).toBe(1);
     }
@@ -200,7 +199,7 @@ describe('the file', () => {
       const line = { ...family().lines.realm, ignored: '' };
       return JSON.stringify({ ...line, ignored: 'x'.repeat(bytes - JSON.stringify(line).length) });
     };
-    const report = await bring(vault, [
+    const report = await bring(db, [
       padded(LIMITS.importLineBytesMax),
       padded(LIMITS.importLineBytesMax + 1),
     ]);
@@ -212,7 +211,7 @@ describe('the file', () => {
     const broken = Buffer.from(`${JSON.stringify({ ...lines.realm, name: 'caf#' })}\n`, 'latin1');
     broken[broken.indexOf('#')] = 0xe9;
     const whole = Buffer.from(`${JSON.stringify(lines.realm)}\n`);
-    const report = await bring(vault, Buffer.concat([broken, whole]));
+    const report = await bring(db, Buffer.concat([broken, whole]));
     expect([report.tally, report.refusals]).toEqual([tally(1, 0, 0, 1), ['line 1: is not UTF-8']]);
   });
 });
@@ -223,13 +222,13 @@ describe('--on-error abort', () => {
     const third = { ...lines.user, id: mint() };
     for (const bad of ['{', { ...lines.user, name: 'another' }]) {
       const source = [lines.realm, lines.user, bad, third];
-      const report = await bring(vault, source, { stopAtFirst: true });
+      const report = await bring(db, source, { stopAtFirst: true });
       expect(report.refusals).toHaveLength(1);
       expect([report.resumeLine, report.tally.refused]).toEqual([3, 1]);
-      expect(await vault.engine.records.get(user, [ids.realm, ids.user])).toBeDefined();
-      expect(await vault.engine.records.get(user, [ids.realm, third.id])).toBeUndefined();
+      expect(await db.engine.records.get(user, [ids.realm, ids.user])).toBeDefined();
+      expect(await db.engine.records.get(user, [ids.realm, third.id])).toBeUndefined();
     }
-    const rest = await bring(vault, [lines.realm, lines.user, '{', third], {
+    const rest = await bring(db, [lines.realm, lines.user, '{', third], {
       stopAtFirst: true,
       fromLine: 4,
     });
@@ -239,15 +238,15 @@ describe('--on-error abort', () => {
   test('of several refused lines in one commit the first one ends it', async () => {
     const { lines } = family();
     const differs = { ...lines.realm, name: 'another' };
-    const report = await bring(vault, [lines.realm, differs, '{'], { stopAtFirst: true });
+    const report = await bring(db, [lines.realm, differs, '{'], { stopAtFirst: true });
     expect(report.refusals).toEqual(['line 2: differs from the stored record in name']);
   });
 
   test('a line that waits for its parent is where to resume from', async () => {
     const { lines } = family();
-    const report = await bring(vault, [lines.user, '{', lines.realm], { stopAtFirst: true });
+    const report = await bring(db, [lines.user, '{', lines.realm], { stopAtFirst: true });
     expect([report.refusals, report.resumeLine]).toEqual([['line 2: is not JSON'], 1]);
-    const missing = await bring(vault, [lines.user], { stopAtFirst: true });
+    const missing = await bring(db, [lines.user], { stopAtFirst: true });
     expect(missing.refusals).toEqual(['line 1: its authentication-realm is not there']);
     expect(missing.resumeLine).toBe(1);
   });
@@ -256,7 +255,7 @@ describe('--on-error abort', () => {
     const { lines } = family();
     const stop = new AbortController();
     const users = Array.from({ length: 2 * LIMITS.importCommitLines }, () => ({ ...lines.user, id: mint() }));
-    const report = await bring(vault, [lines.realm, ...users], {
+    const report = await bring(db, [lines.realm, ...users], {
       signal: stop.signal,
       onProgress: () => stop.abort(),
       pieceBytes: 1 << 20,
@@ -281,16 +280,16 @@ describe('refused lines of a commit that never came are met again, not lost', ()
       stop.abort();
       yield bytesOf(all.slice(3));
     })();
-    const report = await bringFrom(vault, lines, { signal: stop.signal });
+    const report = await bringFrom(db, lines, { signal: stop.signal });
     expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
-    const resumed = await bring(vault, all, { fromLine: 1 });
+    const resumed = await bring(db, all, { fromLine: 1 });
     expect([resumed.tally, resumed.refusals.length]).toEqual([tally(6, 0, 0, 2), 2]);
   });
 
   test('where the database takes no more', async () => {
     const { all } = source();
     const full = new Fault('unavailable', [], new Error('disk full'));
-    const { records } = vault.engine;
+    const { records } = db.engine;
     const stop = new AbortController();
     const store = {
       get: records.get,
@@ -299,7 +298,7 @@ describe('refused lines of a commit that never came are met again, not lost', ()
         throw full;
       },
     };
-    const report = await bring(vault, all, { store, signal: stop.signal });
+    const report = await bring(db, all, { store, signal: stop.signal });
     expect([report.tally, report.refusals, report.resumeLine]).toEqual([tally(0, 0, 0, 0), [], 1]);
     expect(report.trouble).toBe(full);
   });
@@ -310,8 +309,8 @@ test('a database that stays busy is asked again; a signal meanwhile names the li
   const letGo = await service.database.hold();
   const stop = new AbortController();
   const reports = Promise.all([
-    bring(vault, patient.all),
-    bring(vault, stopped.all, { signal: stop.signal, fromLine: 2 }),
+    bring(db, patient.all),
+    bring(db, stopped.all, { signal: stop.signal, fromLine: 2 }),
   ]);
   await Bun.sleep(LIMITS.storeWaitMsMax / 2);
   stop.abort();

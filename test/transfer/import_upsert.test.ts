@@ -1,33 +1,33 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { oidcProfile, oidcProfileInfo, user } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/service/open_database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { bring, family, type Json, meta, mint, rowsOf, tally } from '../support/import_fixtures.ts';
 import { type Service, startService } from '../support/service.ts';
 
 let service: Service;
-let vault: Vault;
+let db: OpenDatabase;
 beforeAll(async () => {
   service = await startService();
-  vault = service.vault;
+  db = service.db;
 });
 afterAll(() => service.stop());
 
-const changes = (realmId: Uuid) => vault.engine.records.changes(realmId, 0, 1_000);
+const changes = (realmId: Uuid) => db.engine.records.changes(realmId, 0, 1_000);
 
 describe('--upsert', () => {
   const { ids, lines, all } = family();
   beforeAll(async () => {
-    await bring(vault, all);
+    await bring(db, all);
   });
-  const upsert = (...source: Json[]) => bring(vault, source, { isUpsert: true });
+  const upsert = (...source: Json[]) => bring(db, source, { isUpsert: true });
 
   test('replaces with a new revision and a change that names the members', async () => {
-    const before = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    const before = await db.engine.records.get(user, [ids.realm, ids.user]);
     const moved = { ...lines.user, meta: undefined, email: 'j@example.com', family_name: 'Roe' };
     const at = Date.now();
     expect((await upsert(moved)).tally).toEqual(tally(0, 0, 1, 0));
-    const after = await vault.engine.records.get(user, [ids.realm, ids.user]);
+    const after = await db.engine.records.get(user, [ids.realm, ids.user]);
     expect(after).toMatchObject({ name: 'Jane Doe', email: 'j@example.com', family_name: 'Roe' });
     expect(after?.created_at).toBe(before?.created_at as number);
     expect(after?.updated_at).toBeGreaterThanOrEqual(at);
@@ -44,7 +44,7 @@ describe('--upsert', () => {
   test('takes stated instants', async () => {
     const later = { ...lines.link, meta: { ...meta, updated_at: '2023-01-01T00:00:00.000Z' } };
     expect((await upsert(later)).tally).toEqual(tally(0, 0, 1, 0));
-    const stored = await vault.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
+    const stored = await db.engine.records.get(oidcProfileInfo, [ids.realm, ids.user, ids.link]);
     expect(stored?.updated_at).toBe(Date.parse('2023-01-01T00:00:00.000Z'));
     expect(stored?.created_at).toBe(Date.parse(meta.created_at));
   });
@@ -54,7 +54,7 @@ describe('--upsert', () => {
     const place = { table: 'oidc_profile', column: 'client_secret_sealed', realm: ids.realm, id: ids.oidc };
     const secret = async (): Promise<string> => {
       const row = (await rowsOf(service.database, [])).find(({ id }) => id === ids.oidc);
-      return vault.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
+      return db.keyring.open('oidc-client-secret', place, row?.client_secret_sealed as Uint8Array);
     };
     expect((await upsert({ ...silent, name: 'Renamed' })).tally).toEqual(tally(0, 0, 1, 0));
     expect(await secret()).toBe('of-the-provider');
@@ -85,7 +85,7 @@ describe('--upsert', () => {
   test('an issuer that is not stated follows its discovery URL', async () => {
     const discovery_url = 'https://new.example/.well-known/openid-configuration';
     expect((await upsert({ ...lines.oidc, client_secret: undefined, discovery_url })).tally.replaced).toBe(1);
-    const stored = await vault.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
+    const stored = await db.engine.records.get(oidcProfile, [ids.realm, ids.oidc]);
     expect(stored?.issuer).toBe('https://new.example');
   });
 
@@ -122,7 +122,7 @@ describe('--upsert', () => {
       const report = await upsert(...source);
       expect([report.tally, report.refusals]).toEqual([tally(4, 1, 0, 0), []]);
       const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
-      const subject = async () => (await vault.engine.records.get(oidcProfileInfo, key))?.subject;
+      const subject = async () => (await db.engine.records.get(oidcProfileInfo, key))?.subject;
       expect(await subject()).toBe(done.subject);
       await upsert(...source);
       expect(await subject()).toBe(done.subject);
@@ -135,7 +135,7 @@ describe('--upsert', () => {
     const report = await upsert(first as Json, last as Json, lines.user, lines.oidc, lines.realm);
     expect(report.tally).toEqual(tally(4, 0, 1, 0));
     const key = [lines.realm.id, lines.user.id, lines.link.id] as const;
-    expect((await vault.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
+    expect((await db.engine.records.get(oidcProfileInfo, key))?.subject).toBe(last?.subject as string);
   });
 
   test('still refuses what another record holds', async () => {

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Uuid } from '../../src/domain/id.ts';
 import { user } from '../../src/domain/resources.ts';
-import type { Vault } from '../../src/service/open_database.ts';
+import type { OpenDatabase } from '../../src/service/open_database.ts';
 import { bring, family, type Json, meta, mint, tally } from '../support/import_fixtures.ts';
 import { PASSWORD_HASH, type Service, startService } from '../support/service.ts';
 
 let service: Service;
-let vault: Vault;
+let db: OpenDatabase;
 beforeAll(async () => {
   service = await startService();
-  vault = service.vault;
+  db = service.db;
 });
 afterAll(() => service.stop());
 
@@ -17,7 +17,7 @@ describe('a line is refused with its number and its reason, and no value of it',
   const { ids, lines, all } = family();
   const secretive = 'do-not-repeat-me';
   beforeAll(async () => {
-    await bring(vault, all);
+    await bring(db, all);
   });
   const fresh = <L extends Json>(line: L, more: Json = {}) => ({ ...line, id: mint(), ...more });
   const name = (more: Json) => fresh(lines.name, { username: mint(), ...more });
@@ -167,7 +167,7 @@ describe('a line is refused with its number and its reason, and no value of it',
 
   for (const [what, line, reason] of cases) {
     test(what, async () => {
-      const report = await bring(vault, [line]);
+      const report = await bring(db, [line]);
       expect(report.tally).toEqual(tally(0, 0, 0, 1));
       const [told = ''] = report.refusals;
       expect(told).toStartWith('line 1: ');
@@ -191,7 +191,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       '{',
       '{"__proto__":{"name":"x"},"usernameFormat":[1],',
     );
-    expect((await bring(vault, [odd])).tally).toEqual(tally(1, 0, 0, 0));
+    expect((await bring(db, [odd])).tally).toEqual(tally(1, 0, 0, 0));
   });
 
   test('hashes of every allowed kind are taken', async () => {
@@ -204,7 +204,7 @@ describe('a line is refused with its number and its reason, and no value of it',
       ...['2a', '2b', '2y'].map((prefix) => `$${prefix}$14$${'a'.repeat(53)}`),
     ];
     const report = await bring(
-      vault,
+      db,
       hashes.map((each) => name({ password_hash: each })),
     );
     expect([report.tally, report.refusals]).toEqual([tally(hashes.length, 0, 0, 0), []]);
@@ -215,8 +215,8 @@ describe('a line is refused with its number and its reason, and no value of it',
     const line = fresh(lines.user, { meta: undefined });
     const late = fresh(lines.user, { meta: { created_at: meta.created_at } });
     const early = fresh(lines.user, { meta: { updated_at: meta.updated_at } });
-    await bring(vault, [line, late, early]);
-    const stored = async (id: unknown) => vault.engine.records.get(user, [ids.realm, id as Uuid]);
+    await bring(db, [line, late, early]);
+    const stored = async (id: unknown) => db.engine.records.get(user, [ids.realm, id as Uuid]);
     const bare = await stored(line.id);
     expect(bare?.created_at).toBeGreaterThanOrEqual(before);
     expect(bare?.updated_at).toBe(bare?.created_at as number);
@@ -238,7 +238,7 @@ describe('a username under a profile of e-mail addresses', () => {
       const names = [lines.name, { ...lines.name, id: mint(), username: 'j@example.com' }];
       const above = [lines.realm, lines.passwords, lines.user];
       const source = order === 'before' ? [...above, ...names] : [...names, ...above];
-      const report = await bring(vault, source);
+      const report = await bring(db, source);
       expect(report.tally).toEqual(tally(4, 0, 0, 1));
       expect(report.refusals).toEqual([`line ${order === 'before' ? 4 : 1}: ${refused}`]);
     }
@@ -246,11 +246,11 @@ describe('a username under a profile of e-mail addresses', () => {
 
   test('a profile that could not be imported as written does not count', async () => {
     const { lines } = strict();
-    await bring(vault, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
-    const report = await bring(vault, [lines.passwords, lines.name]);
+    await bring(db, [lines.realm, lines.user, { ...lines.passwords, username_format: 'any' }]);
+    const report = await bring(db, [lines.passwords, lines.name]);
     expect(report.tally).toEqual(tally(1, 0, 0, 1));
     expect(report.refusals).toEqual(['line 1: differs from the stored record in username_format']);
-    const replacing = await bring(vault, [lines.passwords, { ...lines.name, id: mint(), username: 'x' }], {
+    const replacing = await bring(db, [lines.passwords, { ...lines.name, id: mint(), username: 'x' }], {
       isUpsert: true,
     });
     expect(replacing.refusals).toEqual([`line 2: ${refused}`]);
@@ -269,7 +269,7 @@ describe('a username under a profile of e-mail addresses', () => {
     const above = [lines.realm, lines.user, profile];
     for (const names of [[name('2022-05-31T23:59:59.999Z')], [name(switched), name(undefined)]]) {
       for (const source of [[...above, ...names], names]) {
-        const { refusals, tally: counts } = await bring(vault, source);
+        const { refusals, tally: counts } = await bring(db, source);
         const isOlder = names.length === 1;
         expect(refusals.every((told) => told.endsWith(refused))).toBe(true);
         expect([refusals.length, counts.refused]).toEqual(isOlder ? [0, 0] : [2, 2]);
@@ -280,8 +280,8 @@ describe('a username under a profile of e-mail addresses', () => {
 
   test('one that is stored already stays unchanged: what a profile says is for later ones', async () => {
     const { lines } = family();
-    await bring(vault, [lines.realm, lines.user, lines.passwords, lines.name]);
+    await bring(db, [lines.realm, lines.user, lines.passwords, lines.name]);
     const strictly = { ...lines.passwords, username_format: 'email' };
-    expect((await bring(vault, [strictly, lines.name], { isUpsert: true })).tally).toEqual(tally(0, 1, 1, 0));
+    expect((await bring(db, [strictly, lines.name], { isUpsert: true })).tally).toEqual(tally(0, 1, 1, 0));
   });
 });

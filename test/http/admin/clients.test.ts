@@ -11,7 +11,7 @@ let planted: Planted;
 
 beforeAll(async () => {
   office = await openOffice();
-  planted = await plant(office.service.vault);
+  planted = await plant(office.service.db);
 });
 afterAll(() => office.service.stop());
 
@@ -294,12 +294,12 @@ describe('an end', () => {
   test('deleted: gone, its tokens refused within a second, its log still there', async () => {
     const { id, secret } = await make();
     const token = await tokenOf(office.service, id, secret);
-    await office.service.vault.engine.access.noteUses([id], office.service.clock.now());
+    await office.service.db.engine.access.noteUses([id], office.service.clock.now());
     expect((await office.ask('DELETE', `/clients/${id}`)).status).toBe(204);
     felt();
     expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([401, false]);
     expect((await office.ask('GET', `/clients/${id}`)).status).toBe(404);
-    expect((await office.service.vault.engine.access.uses()).has(id)).toBe(false);
+    expect((await office.service.db.engine.access.uses()).has(id)).toBe(false);
     const last = (await office.actsOn(id)).at(-1);
     expect(last).toMatchObject({ what: 'client.deleted', detail: { before: { name: RIGHTS.name } } });
   });
@@ -324,7 +324,7 @@ describe('an end', () => {
 describe('last use', () => {
   test('is told to the minute, and moves nothing that others read again', async () => {
     const { id } = await make();
-    const { access } = office.service.vault.engine;
+    const { access } = office.service.db.engine;
     const version = (await access.table(undefined))?.version;
     const at = office.service.clock.now();
     await access.noteUses([id, 'nobody'], at);
@@ -339,11 +339,11 @@ describe('last use', () => {
 });
 
 test('pages of two follow each other to the end, in the order of identifiers, each client with its realms', async () => {
-  const { vault } = office.service;
-  const realms = [planted.realm, (await plant(vault)).realm, (await plant(vault)).realm].sort();
+  const { db } = office.service;
+  const realms = [planted.realm, (await plant(db)).realm, (await plant(db)).realm].sort();
   for (const some of [realms, realms.slice(1), realms.slice(2)]) await make({ ...RIGHTS, realms: some });
   const listed = await office.all('/clients?page%5Blimit%5D=2');
-  const table = (await vault.engine.access.table(undefined))?.clients ?? [];
+  const table = (await db.engine.access.table(undefined))?.clients ?? [];
   const told = table.map(({ clientId, realms: of }) => [clientId, of === '*' ? of : [...of]]).sort();
   expect(listed.map((client) => [client.id, client.realms])).toEqual(told as never);
 });

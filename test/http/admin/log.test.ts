@@ -10,7 +10,7 @@ let writer: string;
 
 beforeAll(async () => {
   office = await openOffice();
-  planted = await plant(office.service.vault);
+  planted = await plant(office.service.db);
   writer = await office.service.token('realms:write users:write');
 });
 afterAll(() => office.service.stop());

@@ -18,7 +18,7 @@ const pathOf = ({ realm, user }: Planted) => `/v2/authentication-realms/${realm}
 
 describe('an erasure', () => {
   test('leaves nothing that tells of the person: no record, no readable entry, no byte', async () => {
-    const planted = await plant(office.service.vault);
+    const planted = await plant(office.service.db);
     const name = `Ada ${crypto.randomUUID()}`;
     const data = { type: users.type, name };
     await office.service.put(pathOf(planted), writer, { data });
@@ -50,14 +50,14 @@ describe('an erasure', () => {
   }, 300_000);
 
   test('is done again where it is asked for again', async () => {
-    const planted = await plant(office.service.vault);
+    const planted = await plant(office.service.db);
     for (let round = 0; round < 2; round += 1) {
       expect((await office.ask('POST', '/erasures', { data: named(planted) })).status).toBe(201);
     }
   }, 300_000);
 
   test('404 for one that never was', async () => {
-    const { realm, user } = await plant(office.service.vault);
+    const { realm, user } = await plant(office.service.db);
     for (const path of [`${realm}/${user}`, `x/${user}`, `${realm}/x`]) {
       expect((await office.ask('GET', `/erasures/${path}`)).status).toBe(404);
     }
@@ -66,7 +66,7 @@ describe('an erasure', () => {
 
 describe('subject access', () => {
   test('tells the records and what the log says, and that it was asked for', async () => {
-    const planted = await plant(office.service.vault);
+    const planted = await plant(office.service.db);
     await office.service.put(pathOf(planted), writer, { data: { type: users.type, name: 'Grace' } });
     const told = await office.ask('POST', '/subject-access', { data: named(planted) });
     expect(told.status).toBe(200);
@@ -87,7 +87,7 @@ describe('subject access', () => {
   });
 
   test('of more than one answer tells is refused, and says what tells it', async () => {
-    const planted = await plant(office.service.vault);
+    const planted = await plant(office.service.db);
     const rounds = LIMITS.subjectAccessPiecesMax / 50;
     for (let round = 0; round < rounds; round += 1) {
       await Promise.all(
@@ -119,7 +119,7 @@ describe.each(['/erasures', '/subject-access'])('%s', (path) => {
   });
 
   test('422 for a user that nothing tells of', async () => {
-    const { realm } = await plant(office.service.vault);
+    const { realm } = await plant(office.service.db);
     const nobody = { realm_id: realm, user_id: crypto.randomUUID() };
     const refused = await office.ask('POST', path, { data: nobody });
     expect([refused.status, refused.body.errors[0]?.source]).toEqual([422, { pointer: '/data/user_id' }]);

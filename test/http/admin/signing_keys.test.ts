@@ -58,7 +58,7 @@ test('a new key is published first, and read at its address', async () => {
 
 test('a withdrawn key ends what it signed within a second, also for who withdrew it; another one signs at once', async () => {
   const { service } = office;
-  const planted = await plant(service.vault);
+  const planted = await plant(service.db);
   const { clientId, secret } = await service.client('oidc-profile-infos:read');
   const token = await tokenOf(service, clientId, secret);
   const [signer] = Object.entries(await states()).find(([, state]) => state === 'signs') ?? [];
@@ -91,10 +91,10 @@ test('a withdrawn key ends what it signed within a second, also for who withdrew
 
 test('pages of two follow each other to the end, and a key does on one what it does among all', async () => {
   const { service, ...full } = await openOffice();
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const made = [];
   for (let count = 0; count < 4; count += 1)
-    made.push((await rotateSigningKey(access, service.vault.keyring, service.clock)).kid);
+    made.push((await rotateSigningKey(access, service.db.keyring, service.clock)).kid);
   await full.ask('POST', `/signing-keys/${made[1]}/withdraw`);
   const all = await full.all('/signing-keys?page%5Blimit%5D=2');
   expect(all.map(({ id }) => id).slice(1)).toEqual(made);
@@ -103,17 +103,17 @@ test('pages of two follow each other to the end, and a key does on one what it d
 });
 
 test('every state that a key comes to is told, and when it was withdrawn', async () => {
-  const { clock, vault } = office.service;
+  const { clock, db } = office.service;
   const told = async () => {
     const token = await tokenOf(office.service, ...(await adminCredentials()));
     const { body } = await office.ask('GET', '/signing-keys?page%5Blimit%5D=100', { token });
     return new Map((body.data as unknown as readonly Item[]).map((key) => [key.id, key]));
   };
   const [before] = [...(await told()).values()].filter(({ state }) => state === 'signs');
-  const next = await rotateSigningKey(vault.engine.access, vault.keyring, clock);
-  const beside = await mintSigningKey(vault.keyring, clock, next.signsFrom);
+  const next = await rotateSigningKey(db.engine.access, db.keyring, clock);
+  const beside = await mintSigningKey(db.keyring, clock, next.signsFrom);
   const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
-  await vault.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
+  await db.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
   const states = async () => {
     const keys = await told();
     return [before?.id ?? '', next.kid, beside.kid].map((kid) => keys.get(kid)?.state);
@@ -151,24 +151,24 @@ test(`${LIMITS.signingKeysMax} are in use at once, however many ask: one more is
   expect((await full.ask('POST', `/signing-keys/${made}/withdraw`)).status).toBe(200);
   expect(statuses([await create(), await create()])).toEqual({ 201: 1, 422: 1 });
 
-  const refusal = rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
+  const refusal = rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
   await expect(refusal).rejects.toThrow(/^32 signing keys are in use, .*: withdraw one/);
   service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
-  await rotateSigningKey(service.vault.engine.access, service.vault.keyring, service.clock);
+  await rotateSigningKey(service.db.engine.access, service.db.keyring, service.clock);
   await service.stop();
 });
 
 test('one that has signed for long is one of them, and so is the one that takes its place', async () => {
   const { service } = await openOffice();
-  const { access } = service.vault.engine;
-  const rotate = () => rotateSigningKey(access, service.vault.keyring, service.clock);
+  const { access } = service.db.engine;
+  const rotate = () => rotateSigningKey(access, service.db.keyring, service.clock);
   service.clock.advance(2 * LIMITS.tokenLifetimeSecondsMax * 1_000);
   for (let made = 1; made < LIMITS.signingKeysMax; made += 1) await rotate();
   await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
   const keys = async () => keySetAt(await access.signingKeys(), service.clock.now());
   expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
   const signer = (await keys()).signer?.kid ?? '';
-  await withdrawSigningKey(signer, access, service.vault.keyring, service.clock);
+  await withdrawSigningKey(signer, access, service.db.keyring, service.clock);
   expect((await keys()).accepted.size).toBe(LIMITS.signingKeysMax);
   await expect(rotate()).rejects.toThrow(/withdraw one that does not sign/);
   const { code, stderr } = await runCommand([AUTHREALM, 'keys', 'rotate', ...service.database.words]);

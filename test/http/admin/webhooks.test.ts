@@ -15,7 +15,7 @@ const MORE = 5;
 
 beforeAll(async () => {
   office = await openOffice({ allowLoopbackWebhooks: 'true' });
-  planted = await plant(office.service.vault);
+  planted = await plant(office.service.db);
   receiver = openReceiver();
 });
 afterAll(async () => {
@@ -50,7 +50,7 @@ async function make(data: object = WISH) {
 async function listen(more: object = {}) {
   receiver.stop();
   receiver = openReceiver();
-  planted = await plant(office.service.vault);
+  planted = await plant(office.service.db);
   return make({ ...WISH, url: receiver.url, realms: [planted.realm], ...more });
 }
 
@@ -105,7 +105,7 @@ describe('a new target', () => {
 
   test('is told what comes, signed by its secret; what was sent stands in its deliveries, the newest first', async () => {
     const { secret, path } = await listen();
-    await plant(office.service.vault, { realm: planted.realm });
+    await plant(office.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === MORE);
     expect(receiver.places(planted.realm)).toEqual(upTo(CHANGES + MORE, CHANGES + 1));
     for (const message of receiver.accepted) verify(secret, message);
@@ -161,7 +161,7 @@ describe('a change', () => {
       ].map((each) => (typeof each === 'object' ? { ...each, realms: [planted.realm] } : each)),
     );
     await quiet();
-    await plant(office.service.vault, { realm: planted.realm });
+    await plant(office.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length === 1);
     expect(receiver.accepted[0]?.events[0]?.type).toBe('user-authentication-info.created');
   });
@@ -235,7 +235,7 @@ test('a rotation has both secrets sign for a day, or for as long as it says', as
   const { secret, path } = await listen({ events_max: 100 });
   const signed = async (count: number) => {
     await quiet();
-    await plant(office.service.vault, { realm: planted.realm });
+    await plant(office.service.db, { realm: planted.realm });
     await receiver.until(() => receiver.accepted.length >= count);
     return receiver.accepted[count - 1] as Receiver['accepted'][number];
   };
@@ -260,7 +260,7 @@ test('a disabled target is told nothing, and once it is enabled what it missed',
   expect([off.status, off.body.data.is_disabled]).toEqual([200, true]);
   expect((await office.ask('POST', `${path}/disable`)).text).toBe(off.text);
   await quiet();
-  await plant(office.service.vault, { realm: planted.realm });
+  await plant(office.service.db, { realm: planted.realm });
   await quiet();
   expect(receiver.received).toEqual([]);
   const on = await office.ask('POST', `${path}/enable`);
@@ -322,9 +322,9 @@ test('a deleted target is gone with what was kept about it, and is told nothing 
   for (const below of ['', '/deliveries', '/dead-letters']) {
     expect((await office.ask('GET', path + below)).status).toBe(404);
   }
-  expect(await office.service.vault.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
+  expect(await office.service.db.engine.webhooks.deadLetters(id, undefined, 10)).toEqual([]);
   await quiet();
-  await plant(office.service.vault, { realm: planted.realm });
+  await plant(office.service.db, { realm: planted.realm });
   await quiet();
   expect(receiver.received).toEqual([]);
   expect((await office.actsOn(id)).at(-1)).toMatchObject({

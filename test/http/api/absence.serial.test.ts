@@ -29,8 +29,8 @@ let limited: string;
 
 beforeAll(async () => {
   service = await startService({}, counted);
-  here = await plant(service.vault);
-  neighbour = await plant(service.vault);
+  here = await plant(service.db);
+  neighbour = await plant(service.db);
   token = await service.token('profile-infos:read');
   limited = await service.token('profile-infos:read', new Set([here.realm]));
 });

@@ -19,7 +19,7 @@ beforeAll(async () => {
   const port = await freePort();
   baseUrl = `http://127.0.0.1:${port}/sso/auth`;
   service = await startService({ port: String(port), baseUrl: `${baseUrl}/` });
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());

@@ -20,7 +20,7 @@ let token: string;
 
 beforeAll(async () => {
   service = await startService();
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   token = await service.token('profile-infos:read');
 });
 afterAll(() => service.stop());
@@ -129,7 +129,7 @@ describe.each(LOOKUPS)('$name', ({ path, id }) => {
 
 /** Writes the same members again: only revision and `updated_at` move. */
 async function rewrite(resource: Resource, key: Key): Promise<void> {
-  const { records } = service.vault.engine;
+  const { records } = service.db.engine;
   const found = await records.get(resource, key);
   if (!found) throw new Error('not planted');
   const secret = resource === passwordProfileInfo ? { password_hash: PASSWORD_HASH } : {};
@@ -161,7 +161,7 @@ test.each([
 test('the ETag moves with the base URL, which stands in the links', async () => {
   const elsewhere = await startService({ baseUrl: 'https://id.example' });
   try {
-    const there = await plant(elsewhere.vault);
+    const there = await plant(elsewhere.db);
     const answer = await elsewhere.get(LOOKUPS[0].path(there), await elsewhere.token('profile-infos:read'));
     const here = await service.get(LOOKUPS[0].path(planted), token);
     const tail = (of: Response) => of.headers.get('etag')?.slice(17);

@@ -11,7 +11,7 @@ let token: string;
 
 beforeAll(async () => {
   [off, on] = await Promise.all([startService(), startService({ corsOrigins: `${SHOP} ${ADMIN}` })]);
-  planted = await plant(on.vault);
+  planted = await plant(on.db);
   token = await on.token('profile-infos:read');
 });
 afterAll(() => Promise.all([off.stop(), on.stop()]));

@@ -215,7 +215,7 @@ test('a replay passes token, scope and realm again; 401 and 403 are not kept', a
   const login = async () =>
     ((await (await service.grant(form)).json()) as { access_token: string }).access_token;
   const bearer = await login();
-  const { access } = service.vault.engine;
+  const { access } = service.db.engine;
   const change = async (patch: Parameters<typeof changeClient>[2]) => {
     await changeClient(access, clientId, patch, service.clock);
     service.clock.advance(LIMITS.accessAgeMsMax + 100);

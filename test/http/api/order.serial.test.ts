@@ -18,7 +18,7 @@ beforeAll(async () => {
       },
     },
   }));
-  planted = await plant(service.vault);
+  planted = await plant(service.db);
   tokens.full = await service.token('profile-infos:read');
   tokens.writer = await service.token('profile-infos:write users:read realms:read profiles:read admin');
   tokens.oidc = await service.token('oidc-profile-infos:read');

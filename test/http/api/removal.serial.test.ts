@@ -69,7 +69,7 @@ async function family(): Promise<Family> {
 }
 
 async function changesOf({ realm }: Home): Promise<readonly SequencedChange[]> {
-  return service.vault.engine.records.changes(realm as Uuid, 0, 1_000);
+  return service.db.engine.records.changes(realm as Uuid, 0, 1_000);
 }
 
 const NAMES = {
@@ -178,7 +178,7 @@ test('every write leaves its change: which record, who asked, and no value of an
 });
 
 test('the pre-set realms cannot be deleted, and can be written', async () => {
-  const { engine } = service.vault;
+  const { engine } = service.db;
   const from = { clock: systemClock, actor: 'test' };
   const presets = await makePresetRealms(engine.records, await engine.access.storeId(), from);
   expect(presets.map(({ name }) => name)).toEqual([
@@ -219,7 +219,7 @@ async function crowd({ realm }: Home, count: number): Promise<void> {
     const members = { name: `User ${index}`, email: `user-${index}@example.com` };
     return draftDescribed(user, [realm as Uuid, mint()], members, by);
   });
-  const verdict = await service.vault.engine.records.commit(writes);
+  const verdict = await service.db.engine.records.commit(writes);
   expect(verdict.kind).toBe('landed');
 }
 

@@ -27,7 +27,7 @@ beforeAll(async () => {
   service = await startService(OFFLINE);
   token = await service.token(FULL_SCOPE);
   home = await settle(service, token);
-  installation = await service.vault.engine.access.storeId();
+  installation = await service.db.engine.access.storeId();
 });
 afterAll(() => service.stop());
 

@@ -83,14 +83,14 @@ export async function openStates(service: Service): Promise<ReadonlyMap<string, 
 
 /** A client of every right, one that was disabled, a key that was withdrawn, and a token that was revoked. */
 async function prepare(service: Service): Promise<Means> {
-  const { vault, clock } = service;
-  const { access } = vault.engine;
+  const { db, clock } = service;
+  const { access } = db.engine;
   const { clientId } = await service.client(SCOPES.join(' '));
   const { clientId: disabledId } = await service.client(SCOPES.join(' '));
   await changeClient(access, disabledId, { disabledAt: clock.now() }, clock);
-  const key = await rotateSigningKey(access, vault.keyring, clock);
-  const withdrawn = { kid: key.kid, sign: await signerOf(key, vault) };
-  await withdrawSigningKey(key.kid, access, vault.keyring, clock);
+  const key = await rotateSigningKey(access, db.keyring, clock);
+  const withdrawn = { kid: key.kid, sign: await signerOf(key, db) };
+  await withdrawSigningKey(key.kid, access, db.keyring, clock);
   const revoked = clock.mintId();
   const act = actOf('token.revoked', { object: revoked, detail: {} }, clock);
   await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, act);

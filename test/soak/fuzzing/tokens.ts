@@ -57,7 +57,7 @@ function expectedOf(token: string, allowed: readonly number[]): readonly number[
 export async function tokenProperty(service: Service): Promise<Property> {
   const { sign, header, claims } = await openForge(service);
   const { clientId } = await service.client('oidc-profile-infos:read');
-  const address = service.url + LOOKUPS[0].path(await plant(service.vault));
+  const address = service.url + LOOKUPS[0].path(await plant(service.db));
   const status = async (token: string) => {
     const answer = await fetch(address, { headers: { Authorization: `Bearer ${token}` } });
     await answer.text();
