@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 export interface Observable<T> {
   get(): T;
   set(value: T): void;
-  /** Answers what ends it. */
+  /** Returns what ends it. */
   follow(listener: (value: T) => void): () => void;
 }
 

@@ -165,7 +165,7 @@ export interface Wish {
 
 export type Webhook = Administered & Wish;
 
-/** What a new target is told first: what changes from now on, or everything that the feed keeps. */
+/** What a new target is told first: changes from now on, or everything the feed retains. */
 export interface FirstWish extends Wish {
   readonly from: 'present' | 'oldest';
 }

@@ -130,7 +130,7 @@ export async function reach(question: Question): Promise<Response> {
   const said = await read(response).catch(() => undefined);
   const isOurs = token !== undefined && session.get().open?.token === token;
   if (isOurs && response.status === 401) {
-    endSession('Your session has ended: it expired, or it was taken back.');
+    endSession('Your session has ended: it expired or was revoked.');
   }
   if (isOurs && response.status === 403 && question.scope) loseScope(question.scope);
   throw problemFrom(response.status, response.headers, said);

@@ -5,5 +5,5 @@ export interface ListPage<T> {
   readonly next: string | undefined;
 }
 
-/** Answers the part behind a cursor; `''` begins. */
+/** Returns the part behind a cursor; `''` begins. */
 export type ReadPage<T> = (cursor: string, signal: AbortSignal) => Promise<ListPage<T>>;

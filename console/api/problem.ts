@@ -44,19 +44,21 @@ export class Problem extends Error {
 
 /** Whatever was thrown, as a problem: what is none of ours is a bug of the page. */
 export function problemOf(error: unknown): Problem {
-  return error instanceof Problem ? error : new Problem('broken', `This page has a bug: ${String(error)}`);
+  return error instanceof Problem
+    ? error
+    : new Problem('broken', `Unexpected error on this page:  ${String(error)}`);
 }
 
 const WORDS: Readonly<Record<ProblemKind, string>> = {
   ended: 'Your session has ended.',
-  forbidden: 'This session does not have the right to do that.',
-  absent: 'Nothing is there, or nothing that this session may see.',
-  gone: 'What was to be gone on from is not kept any more.',
-  stale: 'Somebody else has changed this meanwhile.',
-  refused: 'The service did not accept this.',
+  forbidden: 'This session does not have permission to do that.',
+  absent: 'Not found, or not visible to this session.',
+  gone: 'The position to continue from is no longer available.',
+  stale: 'This record was changed by someone else in the meantime.',
+  refused: 'The service rejected the request.',
   busy: 'The service is busy.',
-  broken: 'The service could not answer this.',
-  lost: 'The service cannot be reached. What you did may have been saved all the same: look before you try again.',
+  broken: 'The service failed to process the request.',
+  lost: 'The service is unreachable. Your change may have been saved: check before you try again.',
 };
 
 const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
@@ -69,7 +71,7 @@ const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
   [503, 'busy'],
 ]);
 
-const LOST_READ = 'The service cannot be reached. Is this machine on line?';
+const LOST_READ = 'The service is unreachable. Check your network connection.';
 /** Where a busy service does not say how long to wait. */
 const WAIT_SECONDS = 2;
 const WAIT_SECONDS_MAX = 60;

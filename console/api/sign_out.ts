@@ -4,7 +4,7 @@ import { ask } from './call_api.ts';
 /** Ends the session here whatever the service says; a token that it could not be told of ends by itself. */
 export function signOut(): void {
   void giveBack();
-  leaveSession('You are signed out.');
+  leaveSession('You have signed out.');
 }
 
 /** Tells the service that the token of the session is not needed any more, where that is one of the console. */

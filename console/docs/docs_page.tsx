@@ -75,10 +75,10 @@ function Shown({ api, current }: { readonly api: Api; readonly current: string |
   if (operation) return <OperationPage key={current} api={api} operation={operation} />;
   return (
     <>
-      <PageHead title="No such operation" above={[{ label: 'API', href: '#/' }]} />
-      <Empty icon="docs" title="This release has no operation of that name">
+      <PageHead title="Operation not found" above={[{ label: 'API', href: '#/' }]} />
+      <Empty icon="docs" title="This release has no such operation">
         <p>
-          <a href="#/">See all of them</a>
+          <a href="#/">See all operations</a>
         </p>
       </Empty>
     </>
@@ -139,7 +139,7 @@ function Overview({ api, hrefOf }: OverviewProps) {
           <Prose text={info.description} />
         </p>
       )}
-      <section class="card overview-facts" aria-label="Where and how">
+      <section class="card overview-facts" aria-label="Connection">
         <dl class="facts">
           <Fact label="Base URL">
             <span class="identifier">

@@ -47,13 +47,13 @@ export function Comparison({
   };
   return (
     <div class="stack">
-      <p>This was changed while you were at it. Nothing of yours is saved yet.</p>
+      <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
       {fields.filter(isTold).map((field) => (
         <section key={field.name} class="comparison" aria-label={field.label}>
           <h3>{field.label}</h3>
           <dl class="facts">
-            <Side label="When you began" value={before[field.name]} />
-            <Side label="Theirs, now" value={theirs[field.name]} />
+            <Side label="Original" value={before[field.name]} />
+            <Side label="Current" value={theirs[field.name]} />
             <Side label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
           </dl>
         </section>
@@ -61,10 +61,10 @@ export function Comparison({
       {problem && <ProblemNote problem={problem} />}
       <div class="actions">
         <button type="button" class="button button-main" disabled={isBusy} onClick={() => void save()}>
-          Save yours over it
+          Overwrite with yours
         </button>
         <button type="button" class="button" onClick={takeTheirs}>
-          Begin again from theirs
+          Start over from the current version
         </button>
       </div>
     </div>
@@ -108,18 +108,18 @@ export function Meanwhile({ fields, before, now, isOther }: MeanwhileProps) {
   if (changed.length === 0 && !isOther) return null;
   return (
     <div class="stack" role="alert">
-      <p>Somebody else has changed this since it was shown. It is not removed yet.</p>
+      <p>This record changed since it was displayed. It is not deleted yet.</p>
       {changed.length === 0 && (
         <p>
-          What has changed is not among its fields: something that belongs to it, a secret, or whether it is
-          turned on. Look at its page again before you go on.
+          The change is not in the fields shown here: it may concern a child record, a secret or the disabled
+          state. Check its page before you continue.
         </p>
       )}
       {changed.map(({ name, label }) => (
         <section key={name} class="comparison" aria-label={label}>
           <h3>{label}</h3>
           <dl class="facts">
-            <Side label="When it was shown" value={before[name]} />
+            <Side label="Before" value={before[name]} />
             <Side label="Now" value={now[name]} />
           </dl>
         </section>

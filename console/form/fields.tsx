@@ -124,11 +124,11 @@ function Choice({ choices, text, shared, onValue }: ChoiceProps) {
 }
 
 function hintOf({ kind, example, isSettled, references }: Field, verb: Verb): string | undefined {
-  if (kind === 'password' && verb === 'update') return 'Leave it empty to keep what is there.';
-  if (kind === 'texts') return `One a line${example === undefined ? '' : `, such as ${example}`}.`;
-  if (isSettled) return 'It stays what it is while something refers to it.';
+  if (kind === 'password' && verb === 'update') return 'Leave empty to keep the current value.';
+  if (kind === 'texts') return `One per line${example === undefined ? '' : `, for example ${example}`}.`;
+  if (isSettled) return 'Cannot be changed while other records refer to it.';
   if (references !== undefined) return undefined;
-  return example === undefined || kind === 'password' ? undefined : `Such as ${example}`;
+  return example === undefined || kind === 'password' ? undefined : `For example ${example}`;
 }
 
 interface TextFieldProps {
@@ -253,7 +253,7 @@ export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
   return (
     <AllOrSome
       legend="RealmSelection"
-      all="All, also those that are made later"
+      all="All, including future realms"
       some="Some"
       value={realms}
       complaint={complaint}
@@ -264,7 +264,7 @@ export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
           <RealmChecks known={withUnknown(known, some)} some={some} onChoose={choose} />
         ) : (
           <textarea
-            aria-label="IDs of realms, one a line"
+            aria-label="Realm IDs, one per line"
             value={some.join('\n')}
             spellcheck={false}
             onInput={({ currentTarget }) => choose(currentTarget.value.split(/\s+/).filter(Boolean))}
@@ -288,7 +288,7 @@ interface RealmChecksProps {
 }
 
 function RealmChecks({ known, some, onChoose }: RealmChecksProps) {
-  if (known.length === 0) return <p class="hint">There is no realm yet.</p>;
+  if (known.length === 0) return <p class="hint">There are no realms yet.</p>;
   return (
     <div class="choices-list">
       {known.map(({ id, name }) => (

@@ -58,7 +58,7 @@ export function CreateDialog(props: CreateDialogProps) {
         save={async (fields, values) => {
           const said = saidToCreate(fields, values);
           const made = await createRecord(description, above, said, wordFor(JSON.stringify(said), words));
-          announce(`The ${one} is there.`);
+          announce(`The ${one} was created.`);
           onDone(made);
         }}
       />
@@ -106,7 +106,7 @@ export function EditDialog(props: EditDialogProps) {
   const send = async (said: object, etag: string | undefined) => {
     const isEmpty = Object.keys(said).length === 0;
     const now = isEmpty ? undefined : await updateRecord(description, recordKey, { ...said }, etag);
-    announce(isEmpty ? 'Nothing was changed.' : 'Saved.');
+    announce(isEmpty ? 'No changes to save.' : 'Saved.');
     if (now) onDone(now);
     else onClose();
   };
@@ -119,7 +119,7 @@ export function EditDialog(props: EditDialogProps) {
     }
   };
   return (
-    <Dialog title={conflict ? 'Somebody else was faster' : `Edit ${one}`} onClose={onClose}>
+    <Dialog title={conflict ? 'Edit conflict' : `Edit ${one}`} onClose={onClose}>
       {conflict ? (
         <Comparison
           {...conflict}
@@ -177,7 +177,7 @@ export function Removal(props: RemovalProps) {
   const asked = useAsked((signal) => readRecord(description, recordKey, signal), []);
   const { one } = nounOf(description.name);
   const { run, isBusy, problem } = useAct(() => {
-    announce(`The ${one} is ${verb.toLowerCase()}d.`);
+    announce(`The ${one} was ${verb.toLowerCase()}d.`);
     onRemoved();
   }, asked.again);
   const now = asked.answer;

@@ -20,7 +20,7 @@ export interface RecordFormProps {
   readonly onCancel: () => void;
 }
 
-const NOT_SAID: Complaint = { title: '', detail: 'This has to be said', member: undefined };
+const NOT_SAID: Complaint = { title: '', detail: 'This field is required', member: undefined };
 
 /** The members of a record that can be said, as its description has them. What the service complains about stands beside it. */
 export function RecordForm(props: RecordFormProps) {

@@ -64,7 +64,7 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
     setHeard(chosen);
   };
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl class="keys">
         {known.map(({ keys, words }) => (
           <div key={keys}>
@@ -80,13 +80,13 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
           <dt>
             <kbd>Tab</kbd>
           </dt>
-          <dd>The next control</dd>
+          <dd>Next control</dd>
         </div>
         <div>
           <dt>
             <kbd>Esc</kbd>
           </dt>
-          <dd>Close what is open</dd>
+          <dd>Close dialog</dd>
         </div>
       </dl>
       <label class="check">
@@ -95,7 +95,7 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
           checked={isHeard}
           onChange={({ currentTarget }) => choose(currentTarget.checked)}
         />
-        Single keys do something
+        Enable single-key shortcuts
       </label>
     </Dialog>
   );

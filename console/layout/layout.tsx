@@ -52,10 +52,10 @@ function Hindrance({ isEntering }: Entering) {
         <p role="status">{why}</p>
         <div class="actions">
           <button type="button" class="button" disabled={isEntering} onClick={again}>
-            Try to sign in again
+            Retry sign-in
           </button>
           <button type="button" class="button" onClick={() => tellHindrance()}>
-            Leave it
+            Dismiss
           </button>
         </div>
       </div>
@@ -97,10 +97,10 @@ function CurrentPage({ pages, here }: Pages & { readonly here: Place }) {
   }
   return (
     <>
-      <PageHead title="No such page" />
-      <Empty icon="find" title="Nothing has this address">
+      <PageHead title="Page not found" />
+      <Empty icon="find" title="Nothing at this address">
         <p>
-          The link may be of another release, or not whole. <a href="#/">Find a user</a> instead.
+          The link may belong to another release or be incomplete. <a href="#/">Find a user</a> instead.
         </p>
       </Empty>
     </>
@@ -151,7 +151,7 @@ function useLeft(endsAt: number | undefined): number {
       // Where nobody looks, browsers let a minute pass between two ticks.
       if (now <= WARNING_SECONDS && !isTold) {
         isTold = true;
-        announce('Your session ends within two minutes. Save what you are at.');
+        announce('Your session ends in less than two minutes. Save your work.');
       }
       setLeft(now);
     };

@@ -45,7 +45,7 @@ export function PageHead({ title, heading, above = [], actions }: PageHeadProps)
   return (
     <header class="page-head">
       {above.length > 0 && (
-        <nav aria-label="Above this page" class="crumbs">
+        <nav aria-label="Breadcrumbs" class="crumbs">
           <ol>
             {above.map(({ label, href }) => (
               <li key={href}>

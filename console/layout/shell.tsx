@@ -30,13 +30,16 @@ export function Shell({ name, look, shortcuts, navigation, foot, lastTool, child
   const showKeys = () => setKeysShown(true);
   useKeys();
   useShortcuts(
-    useMemo(() => [{ keys: '?', words: 'Show this list', act: showKeys }, ...shortcuts], [shortcuts]),
+    useMemo(
+      () => [{ keys: '?', words: 'Show keyboard shortcuts', act: showKeys }, ...shortcuts],
+      [shortcuts],
+    ),
   );
   useEffect(() => setMenuOpen(false), [here]);
   return (
     <div class={['layout', look, isMenuOpen && 'menu-open'].filter(Boolean).join(' ')}>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
+        Skip to content
       </button>
       <header class="bar">
         <a class="brand" href="#/">
@@ -59,7 +62,7 @@ export function Shell({ name, look, shortcuts, navigation, foot, lastTool, child
             <div class="menu-tools">
               <ThemeSwitch />
               <button type="button" class="text-button" onClick={showKeys}>
-                <Icon name="keys" /> Keys
+                <Icon name="keys" /> Shortcuts
               </button>
               {lastTool}
             </div>

@@ -42,7 +42,7 @@ interface OperationListProps {
 /** Operations under the names of their groups. */
 export function OperationList({ groups, sought, hrefOf, current, isNarrow = false }: OperationListProps) {
   const found = matching(groups, sought);
-  if (found.length === 0) return <p class="faint small">No operation has these words.</p>;
+  if (found.length === 0) return <p class="faint small">No matching operations.</p>;
   return (
     <div class={isNarrow ? 'operations operations-narrow' : 'operations'}>
       {found.map(({ name, description, operations }) => (

@@ -28,7 +28,7 @@ export function OperationLine({ operation }: Pick<OperationProps, 'operation'>) 
       </p>
       <p class="operation-rights">
         {scopes === undefined ? (
-          <span class="badge">no token needed</span>
+          <span class="badge">no token required</span>
         ) : (
           scopes.map((scope) => (
             <span key={scope} class="badge">
@@ -85,7 +85,7 @@ export function Parameters({ document, operation }: OperationProps) {
                     )}
                     {example !== undefined && example !== '' && (
                       <p class="small faint">
-                        Such as <code>{String(example)}</code>
+                        Example: <code>{String(example)}</code>
                       </p>
                     )}
                   </div>
@@ -112,8 +112,8 @@ export function RequestBody({ document, operation }: OperationProps) {
 
 export function Responses({ document, operation }: OperationProps) {
   return (
-    <section class="section" aria-label="Answers">
-      <h2>Answers</h2>
+    <section class="section" aria-label="Responses">
+      <h2>Responses</h2>
       <div class="answers">
         {operation.responses.map(({ status, response }) => (
           <details key={status} class="answer" open={status.startsWith('2')}>

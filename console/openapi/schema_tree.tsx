@@ -110,7 +110,7 @@ function rulesOf({ minLength, maxLength, minimum, maximum, minItems, maxItems, d
     ...spanOf(minLength, maxLength, 'characters'),
     ...spanOf(minimum, maximum, ''),
     ...spanOf(minItems, maxItems, 'entries'),
-    ...(usual === undefined ? [] : [`${JSON.stringify(usual)} unless said`]),
+    ...(usual === undefined ? [] : [`${JSON.stringify(usual)} by default`]),
   ];
 }
 

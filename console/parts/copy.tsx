@@ -9,7 +9,7 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     const isCopied = await toClipboard(text);
-    announce(isCopied ? `Copied ${what}.` : `This browser does not let the page copy ${what}.`);
+    announce(isCopied ? `Copied ${what}.` : `The browser did not allow copying ${what}.`);
     setDone(isCopied);
     setTimeout(() => setDone(false), SHOWN_MS);
   };

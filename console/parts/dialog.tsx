@@ -78,7 +78,7 @@ export function Confirmation(props: ConfirmationProps) {
         {word !== undefined && (
           <div class="field">
             <label for={field}>
-              Type <strong>{word}</strong> to go on
+              Type <strong>{word}</strong> to confirm
             </label>
             <input
               id={field}

@@ -26,9 +26,9 @@ function Again({ problem, again }: { readonly problem: Problem; readonly again: 
   const left = useCountdown(problem);
   return (
     <p>
-      {left !== undefined && left > 0 && <span>Trying again in {left} s. </span>}
+      {left !== undefined && left > 0 && <span>Retrying in {left} s. </span>}
       <button type="button" class="text-button" onClick={again}>
-        Try again now
+        Retry now
       </button>
     </p>
   );

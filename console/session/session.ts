@@ -52,7 +52,7 @@ export function resumeSession(): void {
   const found = kept();
   if (!found) return;
   if (found.leftMs > 0) begin(found.way, found.opening, found.leftMs);
-  else endSession('Your session has ended: its time is over.');
+  else endSession('Your session has expired.');
 }
 
 /** Whoever was signed in may come back, and what could be tried again still can. */
@@ -90,7 +90,7 @@ export function loseScope(scope: string): void {
 
 function begin(way: Way, opening: Opening, leftMs: number): void {
   clearTimeout(alarm);
-  alarm = setTimeout(() => endSession('Your session has ended: its time is over.'), leftMs);
+  alarm = setTimeout(() => endSession('Your session has expired.'), leftMs);
   const { access_token: token, scope, realms, label, actor = label } = opening;
   const endsAt = performance.now() + leftMs;
   session.set({

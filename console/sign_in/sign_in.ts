@@ -48,11 +48,11 @@ function readProvider(query: URLSearchParams): Arrival {
   const visit = takeVisit();
   arriveAt(visit?.fragment ?? '#/');
   if (!visit || query.get('state') !== visit.state) {
-    return { way: 'refused', why: 'This answer of a provider was not asked for by this tab. Sign in again.' };
+    return { way: 'refused', why: 'This sign-in response was not requested by this tab. Sign in again.' };
   }
   const iss = query.get('iss') ?? undefined;
   if (iss !== undefined && iss !== visit.issuer) {
-    return { way: 'refused', why: 'The answer came from another provider than was asked. Sign in again.' };
+    return { way: 'refused', why: 'The sign-in response came from a different provider. Sign in again.' };
   }
   const code = query.get('code');
   if (code === null) {
@@ -64,7 +64,7 @@ function readProvider(query: URLSearchParams): Arrival {
 
 /** An error code as RFC 6749 has them; what is none is not repeated. */
 function wordOf(error: string | null): string {
-  return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason was given';
+  return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason given';
 }
 
 /** How one can sign in here. */
@@ -77,10 +77,10 @@ export interface Ways {
 /** What hinders an arrival, where the service has one answer for whatever it may be. */
 const REFUSED: Readonly<Record<string, string>> = {
   'link refused':
-    'This link was used before, or is older than a minute. Ask for a new one: authrealm console link.',
-  'provider refused': 'What the provider said does not hold any more. Sign in again.',
+    'This link has already been used or is more than a minute old. Create a new one with: authrealm console link',
+  'provider refused': 'The response of the provider is no longer valid. Sign in again.',
   'provider forbidden':
-    'The provider knows you, and nothing here gives you a right. Ask whoever runs this service.',
+    'The provider authenticated you, but you have no permissions here. Ask the operator of this service.',
 };
 
 export async function askWays(): Promise<Ways> {
@@ -108,7 +108,7 @@ export async function enter(arrival: Arrival): Promise<void> {
     // The code is spent: the session is kept before anything is waited for.
     void giveBack();
     openSession(arrival.way, body.data);
-    if (isAnother) announce(`The session before is left. This one is of ${body.data.label}.`);
+    if (isAnother) announce(`You are now signed in as ${body.data.label}.`);
   } catch (error) {
     const { kind, message } = problemOf(error);
     const again = UNASKED.has(kind) ? () => void enter(arrival) : undefined;
@@ -126,12 +126,12 @@ let kept: Arrival | undefined;
 
 function hinder(arrival: Arrival, why: string, again?: () => void): void {
   const { open, again: before } = session.get();
-  const words = open ? `${why} The session of ${open.label} goes on.` : why;
+  const words = open ? `${why} The session of ${open.label} continues.` : why;
   if (again !== undefined) {
     kept = arrival;
     tellHindrance(words, again);
   } else if (before !== undefined && kept !== arrival) {
-    tellHindrance(`${words} What was brought here before can still be tried again.`, before);
+    tellHindrance(`${words} The earlier sign-in can still be retried.`, before);
   } else {
     if (open) announce(words);
     tellHindrance(open ? undefined : words);

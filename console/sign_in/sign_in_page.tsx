@@ -31,7 +31,7 @@ export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) 
         )}
         {again && (
           <button type="button" class="button button-main button-wide" onClick={again}>
-            Try to sign in again
+            Retry sign-in
           </button>
         )}
         <Answered asked={ways}>
@@ -73,7 +73,7 @@ function Providers({ providers }: Pick<Ways, 'providers'>) {
       {problem && <ProblemNote problem={problem} />}
       {address !== undefined && (
         <p class="note">
-          This service is to be opened at another address: <a href={address}>{address}</a>
+          Open this service at its configured address: <a href={address}>{address}</a>
         </p>
       )}
     </div>
@@ -84,8 +84,8 @@ function LinkWay({ isAlone }: { readonly isAlone: boolean }) {
   const words = (
     <div class="stack">
       <p>
-        Whoever sits at the machine of the service gets a link that works once, for a minute. Open it in this
-        browser.
+        Run this command on the machine of the service. It prints a link that works once, within one minute.
+        Open it in this browser.
       </p>
       <div class="command">
         <code>{COMMAND}</code>
@@ -115,7 +115,7 @@ function ClientForm() {
     signInAsClient(id.trim(), secret)
       .catch((error: unknown) => {
         const { kind, message } = problemOf(error);
-        setProblem(kind === 'ended' ? 'Client ID or secret is not right.' : message);
+        setProblem(kind === 'ended' ? 'Wrong client ID or secret.' : message);
       })
       .finally(() => setBusy(false));
   };
@@ -142,7 +142,7 @@ function ClientForm() {
           autocomplete="current-password"
           onInput={({ currentTarget }) => setSecret(currentTarget.value)}
         />
-        <p class="hint">Kept in the memory of this page alone: reloading it signs you out.</p>
+        <p class="hint">Stored only in the memory of this page: a reload signs you out.</p>
       </div>
       {problem !== undefined && (
         <p class="note note-danger" role="alert">

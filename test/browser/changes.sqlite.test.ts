@@ -43,8 +43,7 @@ async function rename(user: string, name: string): Promise<void> {
 }
 
 const live = ({ page }: Visit) => page.getByText('Live', { exact: true }).waitFor();
-const rows = ({ page }: Visit) =>
-  page.getByRole('list', { name: 'Changes, the newest first' }).getByRole('link');
+const rows = ({ page }: Visit) => page.getByRole('list', { name: 'Changes, newest first' }).getByRole('link');
 
 describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   const mark = `${view.viewport.width} ${view.scheme}`;
@@ -63,7 +62,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectSound(window);
 
     await page.getByLabel('Kind').selectOption('OIDC links');
-    await page.getByLabel('What happened').selectOption('created');
+    await page.getByLabel('Event').selectOption('created');
     await rows(window).filter({ hasText: shop.subject }).waitFor();
     expect(await rows(window).filter({ hasText: 'user' }).count()).toBe(0);
     await page.waitForURL(
@@ -73,18 +72,18 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await live(window);
     expect(await page.getByLabel('Kind').inputValue()).toBe('user-authentication-oidc-profile-info');
     await page.getByLabel('Kind').selectOption('users');
-    await page.getByLabel('What happened').selectOption('updated');
+    await page.getByLabel('Event').selectOption('updated');
 
     await page.getByRole('button', { name: 'Pause' }).click();
     await rename(user, `Renamed ${mark}`);
-    await page.getByRole('button', { name: 'Go on (1 waiting)' }).waitFor();
+    await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor();
     expect(
       await rows(window)
         .filter({ hasText: `Renamed ${mark}` })
         .count(),
     ).toBe(0);
     await expectSound(window);
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
     await rows(window)
       .filter({ hasText: `Renamed ${mark}` })
       .click();
@@ -123,7 +122,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const { page } = window;
     await live(window);
     await rows(window).first().click();
-    await page.getByText('What stood there before and after is in the audit log').waitFor();
+    await page.getByText('The values before and after are in the audit log').waitFor();
     expect(await page.getByRole('heading', { name: 'Before and after' }).count()).toBe(0);
     // No scope reads the records: they are told by their IDs.
     expect(await page.content()).not.toContain('Jane');
@@ -141,7 +140,7 @@ test('what a person was called before is gone with the person', async () => {
   const { page } = window;
   await rows(window).filter({ hasText: 'erased' }).first().waitFor();
   await rows(window).filter({ hasText: user }).filter({ hasText: 'created' }).click();
-  await page.getByText('What it told about the person was erased with them.').waitFor();
+  await page.getByText('Its personal data were erased with the user.').waitFor();
   expect(await page.content()).not.toContain('Somebody Erasable');
   await expectSound(window);
   await window.close();
@@ -155,10 +154,10 @@ test('a long feed is read back page by page, and who looks for little is told ho
   const { page } = window;
   await rows(window).filter({ hasText: 'Person 229' }).waitFor();
   const list = page.locator('.long-list');
-  await page.getByText('changes, more as you scroll.').waitFor();
+  await page.getByText('changes. Scroll for more.').waitFor();
   expect(await rows(window).count()).toBeLessThan(60);
   for (let turn = 0; turn < 8; turn += 1) await list.evaluate((element) => element.scrollBy(0, 5_000));
-  await page.getByText('231 changes: all that the feed keeps.').waitFor();
+  await page.getByText('231 changes: everything the feed retains.').waitFor();
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
   await rows(window).filter({ hasText: 'realm' }).filter({ hasText: 'Crowd' }).waitFor();
 
@@ -169,7 +168,7 @@ test('a long feed is read back page by page, and who looks for little is told ho
   expect(await rows(window).last().boundingBox()).toEqual(seen);
 
   await page.getByLabel('Who').fill('nobody of this name');
-  await page.getByText('No change is like this').waitFor();
+  await page.getByText('No matching changes').waitFor();
   await page.getByText('Looked through the newest 232 changes.').waitFor();
   await expectSound(window);
   await window.close();
@@ -202,7 +201,7 @@ test('a code that is good for nothing leaves the filters as they are, and the ad
   await window.goto(`#code=${'A'.repeat(22)}`);
   await page
     .getByRole('status')
-    .filter({ hasText: /older than a minute/ })
+    .filter({ hasText: /more than a minute old/ })
     .waitFor();
   expect(page.url()).toMatch(address);
   expect(await page.getByLabel('Who').inputValue()).toBe('somebody');
@@ -247,7 +246,7 @@ describe('a stream that ends', () => {
     await addUser('Still kept', 'kept@example.com', realm);
     await service.db.engine.log.trim(realm, service.clock.now() + 60_000);
     proxy.leadTo(Number(new URL(service.url).port));
-    await page.getByText('The list begins anew.').waitFor();
+    await page.getByText('The list starts over.').waitFor();
     await rows(window).filter({ hasText: 'Still kept' }).waitFor();
     expect(await rows(window).count()).toBe(1);
     await window.expectTrouble(/ERR_|410/);
@@ -265,8 +264,8 @@ describe('a stream that ends', () => {
     await live(window);
     const rights = { scopes: new Set(['users:read']), realms: '*' as const };
     await changeClient(service.db.engine.access, clientId, rights, service.clock);
-    await page.getByText('This session may not read these changes any more.').waitFor();
-    await page.getByText('What is shown stays as it was.').waitFor();
+    await page.getByText('This session is no longer allowed to read these changes.').waitFor();
+    await page.getByText('The list is no longer updated.').waitFor();
     expect(await rows(window).count()).toBeGreaterThan(0);
     expect(await page.getByRole('navigation').getByRole('link', { name: 'Changes' }).count()).toBe(0);
     await window.expectTrouble(/403/);
@@ -296,7 +295,7 @@ describe('a stream that ends', () => {
     const others = await Promise.all(Array.from({ length: 4 }, () => fetch(path, { headers })));
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     const window = await signedIn(service, `#/changes?realm=${shop.realm}`, { token });
-    await window.page.getByText('The service has no place for another stream').waitFor();
+    await window.page.getByText('The service has no free streams').waitFor();
     // What was written until now is there all the same.
     await rows(window).first().waitFor();
     await Promise.all(others.map(({ body }) => body?.cancel()));
@@ -309,7 +308,7 @@ describe('a stream that ends', () => {
 
 test('a realm that is not there is said to be so', async () => {
   const window = await signedIn(service, '#/changes?realm=01900000-0000-7000-8000-000000000000');
-  await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
@@ -318,7 +317,7 @@ test('a realm that is not there is said to be so', async () => {
 test('a service in which nothing has happened says what to do', async () => {
   const fresh = await startService({ offline: 'true' });
   const window = await signedIn(fresh, '#/changes');
-  await window.page.getByText('Nothing has changed yet').waitFor();
+  await window.page.getByText('No changes yet').waitFor();
   await expectSound(window);
   await window.close();
   await fresh.stop();

@@ -53,14 +53,14 @@ async function tokenWorks(clientId: string, secret: string): Promise<boolean> {
 
 /** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
 async function takeSecret({ page }: Visit): Promise<string> {
-  const dialog = page.getByRole('dialog', { name: 'The secret of this client' });
+  const dialog = page.getByRole('dialog', { name: 'Secret of this client' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
   // Where the dialog keeps what is under it silent.
   await dialog.getByRole('status').filter({ hasText: 'Copied the secret.' }).waitFor();
   expect(await page.getByText('Copied the secret.').count()).toBe(1);
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(await dialog.getByText(secret, { exact: true }).count()).toBe(1);
-  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'detached' });
   expect(await page.content()).not.toContain(secret);
   const kept = await page.evaluate(
@@ -77,8 +77,8 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const name = `The ${view.viewport.width} ${view.scheme} shop`;
     await page.getByRole('button', { name: 'New client' }).click();
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.getByText('This has to be said').waitFor();
-    await page.getByText('Choose at least one').waitFor();
+    await page.getByText('This field is required').waitFor();
+    await page.getByText('Select at least one').waitFor();
     await expectSound(window);
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('users:read').check();
@@ -103,15 +103,15 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
     await page.getByRole('button', { name: 'New secret' }).click();
     await page
-      .getByLabel('The secret it has now is accepted for')
-      .selectOption({ label: 'no longer: it ends at once' });
-    await page.getByRole('button', { name: 'Make a new secret' }).click();
+      .getByLabel('Keep accepting the current secret for')
+      .selectOption({ label: 'not at all: it stops working immediately' });
+    await page.getByRole('button', { name: 'Create secret' }).click();
     const other = await takeSecret(window);
     expect([await tokenWorks(id, secret), await tokenWorks(id, other)]).toEqual([false, true]);
 
     await page.getByRole('button', { name: 'Disable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
-    await page.getByText('disabled: it and its tokens are refused').waitFor();
+    await page.getByText('disabled: it and its tokens are rejected').waitFor();
     expect(await tokenWorks(id, other)).toBe(false);
     await page.getByRole('button', { name: 'Enable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
@@ -144,7 +144,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByLabel('users:read').check();
     await page.getByLabel('Some').check();
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.getByText('Name at least one, or choose all').waitFor();
+    await page.getByText('Select at least one, or choose all').waitFor();
     await expectSound(window);
     await page.getByLabel(only).check();
     await page.getByLabel('admin').check();
@@ -165,9 +165,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const before = await listed('signing-keys');
     const window = await signedIn(service, '#/clients', { scope: ADMIN, view });
     const { page } = window;
-    await page.getByText('Signs every new token').waitFor();
+    await page.getByText('Signs all new tokens').waitFor();
     await page.getByRole('button', { name: 'New key' }).click();
-    await page.getByRole('button', { name: 'Make a new key' }).click();
+    await page.getByRole('button', { name: 'Create key' }).click();
     await page.getByText('Published; signs next').first().waitFor();
     const after = await listed('signing-keys');
     const fresh = after.filter(({ id }) => before.every((each) => each.id !== id));
@@ -211,12 +211,12 @@ test('who was slower sees what the other one saved, and decides', async () => {
   await page.getByLabel('Name').fill('Mine');
   await service.put(`/admin/v1/clients/${id}`, admin, { data: { name: 'Theirs' } });
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('heading', { name: 'Somebody else was faster' }).waitFor();
+  await page.getByRole('heading', { name: 'Edit conflict' }).waitFor();
   await window.expectTrouble(/412/);
   const shown = page.getByRole('region', { name: 'Name' });
   for (const word of ['Contested', 'Theirs', 'Mine']) await shown.getByText(word, { exact: true }).waitFor();
   await expectSound(window);
-  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await clientNamed('Mine')).toMatchObject({ id });
   await window.close();
@@ -231,7 +231,7 @@ test('who meets a conflict on a conflict with a client that goes is told so', as
   await page.getByLabel('Name').fill('Mine');
   await service.put(path, admin, { data: { name: 'Going on' } });
   await page.getByRole('button', { name: 'Save' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
   await window.expectTrouble(/412/);
   await service.put(path, admin, { data: { name: 'Going further' } });
@@ -239,8 +239,8 @@ test('who meets a conflict on a conflict with a client that goes is told so', as
     if (route.request().method() === 'GET') await service.del(path, admin);
     await route.continue();
   });
-  await page.getByRole('button', { name: 'Save yours over it' }).click();
-  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await page.getByRole('button', { name: 'Overwrite with yours' }).click();
+  await dialog.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/412/);
   await window.expectTrouble(/404/);
   await expectSound(window);
@@ -249,7 +249,7 @@ test('who meets a conflict on a conflict with a client that goes is told so', as
 
 test('a client that is gone is told in words', async () => {
   const window = await signedIn(service, '#/clients/nobody', { scope: ADMIN });
-  await window.page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await window.page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
@@ -257,7 +257,7 @@ test('a client that is gone is told in words', async () => {
 
 test('without admin there is no such page, no control in it, and no answer to it', async () => {
   const window = await signedIn(service, '#/clients', { scope: READING, view: WIDE });
-  await window.page.getByText('does not have the right').first().waitFor();
+  await window.page.getByText('does not have permission').first().waitFor();
   await window.expectTrouble(/403/);
   expect(await window.page.getByRole('link', { name: 'Clients and keys' }).count()).toBe(0);
   expect(await window.page.getByRole('button', { name: /New client|New key|Withdraw/ }).count()).toBe(0);

@@ -10,7 +10,7 @@ const { service, shop } = await openShop();
 
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 const userPath = () => `/v2/authentication-realms/${shop.realm}/user-authentication-info/${shop.user}`;
-const facts = (page: Page) => page.getByRole('region', { name: 'Who this is' });
+const facts = (page: Page) => page.getByRole('region', { name: 'Profile' });
 
 /** Two windows of one user, both with the form open; the first one has saved another middle name. */
 async function contend(words: string) {
@@ -27,7 +27,7 @@ async function contend(words: string) {
   await first.page.getByText(`theirs ${words}`).waitFor();
   await second.page.getByLabel('Middle name').fill(`mine ${words}`);
   await press(second.page, 'Save');
-  const dialog = second.page.getByRole('dialog', { name: 'Somebody else was faster' });
+  const dialog = second.page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
   await second.expectTrouble(/status of 412/);
   return { first, second, dialog };
@@ -39,7 +39,7 @@ describe('who saves second', () => {
     expect(await dialog.getByText('theirs one').count()).toBe(1);
     expect(await dialog.getByText('mine one').count()).toBe(1);
     expect(await second.hindrances()).toEqual([]);
-    await press(second.page, 'Save yours over it');
+    await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine one').waitFor();
     await expectSound(second);
     await first.close();
@@ -48,10 +48,10 @@ describe('who saves second', () => {
 
   test('may begin again from what is there', async () => {
     const { first, second } = await contend('two');
-    await press(second.page, 'Begin again from theirs');
+    await press(second.page, 'Start over from the current version');
     expect(await second.page.getByLabel('Middle name').inputValue()).toBe('theirs two');
     await press(second.page, 'Save');
-    await second.page.getByText('Nothing was changed.').waitFor();
+    await second.page.getByText('No changes to save.').waitFor();
     await expectSound(second);
     await first.close();
     await second.close();
@@ -62,10 +62,10 @@ describe('who saves second', () => {
     const token = await service.token(WRITING);
     const body = { data: { type: 'user_authentication_info', middle_name: 'a third' } };
     await service.put(userPath(), token, body);
-    await press(second.page, 'Save yours over it');
+    await press(second.page, 'Overwrite with yours');
     await dialog.getByText('a third').waitFor();
     await second.expectTrouble(/status of 412/);
-    await press(second.page, 'Save yours over it');
+    await press(second.page, 'Overwrite with yours');
     await facts(second.page).getByText('mine three').waitFor();
     await expectSound(second);
     await first.close();
@@ -81,12 +81,12 @@ describe('who saves second', () => {
     await second.page.route(`**${userPath()}`, (route) =>
       route.request().method() === 'GET' ? route.abort() : route.continue(),
     );
-    await press(second.page, 'Save yours over it');
-    await dialog.getByText('The service cannot be reached.').waitFor();
+    await press(second.page, 'Overwrite with yours');
+    await dialog.getByText('The service is unreachable.').waitFor();
     await second.expectTrouble(/status of 412/);
     await second.expectTrouble(/ERR_FAILED/);
     await second.page.unroute(`**${userPath()}`);
-    await press(second.page, 'Save yours over it');
+    await press(second.page, 'Overwrite with yours');
     await dialog.getByText('a fourth').waitFor();
     await second.expectTrouble(/status of 412/);
     await expectSound(second);
@@ -108,7 +108,7 @@ test('a link that goes while it is edited is told to be gone, and so it is on th
   const gone = data.find(({ subject }) => subject === 'jdoe@corp.example');
   expect((await service.del(`${collection}/${gone?.id}`, token)).status).toBe(204);
   await press(page, 'Save');
-  await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/status of 404/);
   await press(page, 'Cancel');
   await page.getByRole('article', { name: 'OIDC link jdoe@corp.example' }).waitFor({ state: 'detached' });
@@ -130,7 +130,7 @@ test('a user who goes between a conflict and another look is told to be gone', a
   await page.getByLabel('Given name').fill('Mine');
   await rename('Going on');
   await press(page, 'Save');
-  const dialog = page.getByRole('dialog', { name: 'Somebody else was faster' });
+  const dialog = page.getByRole('dialog', { name: 'Edit conflict' });
   await dialog.waitFor();
   await window.expectTrouble(/status of 412/);
   await rename('Going further');
@@ -138,8 +138,8 @@ test('a user who goes between a conflict and another look is told to be gone', a
     if (route.request().method() === 'GET') await service.del(path, token);
     await route.continue();
   });
-  await press(page, 'Save yours over it');
-  await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await press(page, 'Overwrite with yours');
+  await dialog.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/status of 412/);
   await window.expectTrouble(/status of 404/);
   await expectSound(window);
@@ -153,7 +153,7 @@ test('who deletes a user to whom a link was added since it was shown is told bef
   const link = await madeLink('frank');
   await press(window.page, 'Delete');
   const dialog = window.page.getByRole('dialog', { name: 'Delete this user?' });
-  await dialog.getByText('What has changed is not among its fields').waitFor();
+  await dialog.getByText('The change is not in the fields shown here').waitFor();
   await expectSound(window);
   await press(window.page, 'Cancel');
   expect(await link.status()).toBe(200);
@@ -191,15 +191,15 @@ describe('who removes a link', () => {
     const link = await madeLink('alice');
     const { window, dialog, open, confirm } = await removing('alice');
     await open();
-    await dialog.getByText('The user cannot sign in as alice any more').waitFor();
+    await dialog.getByText('From now on the user cannot sign in as alice').waitFor();
     await window.page.waitForLoadState('networkidle');
     await link.rename('bob');
     await confirm();
-    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await dialog.getByText('This record changed since it was displayed.').waitFor();
     await window.expectTrouble(/status of 412/);
     const shown = dialog.getByRole('region', { name: 'Subject' });
     expect(await shown.getByRole('definition').allTextContents()).toEqual(['alice', 'bob']);
-    await dialog.getByText('The user cannot sign in as bob any more').waitFor();
+    await dialog.getByText('From now on the user cannot sign in as bob').waitFor();
     expect(await link.status()).toBe(200);
     await expectSound(window);
     await confirm();
@@ -215,7 +215,7 @@ describe('who removes a link', () => {
     await window.page.getByRole('article', { name: 'OIDC link carol' }).waitFor();
     await link.rename('dave');
     await open();
-    await dialog.getByText('Somebody else has changed this since it was shown.').waitFor();
+    await dialog.getByText('This record changed since it was displayed.').waitFor();
     await press(window.page, 'Cancel');
     await window.page.getByRole('article', { name: 'OIDC link dave' }).waitFor();
     expect(await link.status()).toBe(200);
@@ -231,7 +231,7 @@ describe('who removes a link', () => {
     await window.page.waitForLoadState('networkidle');
     await link.remove();
     await confirm();
-    await dialog.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+    await dialog.getByText('Not found, or not visible to this session.').waitFor();
     await window.expectTrouble(/status of 404/);
     await press(window.page, 'Cancel');
     await window.page.getByRole('article', { name: 'OIDC link erin' }).waitFor({ state: 'detached' });

@@ -84,7 +84,7 @@ export async function plantShop(service: Service): Promise<Shop> {
   return { ...home, user: jane, otherProfile: other, subjectLink, usernameLink, strange, client, webhook };
 }
 
-/** Answers the ID of what is made. */
+/** Returns the ID of what is made. */
 async function administer(service: Service, path: string, data: object): Promise<string> {
   const response = await service.post(`/admin/v1/${path}`, await service.token('admin'), { data });
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);

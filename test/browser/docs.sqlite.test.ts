@@ -37,7 +37,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const body = page.getByRole('region', { name: 'Body' });
     await body.getByText('given_name').first().waitFor();
     expect(await body.getByText('"jane@example.com"').count()).toBe(1);
-    const answers = page.getByRole('region', { name: 'Answers' });
+    const answers = page.getByRole('region', { name: 'Responses' });
     const meta = answers.getByRole('button', { name: 'meta: open' });
     expect(await answers.getByText('created_at', { exact: true }).count()).toBe(1);
     await meta.press('Enter');
@@ -62,10 +62,10 @@ test('the search narrows the list, by keyboard alone', async () => {
   await page.getByText('/admin/v1/clients/{client_id}/rotate').first().waitFor();
   expect(page.url()).toEndWith('/docs#/rotate-client');
   await page.keyboard.press('?');
-  await page.getByRole('dialog', { name: 'Keys' }).getByText('Find an operation').waitFor();
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).getByText('Find an operation').waitFor();
   await page.keyboard.press('Escape');
   await page.getByRole('searchbox').fill('no such thing at all');
-  await page.getByText('No operation has these words.').waitFor();
+  await page.getByText('No matching operations.').waitFor();
   await expectSound(window);
   await window.close();
 });
@@ -77,7 +77,7 @@ test('an operation leads to where it can be tried, and back', async () => {
   await page.getByRole('link', { name: 'Try it' }).click();
   await page.getByRole('button', { name: 'Send GET' }).waitFor();
   await page.getByRole('link', { name: 'Reference' }).click();
-  await page.getByRole('region', { name: 'Answers' }).waitFor();
+  await page.getByRole('region', { name: 'Responses' }).waitFor();
   expect(page.url()).toEndWith('/docs#/list-authentication-realm');
   await expectSound(window);
   await window.close();
@@ -94,7 +94,7 @@ test('every operation of the document has a page', async () => {
   }
   await expectSound(window);
   await window.page.goto(`${service.url}/docs#/nothing`);
-  await window.page.getByText('This release has no operation of that name').waitFor();
+  await window.page.getByText('This release has no such operation').waitFor();
   await expectSound(window);
   await window.close();
 }, 300_000);

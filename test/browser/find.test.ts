@@ -98,7 +98,9 @@ test('more than are shown are told to be more, also where they are all in one re
   await window.page.getByText('25 found', { exact: true }).waitFor();
   await write(15);
   await box.fill('crow');
-  await window.page.getByText('The first 25. Type more to narrow it down.', { exact: true }).waitFor();
+  await window.page
+    .getByText('Showing the first 25. Type more to narrow the results.', { exact: true })
+    .waitFor();
   await expectSound(window);
   await window.close();
   await busy.stop();
@@ -133,12 +135,12 @@ describe('where there are more realms than one search asks', () => {
       await route.continue();
     });
     const user = (id: Uuid) => page.locator(`a.row[href="#/realms/${id}/users/${id}"]`);
-    const looking = page.getByText('Still looking: not every realm has been asked yet.');
-    const nobody = page.getByText('Nobody is found by this');
+    const looking = page.getByText('Still searching: not all realms have been searched yet.');
+    const nobody = page.getByText('No user found');
     return { window, page, goOn, user, looking, nobody };
   }
 
-  test('a user in the last of them is found, and until then nobody is not said', async () => {
+  test('a user in the last of them is found, and until then nobody is not given', async () => {
     const { window, page, goOn, user, looking, nobody } = await opened();
     await page.getByRole('searchbox').fill('bound behind');
     await looking.waitFor();
@@ -210,8 +212,8 @@ describe('where not everything could be asked, it is told once, and asked again'
     await told.waitFor();
     // The ID of an OIDC link meets it, and the subject of one.
     expect(await told.count()).toBe(1);
-    await page.getByText(/Trying again in \d+ s/).waitFor();
-    await page.getByRole('button', { name: 'Try again now' }).click();
+    await page.getByText(/Retrying in \d+ s/).waitFor();
+    await page.getByRole('button', { name: 'Retry now' }).click();
     // What was answered stands below it.
     await page.locator(`a.row[href$="${clue}"]`).waitFor();
     expect(await page.locator('a.row').count()).toBe(1);
@@ -249,9 +251,11 @@ describe('where not everything could be asked, it is told once, and asked again'
     const { page } = window;
     await page.context().setOffline(true);
     await page.getByRole('searchbox').fill(planted.username);
-    const told = page.getByText(/The service cannot be reached/);
+    const told = page.getByText(/The service is unreachable/);
     await told.waitFor();
-    expect(await told.allTextContents()).toEqual(['The service cannot be reached. Is this machine on line?']);
+    expect(await told.allTextContents()).toEqual([
+      'The service is unreachable. Check your network connection.',
+    ]);
     await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
     await page.context().setOffline(false);
     await page.locator('a.row', { hasText: planted.username }).waitFor();
@@ -275,7 +279,7 @@ test('what is typed travels in bodies alone, and what was asked before is droppe
     [],
   );
   expect(asked.length).toBeLessThanOrEqual(12);
-  expect(await page.getByText('Nobody is found by this').count()).toBe(0);
+  expect(await page.getByText('No user found').count()).toBe(0);
   expect(await page.evaluate('location.hash')).toBe(`#/?clue=${planted.username}`);
   await expectSound(window);
   await page.reload();
@@ -288,7 +292,7 @@ test.each(Object.entries({ ...STRANGE, quotes: `'")(,:|*\\`, star: '**', nothing
   async (_, clue) => {
     const window = await signedIn(service, '#/', { scope: READING });
     await window.page.getByRole('searchbox').fill(clue);
-    await window.page.getByText('Nobody is found by this').waitFor();
+    await window.page.getByText('No user found').waitFor();
     await expectSound(window);
     await window.close();
   },

@@ -121,10 +121,10 @@ test.each(VIEWS)(
     await row(window, 'Lookups').getByText('/s').waitFor();
     const told = await row(window, 'Lookups').getByRole('cell').innerText();
     expect(Number.parseFloat(told)).toBeGreaterThan(0);
-    await row(window, 'Lookups: 99 % are answered within').getByText('ms').waitFor();
+    await row(window, 'Lookup latency, 99th percentile').getByText('ms').waitFor();
     // Lists without the scope for them are refused.
-    expect(await row(window, 'Refused (4xx)').innerText()).not.toContain('none');
-    const figure = page.getByRole('figure').filter({ hasText: 'Feed lag of webhooks' });
+    expect(await row(window, 'Client errors (4xx)').innerText()).not.toContain('none');
+    const figure = page.getByRole('figure').filter({ hasText: 'Webhook lag' });
     await figure.getByText(/\d s/).waitFor();
     expect(await page.locator('.chart-plot canvas').count()).toBe(4);
     // Something is drawn: some of its points have a colour.
@@ -175,11 +175,11 @@ test('a service that is started anew under an open page is a gap, in words', asy
   const { page } = window;
   await row(window, 'All requests').getByText('/s').waitFor();
   await one.stop();
-  await page.getByText('The service cannot be reached.').waitFor();
+  await page.getByText('The service is unreachable.').waitFor();
   const other = await startService({ ...FLAGS, ...one.database.flags, port });
-  await page.getByText('The service began anew while this page was open').waitFor();
+  await page.getByText('The service restarted while this page was open').waitFor();
   await row(window, 'All requests').getByText('/s').waitFor();
-  expect(await page.getByText('The service cannot be reached.').count()).toBe(0);
+  expect(await page.getByText('The service is unreachable.').count()).toBe(0);
   await window.expectTrouble(/ERR_|503/);
   await expectSound(window);
   await window.close();
@@ -189,7 +189,7 @@ test('a service that is started anew under an open page is a gap, in words', asy
 test('a service that does not count requests says how it would', async () => {
   const quiet = await startService({ offline: 'true' });
   const window = await signedIn(quiet, '#/health', { scope: ADMIN });
-  await window.page.getByText('This service does not count its requests.').waitFor();
+  await window.page.getByText('This service does not record request metrics.').waitFor();
   await window.page.getByText('no webhook').waitFor();
   await expectSound(window);
   await window.close();
@@ -199,7 +199,7 @@ test('a service that does not count requests says how it would', async () => {
 test('who does not hold admin is told so, and the page asks no more', async () => {
   const window = await signedIn(service, '#/health', { scope: READING });
   const { page } = window;
-  await page.getByText('This session does not have the right to do that.').waitFor();
+  await page.getByText('This session does not have permission to do that.').waitFor();
   let asked = 0;
   page.on('request', () => {
     asked += 1;

@@ -71,18 +71,18 @@ test('a history says where it has stopped, and leads on to its end', async () =>
   await page.getByRole('button', { name: 'History of jane.doe' }).click();
   const dialog = page.getByRole('dialog', { name: 'History of this link' });
   await dialog.getByText(`Only the newest ${5 * PAGE} changes of this user`).waitFor();
-  await dialog.getByText('There is no change of this among what was looked at.').waitFor();
-  expect(await dialog.getByText('The feed has no change of this any more.').count()).toBe(0);
+  await dialog.getByText('No changes of this record among those searched.').waitFor();
+  expect(await dialog.getByText('The feed holds no changes of this record.').count()).toBe(0);
   await expectSound(window);
-  await dialog.getByRole('button', { name: 'Look further back' }).click();
+  await dialog.getByRole('button', { name: 'Load older changes' }).click();
   await dialog.getByText('Password link created').waitFor();
-  expect(await dialog.getByRole('button', { name: 'Look further back' }).count()).toBe(0);
+  expect(await dialog.getByRole('button', { name: 'Load older changes' }).count()).toBe(0);
   expect(await dialog.getByText('Only the newest').count()).toBe(0);
   await expectSound(window);
   await page.keyboard.press('Escape');
   const whole = page.getByRole('region', { name: 'History' });
   expect(await whole.getByText('User created').count()).toBe(0);
-  await whole.getByRole('button', { name: 'Look further back' }).click();
+  await whole.getByRole('button', { name: 'Load older changes' }).click();
   await whole.getByText('User created').waitFor();
   await window.close();
 });
@@ -106,12 +106,12 @@ test('more links than a page of them are led on to', async () => {
   const { page } = window;
   const links = page.getByRole('article', { name: /^OIDC link subject/ });
   const namesOf = () => links.evaluateAll((all) => all.map((each) => each.getAttribute('aria-label') ?? ''));
-  await page.getByText(`This user has more links than the ${PAGE} that are shown here.`).waitFor();
+  await page.getByText(`Showing the first ${PAGE} links of this user.`).waitFor();
   const before = await namesOf();
   expect(before).toHaveLength(PAGE);
   await expectSound(window);
   await page.getByRole('button', { name: 'Show more links' }).click();
-  await page.getByText('This user has more links').waitFor({ state: 'detached' });
+  await page.getByText('links of this user.').waitFor({ state: 'detached' });
   const added = (await namesOf()).filter((name) => !before.includes(name));
   expect(added).toHaveLength(1);
   // What is changed among them does not take the rest away again.

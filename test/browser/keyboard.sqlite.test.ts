@@ -15,7 +15,7 @@ test('keys lead to pages, and are listed', async () => {
   await page.keyboard.press('r');
   await page.getByRole('heading', { name: 'Realms' }).waitFor();
   await page.keyboard.press('?');
-  const list = page.getByRole('dialog', { name: 'Keys' });
+  const list = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await list.getByText('Go to Find').waitFor();
   // Pages that this session has nothing to see on are not led to.
   expect(await list.getByText('Go to Clients and keys').count()).toBe(0);
@@ -35,8 +35,8 @@ test('keys can be turned off, and stay so', async () => {
   const window = await signedIn(service, '#/realms', { scope: READING });
   const { page } = window;
   await page.getByRole('heading', { name: 'Realms' }).waitFor();
-  await page.getByRole('button', { name: 'Keys' }).click();
-  await page.getByLabel('Single keys do something').uncheck();
+  await page.getByRole('button', { name: 'Shortcuts' }).click();
+  await page.getByLabel('Enable single-key shortcuts').uncheck();
   await page.keyboard.press('Escape');
   await page.reload();
   await page.getByRole('heading', { name: 'Realms' }).waitFor();

@@ -5,7 +5,7 @@ import { openShop } from './open_console.ts';
 import { placesOf } from './places.ts';
 import { expectSound, READING, signedIn, WRITING } from './signed_in.ts';
 
-/** Answers that never come, come in part, or come from somebody else. */
+/** Returns that never come, come in part, or come from somebody else. */
 
 const { service, shop } = await openShop();
 
@@ -29,10 +29,10 @@ test.each([
   await page.getByText('Buyer Organization').waitFor();
   proxy.plan(USER, trouble);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
-  await page.getByText('The service cannot be reached. Is this machine on line?').waitFor();
-  await page.getByText(/Trying again in \d s/).waitFor();
+  await page.getByText('The service is unreachable. Check your network connection.').waitFor();
+  await page.getByText(/Retrying in \d s/).waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  expect(await page.getByText('cannot be reached').count()).toBe(0);
+  expect(await page.getByText('The service is unreachable').count()).toBe(0);
   if (told) await window.expectTrouble(told);
   await expectSound(window);
   await window.close();
@@ -46,7 +46,7 @@ test('a write whose answer is cut off may have been saved, and that is said', as
   await page.getByLabel('Name').fill('Made unheard');
   await page.getByLabel('users:read').check();
   await page.getByRole('button', { name: 'Create' }).click();
-  await page.getByText('What you did may have been saved all the same').waitFor();
+  await page.getByText('Your change may have been saved').waitFor();
   expect(
     proxy.seen.filter(({ method, path }) => `${method} ${path}` === 'POST /admin/v1/clients'),
   ).toHaveLength(1);
@@ -68,9 +68,9 @@ test('an answer that never comes is given up after a quarter of a minute, and as
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
   await asked;
   await page.clock.fastForward(12_000);
-  expect(await page.getByText('cannot be reached').count()).toBe(0);
+  expect(await page.getByText('The service is unreachable').count()).toBe(0);
   await page.clock.fastForward(4_000);
-  await page.getByText('The service cannot be reached. Is this machine on line?').waitFor();
+  await page.getByText('The service is unreachable. Check your network connection.').waitFor();
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
   await expectSound(window);
   await window.close();
@@ -90,7 +90,7 @@ test('a stream over which nothing comes any more is not live, and is opened anew
   await page.clock.fastForward(29_000);
   expect(await live.count()).toBe(1);
   await page.clock.fastForward(10_000);
-  await page.getByText('Nothing comes from the service any more.').waitFor();
+  await page.getByText('The service stopped sending data.').waitFor();
   expect(await live.count()).toBe(0);
   network.resume();
   await live.waitFor();

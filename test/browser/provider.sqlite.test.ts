@@ -46,7 +46,7 @@ async function opened(discovery_url: string, issuer: string, at = service, realm
   });
 }
 
-const card = ({ page }: Visit) => page.getByRole('region', { name: 'The provider now' });
+const card = ({ page }: Visit) => page.getByRole('region', { name: 'Provider status' });
 
 async function expectSays(window: Visit, ...texts: readonly (string | RegExp)[]): Promise<void> {
   for (const text of texts) await card(window).getByText(text).first().waitFor();
@@ -56,11 +56,11 @@ async function expectSays(window: Visit, ...texts: readonly (string | RegExp)[])
 
 test('a real provider answers, and what it says is shown', async () => {
   const window = await opened(`${root}${WELL_KNOWN}`, root);
-  await card(window).getByText('Its issuer is that of this profile.').waitFor();
+  await card(window).getByText('Its issuer matches this profile.').waitFor();
   const shown = await card(window).innerText();
   for (const word of [`${root}/auth`, `${root}/token`, `${root}/jwks`, 'openid', 'offline_access', 'code'])
     expect(shown).toContain(word);
-  await expectSays(window, 'Answers', /in \d+ ms/);
+  await expectSays(window, 'Responding', /in \d+ ms/);
 });
 
 test('while it is asked that is said, and when it does not answer as well; it can be asked again', async () => {
@@ -69,20 +69,20 @@ test('while it is asked that is said, and when it does not answer as well; it ca
     release = () => response.writeHead(503).end();
   });
   const window = await opened(`${root}/slow${WELL_KNOWN}`, `${root}/slow`);
-  await card(window).getByText('The provider is being asked…').waitFor();
+  await card(window).getByText('Contacting the provider…').waitFor();
   release();
-  await card(window).getByText('The provider does not answer.').waitFor();
+  await card(window).getByText('The provider does not respond.').waitFor();
   expect(await window.hindrances()).toEqual([]);
   answers.set('/slow', (_, response) => {
     response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ issuer: `${root}/slow` }));
   });
-  await card(window).getByRole('button', { name: 'Ask again' }).click();
-  await expectSays(window, 'Its issuer is that of this profile.', 'not said');
+  await card(window).getByRole('button', { name: 'Check again' }).click();
+  await expectSays(window, 'Its issuer matches this profile.', 'not given');
 });
 
 test('where nobody listens, no more is told than that it does not answer', async () => {
   const url = `http://127.0.0.1:${await freePort()}`;
-  await expectSays(await opened(`${url}${WELL_KNOWN}`, url), 'The provider does not answer.');
+  await expectSays(await opened(`${url}${WELL_KNOWN}`, url), 'The provider does not respond.');
 });
 
 test('another issuer is told, with both', async () => {
@@ -95,7 +95,7 @@ test('a document without an issuer is told', async () => {
     response.setHeader('Content-Type', 'application/json').end('{}');
   });
   const window = await opened(`${root}/nameless${WELL_KNOWN}`, `${root}/nameless`);
-  await expectSays(window, /names no issuer/, 'not said');
+  await expectSays(window, /names no issuer/, 'not given');
 });
 
 test('what a provider writes is text, whatever it is', async () => {
@@ -139,7 +139,7 @@ test('who is refused because too many ask is told so, and the answer comes by it
   await third.expectTrouble(/status of 503/);
   answers.set('/busy', (_, response) => void json(response));
   for (const release of held) release();
-  await card(third).getByText('Its issuer is that of this profile.').waitFor();
+  await card(third).getByText('Its issuer matches this profile.').waitFor();
   await third.close();
-  for (const window of windows) await expectSays(window, 'Its issuer is that of this profile.');
+  for (const window of windows) await expectSays(window, 'Its issuer matches this profile.');
 });

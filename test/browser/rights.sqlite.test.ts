@@ -137,9 +137,9 @@ test('who is limited to some realms is told that an import can make none', async
   const { page } = window;
   const line = JSON.stringify({ type: 'authentication-realm', id: shop.realm, name: 'One more' });
   await page
-    .getByLabel('File, as authrealm export writes it')
+    .getByLabel('File written by authrealm export')
     .setInputFiles({ name: 'realm.ndjson', mimeType: 'text/plain', buffer: Buffer.from(line) });
-  await page.getByText('This session is limited to some realms, and makes none').waitFor();
+  await page.getByText('This session is limited to some realms and cannot create one').waitFor();
   expect(await page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
   await page.getByRole('combobox', { name: 'Into' }).selectOption(shop.realm);
   await page.getByRole('button', { name: 'Import', exact: true }).waitFor();
@@ -151,7 +151,7 @@ test('who may not see links, profiles or changes is told so, and sees the rest',
   const window = await signedIn(service, placesOf(shop).user, { scope: 'users:read' });
   const { page } = window;
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
-  await page.getByText('This session may not see: OIDC links, password links.').waitFor();
+  await page.getByText('Not visible to this session: OIDC links, password links.').waitFor();
   expect(await page.getByRole('heading', { name: 'History' }).count()).toBe(0);
   expect(await page.getByRole('link', { name: 'Realms' }).count()).toBe(1);
   await expectSound(window);
@@ -173,7 +173,7 @@ test('who loses a right in the middle of it is told so, and is offered it no mor
   expect((await service.put(`/admin/v1/clients/${clientId}`, admin, { data: { scopes } })).status).toBe(200);
   service.clock.advance(1_000);
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await page.getByText('This session does not have the right to do that.').waitFor();
+  await page.getByText('This session does not have permission to do that.').waitFor();
   expect(await page.getByLabel('Given name').inputValue()).toBe('Janet');
   await window.expectTrouble(/status of 403/);
   await page.getByRole('button', { name: 'Cancel', exact: true }).click();

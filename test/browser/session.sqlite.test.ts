@@ -50,9 +50,9 @@ test('that it ends within two minutes is told once, over an open dialog too, how
   const { page } = window;
   await page.clock.install();
   await enter(window, service, READING);
-  await page.getByRole('button', { name: 'Keys' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Keys' });
-  const told = dialog.getByRole('status').filter({ hasText: 'Your session ends within two minutes.' });
+  await page.getByRole('button', { name: 'Shortcuts' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+  const told = dialog.getByRole('status').filter({ hasText: 'Your session ends in less than two minutes.' });
   await page.clock.fastForward(700_000);
   expect(await left(window)).toBeWithin(121, 201);
   expect(await told.count()).toBe(0);
@@ -92,8 +92,8 @@ test('where the service cannot be reached, that is told, and it is asked again b
   await page.getByText('Buyer Organization').waitFor();
   await page.context().setOffline(true);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
-  await page.getByText(/The service cannot be reached/).waitFor();
-  await page.getByText(/Trying again in \d s/).waitFor();
+  await page.getByText(/The service is unreachable/).waitFor();
+  await page.getByText(/Retrying in \d s/).waitFor();
   await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
   await page.context().setOffline(false);
   await page.getByRole('heading', { name: 'Jane Doe' }).waitFor();
@@ -109,7 +109,7 @@ test('a caller with a rate is told how long to wait, and what was asked comes by
   for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
   await page.evaluate(`location.hash = '#/realms'`);
   await page.getByText('The service is busy.').waitFor();
-  await page.getByText(/Trying again in \d s/).waitFor();
+  await page.getByText(/Retrying in \d s/).waitFor();
   await page.getByText(/^Request [\w-]+$/).waitFor();
   await window.expectTrouble(/status of 429/);
   expect(await window.hindrances()).toEqual([]);

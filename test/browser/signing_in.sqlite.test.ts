@@ -109,7 +109,7 @@ describe('a link', () => {
   test.each(tries)('that is %s is refused in words', async (_, codeOf) => {
     const window = await visit(service.url);
     await window.goto(`#code=${encodeURIComponent(await codeOf())}`);
-    await expectSignIn(window, /used before, or is older than a minute/);
+    await expectSignIn(window, /used before, or is more than a minute old/);
     expect(await address(window)).toBe(`${service.url}/console#/`);
     await window.expectTrouble(/status of 400/);
     await expectSound(window);
@@ -137,14 +137,14 @@ describe('a link where the service did not look at it', () => {
     const { code } = await linkOf(service, { label: 'off and on' });
     await page.context().setOffline(true);
     await page.evaluate(`location.hash = '#code=${code}'`);
-    await expectSignIn(window, /The service cannot be reached/);
+    await expectSignIn(window, /The service is unreachable/);
     expect(await address(window)).toBe(`${service.url}/console#/`);
     expect(await storage(window)).not.toContain(code);
-    await page.getByRole('button', { name: 'Try to sign in again' }).click();
-    await expectSignIn(window, /The service cannot be reached/);
+    await page.getByRole('button', { name: 'Retry sign-in' }).click();
+    await expectSignIn(window, /The service is unreachable/);
     await page.context().setOffline(false);
     expect(await window.hindrances()).toEqual([]);
-    await page.getByRole('button', { name: 'Try to sign in again' }).click();
+    await page.getByRole('button', { name: 'Retry sign-in' }).click();
     await page.getByText('off and on').waitFor();
     await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
     await expectSound(window);
@@ -158,9 +158,9 @@ describe('a link where the service did not look at it', () => {
     proxy.plan(/^POST \/console\/token$/, { status }, { status: 400 });
     await window.goto(`#code=${'A'.repeat(22)}`);
     await expectSignIn(window, /The service is busy/);
-    await page.getByRole('button', { name: 'Try to sign in again' }).click();
-    await expectSignIn(window, /used before, or is older than a minute/);
-    expect(await page.getByRole('button', { name: 'Try to sign in again' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Retry sign-in' }).click();
+    await expectSignIn(window, /used before, or is more than a minute old/);
+    expect(await page.getByRole('button', { name: 'Retry sign-in' }).count()).toBe(0);
     expect(proxy.seen.filter(({ path }) => path === '/console/token')).toHaveLength(2);
     await window.expectTrouble(/status of/);
     await expectSound(window);
@@ -171,7 +171,7 @@ describe('a link where the service did not look at it', () => {
 
 describe('in a tab where a session is open', () => {
   test.each([
-    ['a code that is good for nothing', `#code=${'A'.repeat(22)}`, /older than a minute.*The session of/],
+    ['a code that is good for nothing', `#code=${'A'.repeat(22)}`, /more than a minute old.*The session of/],
     [
       'an answer of a provider that nobody asked for',
       '?error=access_denied',
@@ -196,8 +196,8 @@ describe('in a tab where a session is open', () => {
   test('a code that the service did not look at is kept in memory, and tried again or left', async () => {
     const window = await visit(service.url);
     const { page } = window;
-    const again = page.getByRole('button', { name: 'Try to sign in again' });
-    const words = page.getByText(/cannot be reached.*The session of Anna at the desk goes on/);
+    const again = page.getByRole('button', { name: 'Retry sign-in' });
+    const words = page.getByText(/is unreachable.*The session of Anna at the desk continues/);
     const bring = (code: string) => page.evaluate(`location.hash = '#code=${code}'`);
     await page.clock.install();
     await enter(window, service, READING);
@@ -206,7 +206,7 @@ describe('in a tab where a session is open', () => {
     await page.context().setOffline(true);
     await bring(left.code);
     await words.waitFor();
-    await page.getByRole('button', { name: 'Leave it' }).click();
+    await page.getByRole('button', { name: 'Dismiss' }).click();
     await again.waitFor({ state: 'detached' });
     const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
     await bring(code);
@@ -220,7 +220,7 @@ describe('in a tab where a session is open', () => {
     await page.context().setOffline(false);
     expect(await window.hindrances()).toEqual([]);
     await again.click();
-    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'You are now signed in as somebody else.' }).waitFor();
     await page.getByText('somebody else', { exact: true }).waitFor();
     expect(await again.count()).toBe(0);
     await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
@@ -235,7 +235,7 @@ describe('in a tab where a session is open', () => {
     await enter(window, service, READING);
     await page.context().setOffline(true);
     await page.evaluate(`location.hash = '#code=${code}'`);
-    const again = page.getByRole('button', { name: 'Try to sign in again' });
+    const again = page.getByRole('button', { name: 'Retry sign-in' });
     await again.waitFor();
     await page.context().setOffline(false);
     await window.expectTrouble(/ERR_INTERNET_DISCONNECTED/);
@@ -245,7 +245,7 @@ describe('in a tab where a session is open', () => {
   test('a code that was kept and is refused when it is tried again is not offered any more', async () => {
     const { window, page, again } = await hindered('A'.repeat(22));
     await again.click();
-    const words = /older than a minute.*The session of Anna at the desk goes on/;
+    const words = /more than a minute old.*The session of Anna at the desk continues/;
     await page.getByRole('status').filter({ hasText: words }).waitFor();
     expect(await again.count()).toBe(0);
     await window.expectTrouble(/status of 400/);
@@ -276,7 +276,7 @@ describe('in a tab where a session is open', () => {
     const { code } = await linkOf(service, { scope: READING, label: 'somebody else' });
     const told = given(window);
     await page.evaluate(`location.hash = '#code=${code}'`);
-    await page.getByRole('status').filter({ hasText: 'This one is of somebody else.' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'You are now signed in as somebody else.' }).waitFor();
     await page.getByText('somebody else', { exact: true }).waitFor();
     expect(await page.getByText('Anna at the desk').count()).toBe(0);
     await told;
@@ -331,8 +331,8 @@ test('a code that is kept to be tried again outlives one that is good for nothin
   await window.goto(`#code=${code}`);
   await expectSignIn(window, /cannot be reached/);
   await page.evaluate(`location.hash = '#code=${'A'.repeat(22)}'`);
-  await expectSignIn(window, /older than a minute.*can still be tried again/);
-  await page.getByRole('button', { name: 'Try to sign in again' }).click();
+  await expectSignIn(window, /more than a minute old.*can still be tried again/);
+  await page.getByRole('button', { name: 'Retry sign-in' }).click();
   await page.getByText('kept', { exact: true }).waitFor();
   await window.expectTrouble(/ERR_FAILED|status of 400/);
   await expectSound(window);
@@ -345,7 +345,7 @@ describe('the credentials of a client', () => {
     const window = await visit(service.url);
     await window.goto('');
     await fill(window, clientId, 'no secret of anybody');
-    await window.page.getByText('Client ID or secret is not right.').waitFor();
+    await window.page.getByText('Wrong client ID or secret.').waitFor();
     expect(await window.page.textContent('body')).not.toContain('no secret of anybody');
     await window.expectTrouble(/status of 401/);
     await expectSound(window);

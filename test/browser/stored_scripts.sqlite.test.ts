@@ -161,7 +161,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
       ...{ type: 'user_authentication_info', realm_id: home.realm, id: home.user },
       ...{ name: STRANGE[attempt], email: `${attempt}.again@example.com` },
     };
-    await page.getByLabel('File, as authrealm export writes it').setInputFiles({
+    await page.getByLabel('File written by authrealm export').setInputFiles({
       name: STRANGE[attempt],
       mimeType: 'application/x-ndjson',
       buffer: Buffer.from(`${JSON.stringify(line)}\n{"type":${JSON.stringify(STRANGE[attempt])}}\n`),
@@ -169,7 +169,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
     await page.getByRole('combobox', { name: 'Into' }).selectOption(home.realm);
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     const card = page.getByRole('region', { name: 'Import', exact: true });
-    await card.getByText('1 made, 1 refused.').waitFor();
+    await card.getByText('1 created, 1 rejected.').waitFor();
     await card
       .locator('bdi.said', { hasText: beginningOf(attempt) })
       .first()
@@ -200,7 +200,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
   test('does nothing in the address', async () => {
     const text = encodeURIComponent(STRANGE[attempt]);
     const window = await signedIn(service, `#/realms/${text}/users/${text}?clue=${text}`);
-    await window.page.getByText('Nothing is there, or nothing that this session may see.').first().waitFor();
+    await window.page.getByText('Not found, or not visible to this session.').first().waitFor();
     await window.expectTrouble(/status of 404/);
     await expectSound(window);
     await window.close();

@@ -12,7 +12,7 @@ import { BROWSER_TEST_MS, VIEWS, type Visit } from './visits.ts';
 /** Realms into files and files into realms, over the API. */
 
 const PLACE = '#/transfer';
-const FILE = 'File, as authrealm export writes it';
+const FILE = 'File written by authrealm export';
 
 const { service, shop } = await openShop();
 
@@ -42,7 +42,7 @@ async function saved({ page }: Visit, button: string): Promise<string> {
 /** Starts the import of the file that was chosen, and waits for its end. */
 async function run({ page }: Visit): Promise<void> {
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText('The import is done.').waitFor();
+  await page.getByText('Import complete.').waitFor();
 }
 
 const ID = (number: number): string => `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
@@ -95,11 +95,11 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
   test('a realm is exported as the command does it, and the file is read again', async () => {
     const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { view });
     const { page } = window;
-    await page.getByText('What an import here does').click();
+    await page.getByText('Limits of an import in the browser').click();
     await expectSound(window);
     await page.getByRole('button', { name: 'Export', exact: true }).click();
-    await page.getByText('The export is done.').waitFor();
-    const file = await saved(window, 'Save the file');
+    await page.getByText('Export complete.').waitFor();
+    const file = await saved(window, 'Save file');
     // What no answer shows: which realm an installation began with.
     const wanted = (await exported(shop.realm)).map(({ preset: _, ...line }) => line as Line);
     expect(byId(linesIn(file))).toEqual(byId(wanted));
@@ -114,9 +114,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectSound(window);
     await run(window);
     // The profiles are used; links that are there already and passwords that are nowhere are refused.
-    await page.getByText('8 made, 4 there already, 12 refused.').waitFor();
+    await page.getByText('8 created, 4 existing, 12 rejected.').waitFor();
     await window.expectTrouble(/4(00|22)/);
-    const refused = await saved(window, 'Save this list');
+    const refused = await saved(window, 'Save list');
     expect(refused.trim().split('\n')).toHaveLength(12);
     expect(refused).toMatch(/^line \d+: data\.password: is missing$/m);
     expect(refused).not.toContain('example.com');
@@ -150,7 +150,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const window = await signedIn(service, PLACE, { view });
     await choose(window, `\ufeff${lines.map((line) => JSON.stringify(line)).join('\r\n\r\n')}`);
     await run(window);
-    await window.page.getByText('1 refused.').waitFor();
+    await window.page.getByText('1 rejected.').waitFor();
     await window.expectTrouble(/422/);
     await expectSound(window);
     const realm = await realmNamed(service, name);
@@ -195,9 +195,9 @@ test('lines that are none are told one by one, and hinder no other', async () =>
     `${JSON.stringify(realmLine('Broken'))}\n${broken.join('\n')}\n${JSON.stringify(userLine(55))}`,
   );
   await run(window);
-  await page.getByText('2 made, 11 refused.').waitFor();
+  await page.getByText('2 created, 11 rejected.').waitFor();
   await window.expectTrouble(/400/);
-  const refused = (await saved(window, 'Save this list')).trim().split('\n');
+  const refused = (await saved(window, 'Save list')).trim().split('\n');
   expect(refused.slice(0, 4)).toEqual([
     'line 3: is not JSON',
     expect.stringMatching(/^line 4: type: must be one of authentication-realm, /),
@@ -206,7 +206,7 @@ test('lines that are none are told one by one, and hinder no other', async () =>
   ]);
   expect(refused).toContain('line 9: id: must be the identifier of a record');
   expect(refused).toContain('line 10: realm_id: is missing');
-  expect(refused).toContain('line 11: realm_id: names no record of this file that was made');
+  expect(refused).toContain('line 11: realm_id: refers to no record created from this file');
   expect(refused).toContain('line 12: is longer than a line may be');
   expect(refused.at(-1)).toMatch(/^line 13: data\.email: /);
   await expectSound(window);
@@ -216,7 +216,7 @@ test('lines that are none are told one by one, and hinder no other', async () =>
 test.each([
   ['', 'This file is empty.'],
   ['\n\r\n', 'This file is empty.'],
-  ['\u0000\u0001 binary', 'Not one line of this file is a line of an export.'],
+  ['\u0000\u0001 binary', 'No line of this file is a valid export line.'],
 ])('a file that holds %j is told so', async (content, words) => {
   const window = await signedIn(service, PLACE);
   await choose(window, content);
@@ -234,12 +234,12 @@ test('100,000 lines are read, told and cancelled without a stutter', async () =>
   await page.getByText('100,000 lines').waitFor({ timeout: 30_000 });
   await page.getByText('99,999 users').waitFor();
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText(/a second, /).waitFor();
+  await page.getByText(/per second, /).waitFor();
   await page.getByRole('link', { name: 'Realms' }).click();
   await page.getByText('Crowd').waitFor();
   await page.getByRole('link', { name: 'Import and export' }).click();
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.getByText('The import was cancelled').waitFor();
+  await page.getByText('Import cancelled').waitFor();
   const { meta } = await usersOf(service, await realmNamed(service, 'Crowd'));
   expect(meta.results.total).toBeLessThan(99_999);
   expect(meta.results.total).toBeGreaterThan(0);
@@ -247,7 +247,7 @@ test('100,000 lines are read, told and cancelled without a stutter', async () =>
   await choose(window, text(users));
   await page.getByText('99,999 lines').waitFor({ timeout: 30_000 });
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText('99,999 lines were refused').waitFor({ timeout: 60_000 });
+  await page.getByText('99,999 lines were rejected').waitFor({ timeout: 60_000 });
   expect(await page.getByRole('listitem').count()).toBeLessThan(100);
   await expectSound(window);
   await window.close();
@@ -273,11 +273,11 @@ test('a right that is lost on the way halts the import, and it goes on once it i
   );
   await grant(READING);
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText('does not have the right').waitFor();
+  await page.getByText('does not have permission').waitFor();
   await window.expectTrouble(/403/);
   await grant(WRITING);
-  await page.getByRole('button', { name: 'Go on' }).click();
-  await page.getByText('61 made, 0 refused.').waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('61 created, 0 rejected.').waitFor();
   await expectSound(window);
   expect((await usersOf(service, await realmNamed(service, 'Halted'))).meta.results.total).toBe(60);
   await window.close();
@@ -291,7 +291,7 @@ test('a service that is busy is asked again when it said so, and nothing is made
     text([realmLine('Rated'), ...Array.from({ length: 40 }, (_, index) => userLine(index + 100))]),
   );
   await run(window);
-  await window.page.getByText('41 made, 0 refused.').waitFor();
+  await window.page.getByText('41 created, 0 rejected.').waitFor();
   await window.expectTrouble(/429/);
   await expectSound(window);
   expect((await usersOf(busy, await realmNamed(busy, 'Rated'))).meta.results.total).toBe(40);
@@ -309,12 +309,12 @@ test('a service that is started again on the way is found again, and nothing is 
   );
   await page.getByRole('button', { name: 'Import', exact: true }).click();
   await before.stop();
-  await page.getByText('The service cannot be reached.').waitFor();
+  await page.getByText('The service is unreachable.').waitFor();
   await window.expectTrouble(/ERR_/);
   const { port } = new URL(before.url);
   const after = await startService({ ...before.database.flags, offline: 'true', port });
   after.clock.advance(5_000);
-  await page.getByText('401 made, 0 refused.').waitFor({ timeout: 30_000 });
+  await page.getByText('401 created, 0 rejected.').waitFor({ timeout: 30_000 });
   // How often it was tried in between depends on how long the service took.
   if (window.troubles.length > 0) await window.expectTrouble(/ERR_|50\d/);
   await expectSound(window);
@@ -326,11 +326,11 @@ test('a service that is started again on the way is found again, and nothing is 
 test('who may only read exports what they may read, and is offered no import', async () => {
   const window = await signedIn(service, `${PLACE}?realm=${shop.realm}`, { scope: 'realms:read users:read' });
   const { page } = window;
-  await page.getByText('This session may not read: OIDC profiles').waitFor();
+  await page.getByText('This session cannot read: OIDC profiles').waitFor();
   expect(await page.getByRole('region', { name: 'Import' }).count()).toBe(0);
   await page.getByRole('button', { name: 'Export', exact: true }).click();
-  await page.getByText('The export is done.').waitFor();
-  const types = new Set(linesIn(await saved(window, 'Save the file')).map(({ type }) => type));
+  await page.getByText('Export complete.').waitFor();
+  const types = new Set(linesIn(await saved(window, 'Save file')).map(({ type }) => type));
   expect([...types]).toEqual(['authentication-realm', 'user_authentication_info']);
   await expectSound(window);
   await window.close();
@@ -339,7 +339,7 @@ test('who may only read exports what they may read, and is offered no import', a
 test('what a session may not make is told before anything is made', async () => {
   const window = await signedIn(service, PLACE, { scope: `${READING} users:write` });
   await choose(window, text([realmLine('Never'), userLine(100)]));
-  await window.page.getByText('does not have the right to make what is in it: realms:write').waitFor();
+  await window.page.getByText('lacks the scopes to create these records: realms:write').waitFor();
   expect(await window.page.getByRole('button', { name: 'Import', exact: true }).count()).toBe(0);
   await expectSound(window);
   await window.close();

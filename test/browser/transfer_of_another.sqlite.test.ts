@@ -34,14 +34,14 @@ async function expire(window: Visit): Promise<void> {
 
 async function signOut({ page }: Visit): Promise<void> {
   await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByText('You are signed out.').waitFor();
+  await page.getByText('You have signed out.').waitFor();
 }
 
-const exportedFile = ({ page }: Visit) => page.getByRole('button', { name: 'Save the file' });
+const exportedFile = ({ page }: Visit) => page.getByRole('button', { name: 'Save file' });
 
 async function exportShop({ page }: Visit): Promise<void> {
   await page.getByRole('button', { name: 'Export', exact: true }).click();
-  await page.getByText('The export is done.').waitFor();
+  await page.getByText('Export complete.').waitFor();
 }
 
 async function recordsOf({ page }: Visit): Promise<number> {
@@ -61,10 +61,10 @@ async function importCrowd({ page }: Visit, users: number): Promise<void> {
   ];
   const path = join(freshFolder(), 'crowd.ndjson');
   writeFileSync(path, lines.map((line) => JSON.stringify(line)).join('\n'));
-  const field = page.getByLabel('File, as authrealm export writes it');
+  const field = page.getByLabel('File written by authrealm export');
   await field.setInputFiles(path, { timeout: BROWSER_TEST_MS });
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  await page.getByText(/a second, /).waitFor();
+  await page.getByText(/per second, /).waitFor();
 }
 
 describe('a file that was exported', () => {
@@ -105,7 +105,7 @@ describe('a file that was exported', () => {
     await exportShop(window);
     const before = await tokenOf(window);
     await open(window, 'Anna');
-    await page.getByText('This one is of Anna.').waitFor();
+    await page.getByText('You are now signed in as Anna.').waitFor();
     expect(await tokenOf(window)).not.toBe(before);
     await exportedFile(window).waitFor();
     await signOut(window);
@@ -146,8 +146,8 @@ test('an export leaves nothing out where the session expires in between', async 
   await refused;
   await open(window, 'Anna');
   await page.getByRole('link', { name: 'Import and export' }).click();
-  await page.getByRole('button', { name: 'Go on' }).click();
-  await page.getByText('The export is done.').waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('Export complete.').waitFor();
   expect(await recordsOf(window)).toBe(whole);
   await window.expectTrouble(/401/);
   await expectSound(window);
@@ -163,8 +163,8 @@ describe('an import that is under way', () => {
     await page.getByText(/Your session has ended/).waitFor();
     await window.expectTrouble(/401/);
     await open(window, 'Anna');
-    await page.getByRole('button', { name: 'Go on' }).click();
-    await page.getByText('601 made, 0 refused.').waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('601 created, 0 rejected.').waitFor();
     await expectSound(window);
     await window.close();
   });
@@ -180,8 +180,8 @@ describe('an import that is under way', () => {
       }
     });
     await open(window, 'Ben');
-    await page.getByLabel('File, as authrealm export writes it').waitFor();
-    await page.getByText('This one is of Ben.').waitFor();
+    await page.getByLabel('File written by authrealm export').waitFor();
+    await page.getByText('You are now signed in as Ben.').waitFor();
     await page.getByRole('link', { name: 'Realms' }).click();
     await page.getByText('Buyer Organization').waitFor();
     expect(askedBy).not.toContain(`Bearer ${await tokenOf(window)}`);

@@ -12,7 +12,7 @@ const { service, shop } = await openShop();
 const USERS = () => `path.realm_id=${shop.realm}`;
 
 function answerOf({ page }: Visit) {
-  return page.getByRole('region', { name: 'Answer' });
+  return page.getByRole('region', { name: 'Response' });
 }
 
 async function copiedCommand({ page }: Visit): Promise<string> {
@@ -141,7 +141,7 @@ test('a header that cannot be sent is told in words', async () => {
   const window = await signedIn(service, `#/try/list-user-authentication-info?${USERS()}`);
   await window.page.getByLabel('X-Request-Id', { exact: true }).fill('🙂');
   await window.page.getByRole('button', { name: 'Send GET' }).click();
-  await window.page.getByText('A header cannot hold this').waitFor();
+  await window.page.getByText('Header values must be printable ASCII').waitFor();
   await expectSound(window);
   await window.close();
 });
@@ -150,7 +150,7 @@ test('who may not write is offered no way to, and is refused', async () => {
   const window = await signedIn(service, `#/try/create-user-authentication-info?${USERS()}`, {
     scope: READING,
   });
-  await window.page.getByText('This session does not have the scope').waitFor();
+  await window.page.getByText('This session lacks the scope').waitFor();
   expect(await window.page.getByRole('button', { name: /^Send / }).count()).toBe(0);
   await expectSound(window);
   const TOKEN = await service.token(READING);
@@ -173,7 +173,7 @@ test('every operation has its page', async () => {
     expect(await window.page.getByRole('button', { name: 'Copy the command' }).count()).toBe(1);
   }
   await window.goto('#/try/nothing');
-  await window.page.getByText('This release has no operation of that name').waitFor();
+  await window.page.getByText('This release has no such operation').waitFor();
   await expectSound(window);
   await window.close();
 }, 300_000);
@@ -199,7 +199,7 @@ test('a session that ended, and a service that is gone, are told in words', asyn
   const send = window.page.getByRole('button', { name: 'Send GET' });
   await other.stop();
   await send.click();
-  await window.page.getByText('No answer came.').waitFor();
+  await window.page.getByText('No response:').waitFor();
   await window.expectTrouble(/ERR_CONNECTION_REFUSED/);
   await expectSound(window);
   await window.close();

@@ -10,7 +10,7 @@ const { service, shop } = await openShop();
 
 /** What is there once a page has come. */
 const SIGNS: Readonly<Record<PlaceName, string>> = {
-  find: 'Type or paste whatever you have of a user:',
+  find: 'Type or paste anything you know about a user:',
   found: 'jane.doe@example.com',
   realms: 'Buyer Organization',
   realm: 'Company login',
@@ -19,16 +19,16 @@ const SIGNS: Readonly<Record<PlaceName, string>> = {
   strange: 'U+202E',
   oidcProfile: 'https://login.example.com',
   passwordProfile: 'any',
-  clients: 'Signs every new token',
+  clients: 'Signs all new tokens',
   changes: 'Live',
-  transfer: 'What an import here does',
+  transfer: 'Limits of an import in the browser',
   tryList: '/admin/v1/clients/{client_id}/rotate',
-  tryOne: 'Nothing was sent yet.',
+  tryOne: 'No deliveries yet.',
   client: 'profile-infos:read',
   webhooks: 'Search index',
   webhook: 'https://hooks.example.com/authrealm',
-  health: 'Newest figures',
-  nowhere: 'Nothing has this address',
+  health: 'Latest metrics',
+  nowhere: 'Nothing at this address',
 };
 
 /** The same, of the reference of the API, which is for anybody. */
@@ -71,7 +71,7 @@ test.each(['users', 'user', 'oidcProfile', 'passwordProfile'] as const)(
   'above %s its realm is named',
   async (place) => {
     const window = await signedIn(service, placesOf(shop)[place]);
-    const above = window.page.getByRole('navigation', { name: 'Above this page' });
+    const above = window.page.getByRole('navigation', { name: 'Breadcrumbs' });
     await above.getByRole('link', { name: 'Buyer Organization' }).click();
     await window.page.getByRole('heading', { name: 'Buyer Organization', level: 1 }).waitFor();
     await window.close();

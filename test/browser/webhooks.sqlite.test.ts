@@ -60,11 +60,11 @@ async function change(name: string): Promise<void> {
 
 /** Copies the secret of the dialog that shows it, closes the dialog, and answers it: nothing of the page holds it any more. */
 async function takeSecret({ page }: Visit): Promise<string> {
-  const dialog = page.getByRole('dialog', { name: 'The secret of this webhook' });
+  const dialog = page.getByRole('dialog', { name: 'Secret of this webhook' });
   await dialog.getByRole('button', { name: 'Copy the secret' }).click();
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   expect(secret).toStartWith('whsec_');
-  await dialog.getByRole('button', { name: 'I have it' }).click();
+  await dialog.getByRole('button', { name: 'Done' }).click();
   await dialog.waitFor({ state: 'detached' });
   expect(await page.content()).not.toContain(secret);
   return secret;
@@ -88,7 +88,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     const name = `Search ${view.viewport.width} ${view.scheme}`;
     await page.getByRole('button', { name: 'New webhook' }).click();
     await page.getByRole('button', { name: 'Create' }).click();
-    expect(await page.getByText('This has to be said').count()).toBe(2);
+    expect(await page.getByText('This field is required').count()).toBe(2);
     await expectSound(window);
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
@@ -96,7 +96,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.locator('.complaint').filter({ hasText: 'http' }).waitFor();
     await window.expectTrouble(/400|422/);
     await page.getByLabel('URL').fill(receiver.url);
-    await page.getByLabel('Only some').check();
+    await page.getByLabel('Selected events').check();
     await page.getByLabel('user created').check();
     await page.getByRole('button', { name: 'Create' }).click();
     const secret = await takeSecret(window);
@@ -105,16 +105,16 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(events).toEqual(['user-authentication-info.created']);
 
     await page.getByRole('link', { name }).click();
-    await section(window, 'Deliveries').getByText('Nothing was sent yet').waitFor();
+    await section(window, 'Deliveries').getByText('No deliveries yet').waitFor();
     await section(window, 'Dead letters').getByText('None: everything').waitFor();
-    expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Redeliver all' }).count()).toBe(0);
     const before = receiver.accepted.length;
     await change(name);
     await receiver.until(() => receiver.accepted.slice(before).some(signedBy(secret)));
     // What was sent is written down a moment later.
     const delivered = section(window, 'Deliveries').getByText('delivered 204').first();
     for (let turn = 0; turn < 20 && !(await delivered.isVisible()); turn += 1) {
-      await page.getByRole('button', { name: 'Look again' }).click();
+      await page.getByRole('button', { name: 'Refresh' }).click();
       await Bun.sleep(200);
     }
     await delivered.waitFor();
@@ -122,11 +122,11 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
     await page.getByRole('button', { name: 'Edit' }).click();
     await page.getByLabel('Name').fill(`${STRANGE.script}${view.scheme}${view.viewport.width}`);
-    await page.getByLabel('Events of one message at most').fill('500');
+    await page.getByLabel('Maximum events per message').fill('500');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText('A whole number from 1 to 100').waitFor();
-    await page.getByLabel('Events of one message at most').fill('50');
-    await page.getByLabel('Send the record along').check();
+    await page.getByLabel('Maximum events per message').fill('50');
+    await page.getByLabel('Include the record').check();
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByRole('heading', { name: STRANGE.script, level: 1 }).waitFor();
     expect(await targetNamed(`${STRANGE.script}${view.scheme}${view.viewport.width}`)).toMatchObject({
@@ -138,16 +138,16 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await expectSound(window);
 
     await page.getByRole('button', { name: 'New secret' }).click();
-    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    await page.getByRole('button', { name: 'Create secret' }).click();
     expect(await takeSecret(window)).not.toBe(secret);
-    await page.getByText('signs as well until').waitFor();
+    await page.getByText('also signs until').waitFor();
 
     await page.getByRole('button', { name: 'Disable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Disable' }).click();
-    await page.getByText('disabled: it is told later what it misses').waitFor();
+    await page.getByText('disabled: missed changes are delivered later').waitFor();
     await page.getByRole('button', { name: 'Enable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
-    await page.getByText('told as things change').waitFor();
+    await page.getByText('enabled').waitFor();
 
     await page.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog');
@@ -170,11 +170,11 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     expect(await letters.getByText('given up').count()).toBe(3);
     await section(window, 'Deliveries').getByText('refused 503').first().waitFor();
     await expectSound(window);
-    await letters.getByRole('button', { name: 'Send again: change 1' }).click();
-    await letters.getByText('received after all').waitFor();
+    await letters.getByRole('button', { name: 'Redeliver: change 1' }).click();
+    await letters.getByText('redelivered').waitFor();
     expect(await letters.getByText('given up').count()).toBe(2);
-    await page.getByRole('button', { name: 'Send all again' }).click();
-    await letters.getByText('received after all').nth(2).waitFor();
+    await page.getByRole('button', { name: 'Redeliver all' }).click();
+    await letters.getByText('redelivered').nth(2).waitFor();
     expect(await letters.getByText('given up').count()).toBe(0);
     await expectSound(window);
     await letters.getByRole('link', { name: 'Change 1', exact: true }).click();
@@ -194,10 +194,10 @@ test('somebody else was faster: both are shown before anything is saved', async 
     200,
   );
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('heading', { name: 'Somebody else was faster' }).waitFor();
+  await page.getByRole('heading', { name: 'Edit conflict' }).waitFor();
   expect((await targetNamed(name)).events_max).toBe(7);
   expect(await page.getByRole('dialog').innerText()).toContain('7');
-  await page.getByRole('button', { name: 'Save yours over it' }).click();
+  await page.getByRole('button', { name: 'Overwrite with yours' }).click();
   await page.getByRole('heading', { name: 'Mine', level: 1 }).waitFor();
   expect(await targetNamed('Mine')).toMatchObject({ events_max: 7 });
   await window.expectTrouble(/412/);
@@ -227,7 +227,7 @@ test('a target that vanishes while it is edited is said to be gone', async () =>
   await service.del(`/admin/v1/webhooks/${id}`, admin);
   await page.getByLabel('Name').fill('Too late');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Nothing is there, or nothing that this session may see.').waitFor();
+  await page.getByText('Not found, or not visible to this session.').waitFor();
   await window.expectTrouble(/404/);
   await expectSound(window);
   await window.close();
@@ -238,9 +238,9 @@ test('who does not hold admin has no such page in the menu, no control on it, an
   const token = await service.token(READING);
   const window = await signedIn(service, `#/webhooks/${id}`, { scope: READING, token });
   const { page } = window;
-  await page.getByText('This session does not have the right to do that.').waitFor();
+  await page.getByText('This session does not have permission to do that.').waitFor();
   expect(await page.getByRole('link', { name: 'Webhooks' }).count()).toBe(1);
-  for (const name of ['Edit', 'New secret', 'Disable', 'Delete', 'Send all again'])
+  for (const name of ['Edit', 'New secret', 'Disable', 'Delete', 'Redeliver all'])
     expect(await page.getByRole('button', { name }).count()).toBe(0);
   for (const act of ['rotate', 'disable', 'enable', 'redeliver'])
     expect((await service.post(`/admin/v1/webhooks/${id}/${act}`, token, { data: {} })).status).toBe(403);

@@ -42,7 +42,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await press(page, 'New user');
       await page.getByLabel('Name', { exact: true }).fill('Mary Shelley');
       await press(page, 'Create');
-      await page.getByText('This has to be said').waitFor();
+      await page.getByText('This field is required').waitFor();
       await page.locator('[name=email]:focus').waitFor();
       await page.getByLabel('Email').fill('no address');
       await press(page, 'Create');
@@ -52,7 +52,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
       await page.getByLabel('Email').fill('mary@example.com');
       await press(page, 'Create');
       await page.getByRole('heading', { name: 'Mary Shelley' }).waitFor();
-      await page.getByText('No way to sign in yet').waitFor();
+      await page.getByText('No links yet').waitFor();
       await press(page, 'Edit');
       await page.getByLabel('Given name').fill('Mary');
       await press(page, 'Save');
@@ -92,9 +92,9 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
         scope: `${WRITING} admin`,
         view,
       });
-      await press(window.page, 'Erase for good');
-      await confirm(window.page, 'Erase for good');
-      await saved(window.page, 'The user is erased.');
+      await press(window.page, 'Erase permanently');
+      await confirm(window.page, 'Erase permanently');
+      await saved(window.page, 'The user was erased.');
       const admin = await service.token('admin');
       expect((await service.get(`/admin/v1/erasures/${shop.realm}/${id}`, admin)).status).toBe(200);
       await expectSound(window);

@@ -28,10 +28,9 @@ export function ChangesPage() {
       <Answered asked={asked}>
         {(realms) =>
           realms.all.length === 0 ? (
-            <Empty icon="changes" title="Nothing has changed yet">
+            <Empty icon="changes" title="No changes yet">
               <p>
-                Every write in a realm shows up here as it happens. Make a realm to begin with, or import
-                records.
+                Every write in a realm appears here as it happens. Create a realm or import records to start.
               </p>
             </Empty>
           ) : (
@@ -55,9 +54,7 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
     [view.entries, filters],
   );
   const turn = () => feed.pause(!feed.view.get().isPaused);
-  useShortcuts(
-    useMemo(() => [{ keys: 'p', words: 'Pause the changes, or let them go on', act: turn }], [feed]),
-  );
+  useShortcuts(useMemo(() => [{ keys: 'p', words: 'Pause or resume', act: turn }], [feed]));
   const here = (seq?: number) =>
     `${href('changes')}?${new URLSearchParams({ ...filters, ...(seq === undefined ? {} : { entry: String(seq) }) })}`;
   return (
@@ -67,13 +64,13 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
         <FollowingNote view={view} />
         <button type="button" class="button" aria-pressed={view.isPaused} onClick={turn}>
           <Icon name={view.isPaused ? 'go' : 'pause'} />
-          {view.isPaused ? `Go on${view.waiting > 0 ? ` (${view.waiting} waiting)` : ''}` : 'Pause'}
+          {view.isPaused ? `Resume${view.waiting > 0 ? ` (${view.waiting} new)` : ''}` : 'Pause'}
         </button>
       </div>
       {view.hasGap && (
         <p class="note note-warn" role="status">
-          <Icon name="warning" /> What happened in between is not in the feed any more: it is too old, or the
-          database was put back. The list begins anew.
+          <Icon name="warning" /> Some changes are missing: they are too old for the feed, or the database was
+          restored. The list starts over.
         </p>
       )}
       <Entries feed={feed} view={view} shown={shown} hrefOf={here} hasFilters={hasFilters(filters)} />
@@ -141,7 +138,7 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
     <>
       {shown.length > 0 && (
         <GrowingRows
-          label="Changes, the newest first"
+          label="Changes, newest first"
           items={shown}
           keyOf={({ seq }) => seq}
           row={(entry) => <EntryRow entry={entry} href={hrefOf(entry.seq)} />}
@@ -150,15 +147,15 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
       )}
       {isLooking && <Waiting />}
       {shown.length === 0 && !isLooking && (
-        <Empty icon="changes" title={hasFilters ? 'No change is like this' : 'Nothing has changed yet'}>
+        <Empty icon="changes" title={hasFilters ? 'No matching changes' : 'No changes yet'}>
           <p>
             {hasFilters
-              ? `Looked through the newest ${view.entries.length} changes. What comes is shown as soon as it fits.`
-              : 'What is written in this realm shows up here.'}
+              ? `Looked through the newest ${view.entries.length} changes. New matching changes appear here.`
+              : 'Writes in this realm appear here.'}
           </p>
           {!view.isWhole && (
             <button type="button" class="button" onClick={() => setSearched(searched + SEARCHED_ENTRIES)}>
-              Look further back
+              Load older changes
             </button>
           )}
         </Empty>
@@ -172,8 +169,8 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
 function footOf({ entries, isWhole }: FeedView, shown: number): string {
   const count = entries.length.toLocaleString();
   const found = shown === entries.length ? count : `${shown.toLocaleString()} of ${count}`;
-  if (entries.length >= ENTRIES_MAX) return `${found} changes. This page holds no more of them.`;
-  return isWhole ? `${found} changes: all that the feed keeps.` : `${found} changes, more as you scroll.`;
+  if (entries.length >= ENTRIES_MAX) return `${found} changes. This is the maximum for this page.`;
+  return isWhole ? `${found} changes: everything the feed retains.` : `${found} changes. Scroll for more.`;
 }
 
 const BADGES: Readonly<Record<string, string>> = {
@@ -215,7 +212,7 @@ function FollowingNote({ view }: { readonly view: FeedView }) {
     return (
       <p class="live" role="status">
         <span class={isPaused ? 'live-dot live-held' : 'live-dot'} />
-        {isPaused ? 'Paused: what comes waits.' : 'Live'}
+        {isPaused ? 'Paused. New changes are held back.' : 'Live'}
       </p>
     );
   }
@@ -233,9 +230,9 @@ function FollowingNote({ view }: { readonly view: FeedView }) {
       <span>
         <strong>Not live.</strong> {following.why}{' '}
         {following.kind === 'retrying' ? (
-          <span aria-hidden="true">{left > 0 ? `Trying again in ${left} s.` : 'Trying again…'}</span>
+          <span aria-hidden="true">{left > 0 ? `Retrying in ${left} s.` : 'Retrying…'}</span>
         ) : (
-          'What is shown stays as it was.'
+          'The list is no longer updated.'
         )}
       </span>
     </p>

@@ -36,14 +36,14 @@ export function EntryDialog({ realm, seq, entry, isSought, seek, onClose }: Entr
       {entry && <EntryFacts entry={entry} />}
       {!entry && isSought && !isAdmin && <Waiting />}
       {!entry && !isSought && !isAdmin && (
-        <p>The feed does not keep this change any more, or it has not come yet.</p>
+        <p>The feed no longer holds this change, or it has not arrived yet.</p>
       )}
       {isAdmin ? (
         <BeforeAndAfter realm={realm} seq={seq} />
       ) : (
         entry && (
           <p class="hint entry-hint">
-            What stood there before and after is in the audit log, which takes the scope <code>admin</code>.
+            The values before and after are in the audit log, which requires the scope <code>admin</code>.
           </p>
         )
       )}
@@ -62,7 +62,7 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
         <Said text={who} />
       </Fact>
       {label !== undefined && (
-        <Fact label="Now called">
+        <Fact label="Current name">
           <Said text={label} />
         </Fact>
       )}
@@ -74,16 +74,16 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
           <Identifier id={user} what="the user ID" />
         </Fact>
       )}
-      {members.length > 0 && <Fact label="Written">{members.map(memberLabel).join(', ')}</Fact>}
+      {members.length > 0 && <Fact label="Fields">{members.map(memberLabel).join(', ')}</Fact>}
       {requestId !== undefined && (
         <Fact label="Request">
           <Identifier id={requestId} what="the request ID" />
         </Fact>
       )}
-      <Fact label="Place">{seq.toLocaleString()} in the order of the realm</Fact>
+      <Fact label="Sequence">{seq.toLocaleString()}</Fact>
       {what !== 'erased' && what !== 'deleted' && (
         <Fact label="Open">
-          <a href={placeOf(entry)}>The {nounOf(kind).one}, as it is now</a>
+          <a href={placeOf(entry)}>Current {nounOf(kind).one}</a>
         </Fact>
       )}
     </dl>
@@ -119,7 +119,7 @@ function BeforeAndAfter({ realm, seq }: BeforeAndAfterProps) {
       <h3>Before and after</h3>
       <Answered asked={asked}>
         {(entry) =>
-          entry ? <LogEntryView entry={entry} /> : <p>The log does not keep this entry any more.</p>
+          entry ? <LogEntryView entry={entry} /> : <p>The audit log no longer holds this entry.</p>
         }
       </Answered>
     </section>
@@ -134,9 +134,8 @@ async function readEntry(realm: string, seq: number, signal: AbortSignal): Promi
 }
 
 const WITHHELD = {
-  erased: 'What it told about the person was erased with them.',
-  unreadable:
-    'What it tells about the person cannot be read: somebody has edited the log. Run “authrealm audit verify”.',
+  erased: 'Its personal data were erased with the user.',
+  unreadable: 'Its personal data cannot be decrypted: the log was modified. Run “authrealm audit verify”.',
 } as const;
 
 function LogEntryView({ entry }: { readonly entry: LogEntry }) {
@@ -153,7 +152,7 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
           <table>
             <thead>
               <tr>
-                <th scope="col">Member</th>
+                <th scope="col">Field</th>
                 <th scope="col">Before</th>
                 <th scope="col">After</th>
               </tr>
@@ -175,11 +174,11 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
         </div>
       )}
       {members.length === 0 && personal === null && (
-        <p class="faint">No member of the record itself changed.</p>
+        <p class="faint">No field of the record itself changed.</p>
       )}
       {address !== null && (
         <p class="faint small">
-          Asked from <Said text={address} />
+          Requested from <Said text={address} />
         </p>
       )}
     </>

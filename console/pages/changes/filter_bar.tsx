@@ -22,7 +22,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
   const listed = isListed ? realms.all : [{ id: filters.realm, name: undefined }, ...realms.all];
   const kinds = Object.values(RESOURCES).map(({ name }) => ({ id: name, label: nounOf(name).many }));
   return (
-    <search class="filters" aria-label="Which changes are shown">
+    <search class="filters" aria-label="Filter changes">
       <Choice
         id={`${ids}-realm`}
         label="Realm"
@@ -32,7 +32,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
       />
       {realms.hasMore && (
         <div class="field">
-          <label for={`${ids}-id`}>Another realm, by its ID</label>
+          <label for={`${ids}-id`}>Another realm, by ID</label>
           <input
             id={`${ids}-id`}
             spellcheck={false}
@@ -52,9 +52,9 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
       />
       <Choice
         id={`${ids}-what`}
-        label="What happened"
+        label="Event"
         value={filters.what}
-        options={[{ id: '', label: 'Anything' }, ...HAPPENINGS.map((id) => ({ id, label: id }))]}
+        options={[{ id: '', label: 'All events' }, ...HAPPENINGS.map((id) => ({ id, label: id }))]}
         onChoice={(what) => choose({ what })}
       />
       <div class="field">
@@ -63,7 +63,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
           id={`${ids}-who`}
           list={`${ids}-writers`}
           value={filters.who}
-          placeholder="Anybody"
+          placeholder="Any"
           spellcheck={false}
           autocomplete="off"
           onInput={({ currentTarget }) => choose({ who: currentTarget.value })}

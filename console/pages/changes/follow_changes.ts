@@ -21,15 +21,15 @@ interface FollowerRooms {
 /** Why a stream ended, as its last event says (docs/feed.md). */
 const ENDS: Readonly<Record<string, string>> = {
   token: 'The session has ended.',
-  rights: 'This session may not read these changes any more.',
-  slow: 'This page did not keep up.',
-  fault: 'The service has had trouble with this stream.',
-  shutdown: 'The service is being stopped or started anew.',
+  rights: 'This session is no longer allowed to read these changes.',
+  slow: 'This page could not keep up.',
+  fault: 'The stream failed in the service.',
+  shutdown: 'The service is stopping or restarting.',
 };
-const CUT = 'The stream was cut off.';
-const SILENT = 'Nothing comes from the service any more.';
+const CUT = 'The connection was interrupted.';
+const SILENT = 'The service stopped sending data.';
 const CROWDED =
-  'The service has no place for another stream: it serves 4 for each session, 100 in all. Close another tab with this page, or wait.';
+  'The service has no free streams: the limit is 4 per session and 100 in total. Close another tab with this page, or wait.';
 
 /** The service says that it is there at least that often: it was not heard twice. */
 const SILENT_MS_MAX = 2.5 * DESCRIBED.limits.streamKeepAliveMs;
@@ -40,7 +40,7 @@ const TOGETHER_MS = 100;
 
 /**
  * Follows the changes of a realm behind a cursor, until `signal`. A stream that ends is gone on with from the last event
- * that it told. Answers where the place to go on from is gone; otherwise what happens is told by `onState`.
+ * that it told. Returns where the place to go on from is gone; otherwise what happens is told by `onState`.
  */
 export async function followChanges(realm: string, from: string, rooms: FollowerRooms): Promise<'gone'> {
   let cursor = from;

@@ -25,13 +25,14 @@ export const CLIENT: Kind<Grant> = {
   words: {
     of: {
       rotate: 'gets a new secret, which is shown once.',
-      disable: 'is refused within a second, and so are its tokens. It can be enabled again.',
-      enable: 'is accepted again, and so are its tokens that have not ended.',
-      delete: 'goes for good, and its tokens are refused within a second. What it did stays in the log.',
+      disable: 'and its tokens are rejected within one second. It can be enabled again.',
+      enable: 'and its unexpired tokens are accepted again.',
+      delete:
+        'will be deleted permanently, and its tokens are rejected within one second. Its actions stay in the audit log.',
     },
     isOn: 'accepted',
-    isOff: 'disabled: it and its tokens are refused',
-    turnedOn: 'The client is accepted again.',
+    isOff: 'disabled: it and its tokens are rejected',
+    turnedOn: 'The client was enabled.',
     before: 'accepted until',
   },
 };
@@ -105,9 +106,9 @@ function GrantForm({ begin, verb, save, onCancel }: FormProps<Grant>) {
 
 function missingGrantFields({ name, scopes, realms }: Grant): Missing {
   return {
-    ...(name.trim() === '' ? { name: 'This has to be said' } : {}),
-    ...(scopes.length === 0 ? { scopes: 'Choose at least one' } : {}),
-    ...(realms.length === 0 ? { realms: 'Name at least one, or choose all' } : {}),
+    ...(name.trim() === '' ? { name: 'This field is required' } : {}),
+    ...(scopes.length === 0 ? { scopes: 'Select at least one' } : {}),
+    ...(realms.length === 0 ? { realms: 'Select at least one, or choose all' } : {}),
   };
 }
 
@@ -143,7 +144,7 @@ function ScopesField({ scopes, complaint, onScopes }: ScopesFieldProps) {
         ))}
       </div>
       {scopes.includes('admin') && (
-        <p class="hint">admin decides about all rights there are: it can make a client with any of them.</p>
+        <p class="hint">admin controls all permissions: it can create a client with any scope.</p>
       )}
       {complaint !== '' && (
         <p class="complaint" id={id}>

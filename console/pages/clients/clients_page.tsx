@@ -24,7 +24,7 @@ export function ClientsPage() {
       <section aria-label="Clients">
         <div class="card-head">
           <h2>Clients</h2>
-          <p class="faint small">Programs that ask for tokens with an ID and a secret.</p>
+          <p class="faint small">Programs that request tokens with an ID and a secret.</p>
         </div>
         <LongList
           label="Clients"
@@ -32,7 +32,7 @@ export function ClientsPage() {
           row={(client) => <ClientRow client={client} />}
           empty={
             <Empty icon="clients" title="No client yet">
-              <p>Make one for each program that is to ask this service, with the scopes it needs.</p>
+              <p>Create one for each program that calls this service, with the scopes it needs.</p>
             </Empty>
           }
         />

@@ -20,11 +20,11 @@ import { may, session } from '../../session/session.ts';
 type State = SigningKey['state'];
 
 const WORDS: Readonly<Record<State, string>> = {
-  signs: 'Signs every new token',
+  signs: 'Signs all new tokens',
   next: 'Published; signs next',
-  accepted: 'Signs no more; its tokens are accepted until they end',
-  retired: 'Its tokens have all ended',
-  withdrawn: 'Withdrawn: its tokens are refused',
+  accepted: 'No longer signs; its tokens are accepted until they expire',
+  retired: 'All of its tokens have expired',
+  withdrawn: 'Withdrawn: its tokens are rejected',
 };
 
 const BADGES: Readonly<Record<State, string>> = {
@@ -120,19 +120,19 @@ function doneWith({ onClose, onDone }: KeyDialogProps, words: string): () => voi
 }
 
 function Making(props: KeyDialogProps) {
-  const { isBusy, problem, run } = useAct(doneWith(props, 'The key is there.'));
+  const { isBusy, problem, run } = useAct(doneWith(props, 'The key was created.'));
   return (
     <Confirmation
       title="New signing key"
-      verb="Make a new key"
+      verb="Create key"
       isDanger={false}
       isBusy={isBusy}
       onConfirm={() => run(createSigningKey)}
       onClose={props.onClose}
     >
       <p>
-        It is published now, and signs once every cached key set has seen it. Tokens of the key before stay
-        good until they end. Nobody is signed out.
+        The key is published now and starts signing once every cached key set includes it. Tokens of the
+        previous key stay valid until they expire. No session ends.
       </p>
       <Told problem={problem} />
     </Confirmation>
@@ -140,7 +140,7 @@ function Making(props: KeyDialogProps) {
 }
 
 function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
-  const { isBusy, problem, run } = useAct(doneWith(props, 'The key is withdrawn.'));
+  const { isBusy, problem, run } = useAct(doneWith(props, 'The key was withdrawn.'));
   const { id, state } = signingKey;
   return (
     <Confirmation
@@ -152,13 +152,14 @@ function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signin
       onClose={props.onClose}
     >
       <p>
-        Every token that <code>{id}</code> has signed is refused within a second, and this cannot be taken
-        back. Do it where the key or its tokens may be in wrong hands.
+        Every token signed by <code>{id}</code> is rejected within one second. This cannot be undone. Do it if
+        the key or its tokens may have been compromised.
       </p>
       {state === 'signs' && (
         <p>
-          It signs now: <strong>every client needs a new token, and this session ends as well.</strong>{' '}
-          Another key signs at once.
+          It is the current signing key:{' '}
+          <strong>every client needs a new token, and this session ends too.</strong> Another key takes over
+          immediately.
         </p>
       )}
       <Told problem={problem} />

@@ -28,7 +28,7 @@ export function FindPage() {
     asked.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
     asked.again,
   );
-  useShortcuts(useMemo(() => [{ keys: '/', words: 'Type a clue', act: () => box.current?.focus() }], []));
+  useShortcuts(useMemo(() => [{ keys: '/', words: 'Search', act: () => box.current?.focus() }], []));
   useEffect(() => keepQuery({ clue: sought }), [sought]);
   // Before anything is shown: who goes here by keys types on at once.
   useLayoutEffect(() => box.current?.focus(), []);
@@ -89,18 +89,18 @@ function Results({ found, hasMore, problems, unasked, isLooking, again }: Result
         <ProblemNote key={problem.message} problem={problem} again={again} />
       ))}
       {found.length > 0 && <FoundList found={found} hasMore={hasMore} isWhole={isWhole} />}
-      {isLooking && <p class="faint">Still looking: not every realm has been asked yet.</p>}
+      {isLooking && <p class="faint">Still searching: not all realms have been searched yet.</p>}
       {found.length === 0 && isWhole && (
-        <Empty icon="find" title="Nobody is found by this">
+        <Empty icon="find" title="No user found">
           <p>
-            Usernames and subjects are compared whole; names and e-mail addresses by how they begin. A record
-            that was deleted is in the feed of changes, and not here.
+            Usernames and subjects must match exactly; names and e-mail addresses match by prefix. Deleted
+            records are found under Changes.
           </p>
         </Empty>
       )}
       {unasked.length > 0 && (
         <p class="faint small">
-          This session may not look into: {unasked.map((name) => nounOf(name).many).join(', ')}.
+          This session cannot search: {unasked.map((name) => nounOf(name).many).join(', ')}.
         </p>
       )}
     </>
@@ -108,17 +108,17 @@ function Results({ found, hasMore, problems, unasked, isLooking, again }: Result
 }
 
 const CLUES = [
-  ['The ID of a user or of a link', 'from a log line or a token of yours'],
-  ['A username', 'whole, in any letter case'],
-  ['A subject', 'as the issuer says it; with the issuer before it where two use the same'],
-  ['An e-mail address or a name', 'its beginning is enough'],
-  ['A link', 'of the API or of this console, pasted whole'],
+  ['The ID of a user or of a link', 'from a log line or a token'],
+  ['A username', 'exact, in any letter case'],
+  ['A subject', 'exact; put the issuer before it if several issuers use the same'],
+  ['An e-mail address or a name', 'or the beginning of one'],
+  ['A link', 'to a record in the API or in this console'],
 ] as const;
 
 function Hints() {
   return (
-    <section class="hints" aria-label="What can be typed here">
-      <p>Type or paste whatever you have of a user:</p>
+    <section class="hints" aria-label="Search examples">
+      <p>Type or paste anything you know about a user:</p>
       <ul>
         {CLUES.map(([what, how]) => (
           <li key={what}>
@@ -145,7 +145,7 @@ function FoundList({
     <>
       <p class="faint small">
         {hasMore
-          ? `The first ${found.length}. Type more to narrow it down.`
+          ? `Showing the first ${found.length}. Type more to narrow the results.`
           : `${found.length} found${soFar}`}
       </p>
       <ul class="rows found">

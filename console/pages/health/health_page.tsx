@@ -27,8 +27,8 @@ export function HealthPage() {
       {problem && <ProblemNote problem={problem} />}
       {restarts > 0 && (
         <p class="note" role="status">
-          <Icon name="health" /> The service began anew while this page was open
-          {restarts > 1 ? `, ${restarts} times` : ''}. What was not measured is a gap.
+          <Icon name="health" /> The service restarted while this page was open
+          {restarts > 1 ? `, ${restarts} times` : ''}. Gaps mark times without data.
         </p>
       )}
       {!newest && samples.length === 0 && !problem && <Waiting />}
@@ -39,7 +39,7 @@ export function HealthPage() {
             <p class="note note-warn">
               <Icon name="warning" />
               <span>
-                This service does not count its requests. Start it with <code>--metrics-port</code> to see
+                This service does not record request metrics. Start it with <code>--metrics-port</code> to see
                 lookups, latency and errors here.
               </span>
             </p>
@@ -78,7 +78,7 @@ const COUNTED = [
   {
     title: 'Latency of lookups',
     format: milliseconds,
-    none: 'no lookup',
+    none: 'no lookups',
     lines: [
       line('median', '--accent', ({ figures }) => figures?.median),
       line('95 %', '--good', ({ figures }) => figures?.p95, [8, 3]),
@@ -98,7 +98,7 @@ const COUNTED = [
 
 const ALWAYS = [
   {
-    title: 'Feed lag of webhooks',
+    title: 'Webhook lag',
     format: duration,
     none: 'no webhook',
     lines: [line('oldest change not received', '--accent', ({ lag }) => lag)],
@@ -139,32 +139,32 @@ type Row = readonly [label: string, member: keyof Figures, format: (value: numbe
 const ROWS: readonly Row[] = [
   ['Lookups', 'lookups', rate],
   ['All requests', 'requests', rate],
-  ['Lookups: half are answered within', 'median', milliseconds],
-  ['Lookups: 95 % are answered within', 'p95', milliseconds],
-  ['Lookups: 99 % are answered within', 'p99', milliseconds],
-  ['All requests: 99 % are answered within', 'allP99', milliseconds],
-  ['Refused (4xx)', 'refused', rate],
-  ['Failed (5xx)', 'failed', rate],
+  ['Lookup latency, median', 'median', milliseconds],
+  ['Lookup latency, 95th percentile', 'p95', milliseconds],
+  ['Lookup latency, 99th percentile', 'p99', milliseconds],
+  ['Request latency, 99th percentile', 'allP99', milliseconds],
+  ['Client errors (4xx)', 'refused', rate],
+  ['Server errors (5xx)', 'failed', rate],
   ['Commits', 'commits', rate],
-  ['Processors busy', 'processors', number],
-  ['Event loop: 99 % of timers are late by at most', 'loopDelay', milliseconds],
+  ['CPUs used', 'processors', number],
+  ['Event loop delay, 99th percentile', 'loopDelay', milliseconds],
 ];
 
 /** The newest figures in words and numbers: for who cannot see the charts, and for who wants them exactly. */
 function FiguresTable({ sample, snapshot }: FiguresTableProps) {
   const gauges: readonly (readonly [string, string, (value: number) => string])[] = [
-    ['Feed lag of webhooks', 'authrealm_webhook_behind_seconds', duration],
-    ['Webhooks: dead letters of one at most', 'authrealm_webhook_dead_letters', number],
-    ['Requests that wait', 'authrealm_requests_pending', number],
-    ['Checkpoints: last said outside', 'authrealm_checkpoint_age_seconds', duration],
+    ['Webhook lag', 'authrealm_webhook_behind_seconds', duration],
+    ['Dead letters, largest target', 'authrealm_webhook_dead_letters', number],
+    ['Pending requests', 'authrealm_requests_pending', number],
+    ['Age of last audit checkpoint', 'authrealm_checkpoint_age_seconds', duration],
   ];
   return (
-    <section class="section" aria-label="Newest figures">
+    <section class="section" aria-label="Latest metrics">
       <div class="card-head">
-        <h2>Newest figures</h2>
+        <h2>Latest metrics</h2>
         {sample && (
           <p class="faint small">
-            of the last 2 seconds, <Instant at={new Date(sample.at * 1_000).toISOString()} />
+            last 2 seconds, <Instant at={new Date(sample.at * 1_000).toISOString()} />
           </p>
         )}
       </div>
@@ -172,7 +172,7 @@ function FiguresTable({ sample, snapshot }: FiguresTableProps) {
         <table>
           <thead>
             <tr>
-              <th scope="col">Figure</th>
+              <th scope="col">Metric</th>
               <th scope="col">Value</th>
             </tr>
           </thead>

@@ -36,9 +36,9 @@ export interface Figures {
   readonly p99: number | undefined;
   /** Of all requests. */
   readonly allP99: number | undefined;
-  /** Answers of 4xx a second. */
+  /** Rate of 4xx responses. */
   readonly refused: number | undefined;
-  /** Answers of 5xx a second. */
+  /** Rate of 5xx responses. */
   readonly failed: number | undefined;
   readonly commits: number | undefined;
   /** Processors that were busy. */
@@ -63,7 +63,7 @@ export function countsRequests({ families }: Snapshot): boolean {
 }
 
 /**
- * What happened between two snapshots. Undefined where a counter went back: the service began anew, and what it did
+ * Event between two snapshots. Undefined where a counter went back: the service began anew, and what it did
  * before is not in what it counts.
  */
 export function figuresBetween(before: Snapshot, now: Snapshot): Figures | undefined {

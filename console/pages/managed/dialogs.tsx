@@ -142,7 +142,7 @@ export function EditManagedDialog<Said, Created extends Said>(props: EditManaged
     }
   };
   return (
-    <Dialog title={conflict ? 'Somebody else was faster' : `Edit ${what}`} onClose={onClose}>
+    <Dialog title={conflict ? 'Edit conflict' : `Edit ${what}`} onClose={onClose}>
       {conflict ? (
         <Comparison
           fields={comparedFields<Said>(labels)}
@@ -166,7 +166,7 @@ export function EditManagedDialog<Said, Created extends Said>(props: EditManaged
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 24 * HOUR_SECONDS;
 const OVERLAPS: readonly (readonly [seconds: number, words: string])[] = [
-  [0, 'no longer: it ends at once'],
+  [0, 'not at all: it stops working immediately'],
   [HOUR_SECONDS, '1 hour'],
   [DAY_SECONDS, '24 hours'],
   [7 * DAY_SECONDS, '7 days'],
@@ -200,7 +200,7 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
       <form class="form" onSubmit={submit}>
         {named}
         <div class="field">
-          <label for={field}>The secret it has now is accepted for</label>
+          <label for={field}>Keep accepting the current secret for</label>
           <select
             id={field}
             value={String(overlap)}
@@ -216,7 +216,7 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
           </select>
         </div>
         <Told problem={problem} />
-        <FormActions submit="Make a new secret" isOff={isBusy} onCancel={onClose} />
+        <FormActions submit="Create secret" isOff={isBusy} onCancel={onClose} />
       </form>
     </Dialog>
   );
@@ -233,11 +233,11 @@ interface SecretDialogProps {
 export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
   const { id, name, secret, previous_secret_expires_at: previous } = issued;
   return (
-    <Dialog title={`The secret of this ${what}`} onClose={onClose}>
+    <Dialog title={`Secret of this ${what}`} onClose={onClose}>
       <div class="stack">
         <p class="note note-warn">
           <Icon name="warning" />
-          <span>Copy it now: it is shown here and never again. Whoever lost it rotates the secret.</span>
+          <span>Copy it now: it is shown only once. If it is lost, create a new secret.</span>
         </p>
         <dl class="facts">
           <Fact label="Name">
@@ -263,7 +263,7 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
         </dl>
         <div class="actions">
           <button type="button" class="button button-main" onClick={onClose}>
-            I have it
+            Done
           </button>
         </div>
       </div>

@@ -39,7 +39,7 @@ function ProfileView({
               description={description}
               recordKey={[realm, profile]}
               tagged={asked.answer}
-              consequence="Links of users to it go with it."
+              consequence="User links to it are deleted as well."
               after={href('realms', realm)}
               onChanged={asked.again}
             />
@@ -106,12 +106,12 @@ function ProviderCard({ recordKey, issuer, discoveryUrl }: CardProps) {
   return (
     <section class="card" aria-labelledby="provider">
       <div class="card-head">
-        <h2 id="provider">The provider now</h2>
+        <h2 id="provider">Provider status</h2>
         <CheckAgain asked={asked} />
       </div>
       {asked.isWaiting && (
         <p class="waiting" role="status">
-          The provider is being asked…
+          Contacting the provider…
         </p>
       )}
       {(!asked.isWaiting || asked.problem) && (
@@ -129,7 +129,7 @@ function CheckAgain({ asked: { answer, isWaiting, again } }: { readonly asked: A
   if (answer?.asked === false) return null;
   return (
     <button type="button" class="button" disabled={isWaiting} onClick={again}>
-      Ask again
+      Check again
     </button>
   );
 }
@@ -144,10 +144,10 @@ function DiscoveryResult({ discovery, issuer, discoveryUrl }: DiscoveryResultPro
       <div class="note note-warn" role="status">
         <Icon name="warning" />
         <div>
-          <p>The provider does not answer.</p>
+          <p>The provider does not respond.</p>
           <p class="small">
-            No discovery document came. Why is not told, so that nobody learns about the network by it. Open
-            the discovery URL yourself, and see that the service may reach it on port 443.
+            No discovery document was received. The reason is withheld, because it could reveal the internal
+            network. Open the discovery URL yourself, and check that the service can reach it on port 443.
           </p>
         </div>
       </div>
@@ -172,8 +172,8 @@ function NotRequested({ discoveryUrl }: Pick<CardProps, 'discoveryUrl'>) {
   return (
     <p class="note" role="status">
       {isOffline
-        ? 'This service runs with --offline: it asks no provider.'
-        : 'The discovery URL does not end in /.well-known/openid-configuration: no provider is asked there.'}
+        ? 'This service runs with --offline and contacts no provider.'
+        : 'The discovery URL does not end in /.well-known/openid-configuration, so no provider is contacted.'}
     </p>
   );
 }
@@ -182,18 +182,18 @@ function IssuerCheck({ discovery, issuer }: Pick<DiscoveryResultProps, 'discover
   return (
     <div class="stack" role="status">
       <p>
-        <span class="badge badge-good">Answers</span> in {discovery.took_ms} ms
+        <span class="badge badge-good">Responding</span> in {discovery.took_ms} ms
       </p>
       {discovery.issuer_agrees ? (
-        <p>Its issuer is that of this profile.</p>
+        <p>Its issuer matches this profile.</p>
       ) : (
         <div class="note note-danger">
           <Icon name="warning" />
           <p>
             {discovery.document?.issuer
-              ? 'It names another issuer than this profile has, which is '
-              : 'It names no issuer. That of this profile is '}
-            <Said text={issuer} />. Its tokens match no link that was made with the issuer of this profile.
+              ? 'It names a different issuer. This profile has '
+              : 'It names no issuer. This profile has '}
+            <Said text={issuer} />. Its tokens match no link that has the issuer of this profile.
           </p>
         </div>
       )}
@@ -202,7 +202,7 @@ function IssuerCheck({ discovery, issuer }: Pick<DiscoveryResultProps, 'discover
 }
 
 function DiscoveryValue({ value }: { readonly value: string | readonly string[] | null }) {
-  if (value === null || value.length === 0) return <span class="faint">not said</span>;
+  if (value === null || value.length === 0) return <span class="faint">not given</span>;
   if (typeof value === 'string') return <Said text={value} />;
   return (
     <ul>

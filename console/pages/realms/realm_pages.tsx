@@ -34,7 +34,7 @@ export function RealmsPage() {
         more={({ id }) => id}
         empty={
           <Empty icon="realms" title="No realm yet">
-            <p>A realm holds users and the profiles they sign in through. Make one to begin with.</p>
+            <p>A realm holds users and the profiles they sign in through. Create one to start.</p>
           </Empty>
         }
       />
@@ -65,7 +65,7 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
                 description={RESOURCES.realms}
                 recordKey={[realm]}
                 tagged={asked.answer}
-                consequence="All its users, links and profiles go with it."
+                consequence="All of its users, links and profiles are deleted as well."
                 after={href('realms')}
                 onChanged={asked.again}
               />
@@ -115,7 +115,7 @@ function Profiles({ realm, description, path }: ProfilesProps) {
         more={({ issuer, username_format }) => String(issuer ?? `usernames: ${username_format}`)}
         empty={
           <Empty icon="profile" title={`No ${many} yet`}>
-            <p>{description.summary} Users of this realm can be linked to it once it is there.</p>
+            <p>{description.summary} Once it exists, users of this realm can be linked to it.</p>
           </Empty>
         }
       />
@@ -147,7 +147,7 @@ export function UsersPage({ parameters: { realm = '' } }: PageProps) {
         empty={
           <Empty icon="user" title="No user in this realm yet">
             <p>
-              Make the first one here, or bring many at once: <code>authrealm import</code>.
+              Create the first one here, or import many at once with <code>authrealm import</code>.
             </p>
           </Empty>
         }

@@ -161,7 +161,7 @@ export function RecordActions(props: RecordActionsProps) {
               <strong>
                 <Said text={String(name)} />
               </strong>{' '}
-              goes for good. {consequence}
+              will be deleted permanently. {consequence}
             </p>
           )}
         </Removal>

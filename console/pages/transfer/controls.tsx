@@ -63,14 +63,15 @@ export function WorkNotes({ waiting, goOn }: WorkNotesProps) {
         <p>{waiting.message}</p>
         {isStanding ? (
           <p>
-            Nothing is lost unless you sign out: sign in again in this tab under the same name, with a session
-            that has the right, then go on.{' '}
+            Nothing is lost unless you sign out: sign in again in this tab as the same user, with the required
+            scopes, then resume.{' '}
             <button type="button" class="text-button" onClick={goOn}>
-              Go on
+              {' '}
+              Resume{' '}
             </button>
           </p>
         ) : (
-          <p>It goes on by itself in {waiting.waitSeconds} s.</p>
+          <p>Continues automatically in {waiting.waitSeconds} s.</p>
         )}
       </div>
     </div>
@@ -124,15 +125,15 @@ export function Refusals({ refused, name }: RefusalsProps) {
     saveFile(`${name}.refused.txt`, new Blob([text], { type: 'text/plain' }));
   };
   return (
-    <section class="stack-tight" aria-label="Refused lines">
+    <section class="stack-tight" aria-label="Rejected lines">
       <div class="card-head refused-head">
-        <h3>{refused.length === 1 ? '1 line was' : `${numbered(refused.length)} lines were`} refused</h3>
+        <h3>{refused.length === 1 ? '1 line was' : `${numbered(refused.length)} lines were`} rejected</h3>
         <button type="button" class="button" onClick={save}>
-          <Icon name="transfer" /> Save this list
+          <Icon name="transfer" /> Save list
         </button>
       </div>
       <LongList
-        label="Refused lines"
+        label="Rejected lines"
         read={read}
         empty={null}
         isStop={true}

@@ -31,20 +31,20 @@ function ExportForm() {
   return (
     <div class="form">
       <p>
-        A realm, its profiles, users and links, one a line, as <code>authrealm import</code> and the import
-        here read them.
+        Writes a realm with its profiles, users and links, one record per line, in the format of{' '}
+        <code>authrealm import</code>.
       </p>
       <details class="promises">
-        <summary>What an export here does, and does not</summary>
+        <summary>Limits of an export in the browser</summary>
         <ul>
-          <li>Client secrets and password hashes are shown by no answer, so they are not in the file.</li>
+          <li>The API never returns client secrets or password hashes, so the file contains none.</li>
           <li>
-            It reads one list after the other: what is changed meanwhile may be in it or not. Links are listed
-            user by user, so a large realm takes its time.
+            Lists are read one after another, so concurrent changes may or may not be included. Links are read
+            user by user, so a large realm takes a while.
           </li>
         </ul>
         <p>
-          For one moment of everything, with secrets or for hundreds of thousands of users, use{' '}
+          For a consistent snapshot, with secrets, or for hundreds of thousands of users, use{' '}
           <code>authrealm export</code> at the command line.
         </p>
       </details>
@@ -57,7 +57,7 @@ function ExportForm() {
         }}
       />
       {unseen.length > 0 && (
-        <p class="hint">This session may not read: {unseen.join(', ')}. They are left out.</p>
+        <p class="hint">This session cannot read: {unseen.join(', ')}. They are left out.</p>
       )}
       <div class="actions">
         <button
@@ -82,16 +82,16 @@ function unseenBy(state: SessionState): readonly string[] {
 }
 
 const EXPORT_RESULTS = {
-  done: 'The export is done.',
-  cancelled: 'The export was cancelled.',
-  failed: 'The export ended before its time.',
+  done: 'Export complete.',
+  cancelled: 'Export cancelled.',
+  failed: 'Export failed.',
 } as const;
 
 function ExportProgress({ run }: { readonly run: ExportRun }) {
   const { realm, records, users, usersTotal, waiting, end, problem, file } = useObserved(run.state);
   return (
     <div class="stack">
-      {end === undefined && <Progress label="Users that are written" done={users} total={usersTotal} />}
+      {end === undefined && <Progress label="Exported users" done={users} total={usersTotal} />}
       <p role="status">
         {end !== undefined && `${EXPORT_RESULTS[end]} `}
         {numbered(records)} {records === 1 ? 'record' : 'records'}
@@ -109,7 +109,7 @@ function ExportProgress({ run }: { readonly run: ExportRun }) {
             class="button button-main"
             onClick={() => saveFile(`realm-${realm}.ndjson`, file)}
           >
-            <Icon name="transfer" /> Save the file
+            <Icon name="transfer" /> Save file
           </button>
         )}
         {end === undefined ? (

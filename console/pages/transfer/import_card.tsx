@@ -33,25 +33,23 @@ export function ImportCard() {
 function ImportNotes() {
   return (
     <details class="promises">
-      <summary>What an import here does, and does not</summary>
+      <summary>Limits of an import in the browser</summary>
       <ul>
         <li>
-          Records are made over the API: each gets a new ID, and what names another one is led to its new ID.
+          Records are created through the API: each gets a new ID, and references are mapped to the new IDs.
         </li>
-        <li>
-          What is there already by its issuer and subject, or its username, is refused, and told line by line.
-        </li>
-        <li>Users have nothing by which they are known again: the same file twice makes them twice.</li>
-        <li>In a realm that you choose, profiles that are there already are used, and not made again.</li>
-        <li>The time of creation is now.</li>
+        <li>A link whose issuer and subject, or username, already exists is rejected and listed by line.</li>
+        <li>Users cannot be matched to existing ones: importing the same file twice creates them twice.</li>
+        <li>If you choose a realm, its existing profiles are reused.</li>
+        <li>Creation times are not kept.</li>
         <li>
           An OIDC profile needs its <code>client_secret</code> in the line, a password link its{' '}
-          <code>password</code>: an export has neither, so such lines are refused. Make the profiles by hand
-          first, then import into their realm.
+          <code>password</code>: an export has neither, so such lines are rejected. Create the profiles by
+          hand first, then import into their realm.
         </li>
       </ul>
       <p>
-        To move records with their IDs, times and password hashes, or hundreds of thousands of them, use{' '}
+        To keep IDs, times and password hashes, or to move hundreds of thousands of records, use{' '}
         <code>authrealm import</code> at the command line.
       </p>
     </details>
@@ -75,7 +73,7 @@ function ImportForm() {
     <div class="form">
       <ImportNotes />
       <div class="field">
-        <label for={id}>File, as authrealm export writes it</label>
+        <label for={id}>File written by authrealm export</label>
         <input
           id={id}
           type="file"
@@ -95,7 +93,7 @@ function ImportForm() {
           <RealmChoice
             label="Into"
             realm={target}
-            otherwise="realms as the file has them, made anew"
+            otherwise="new realms, as in the file"
             onRealm={setTarget}
           />
           <Start file={file} contents={contents} target={target === '' ? undefined : target} />
@@ -110,7 +108,7 @@ function ContentsFacts({ contents: { lines, counts, refused } }: { readonly cont
     <div role="status">
       <p>
         {numbered(lines)} {lines === 1 ? 'line' : 'lines'}
-        {refused.length > 0 && `, ${numbered(refused.length)} of them no line of an export`}
+        {refused.length > 0 && `, ${numbered(refused.length)} of them invalid`}
       </p>
       <ul class="words">
         {ORDER.flatMap(({ name }) => {
@@ -170,14 +168,14 @@ function Lacking({ contents: { withoutSecret }, target }: Omit<StartProps, 'file
       <div>
         {profiles > 0 && (
           <p>
-            {wordsFor(oidcProfiles.name, profiles)} without <code>client_secret</code>: refused, and every
-            link to them. Make them by hand first, and choose their realm here.
+            {wordsFor(oidcProfiles.name, profiles)} without <code>client_secret</code>: rejected, with every
+            link to them. Create them by hand first, and choose their realm here.
           </p>
         )}
         {links > 0 && (
           <p>
-            {wordsFor(passwordProfileInfos.name, links)} without <code>password</code>: refused. Hashes come
-            along at the command line alone.
+            {wordsFor(passwordProfileInfos.name, links)} without <code>password</code>: rejected. Only the
+            command line imports hashes.
           </p>
         )}
       </div>
@@ -197,24 +195,24 @@ function hindranceOf(
   state: SessionState,
 ): string | undefined {
   if (lines === 0) return 'This file is empty.';
-  if (counts.size === 0) return 'Not one line of this file is a line of an export.';
+  if (counts.size === 0) return 'No line of this file is a valid export line.';
   if (target !== undefined && realms.size > 1) {
-    return 'This file holds several realms: they are made anew, or exported one by one with --realm.';
+    return 'This file holds several realms: import them as new realms, or export them one by one with --realm.';
   }
   const lacking = ORDER.filter(({ name, parent }) => counts.has(name) && !(target !== undefined && !parent))
     .map(({ scope }) => `${scope}:write`)
     .filter((scope) => !may(state, scope));
   if (lacking.length === 0 && target === undefined && state.open?.realms !== '*') {
-    return 'This session is limited to some realms, and makes none: choose one that is there.';
+    return 'This session is limited to some realms and cannot create one: choose an existing realm.';
   }
   if (lacking.length === 0) return undefined;
-  return `This session does not have the right to make what is in it: ${[...new Set(lacking)].join(', ')}.`;
+  return `This session lacks the scopes to create these records: ${[...new Set(lacking)].join(', ')}.`;
 }
 
 const IMPORT_RESULTS = {
-  done: 'The import is done.',
-  cancelled: 'The import was cancelled: what it had made is there, the rest is not.',
-  failed: 'The import ended before its time: what it had made is there, the rest is not.',
+  done: 'Import complete.',
+  cancelled: 'Import cancelled: records created so far remain.',
+  failed: 'Import failed: records created so far remain.',
 } as const;
 
 function ImportProgress({ run }: { readonly run: ImportRun }) {
@@ -227,7 +225,7 @@ function ImportProgress({ run }: { readonly run: ImportRun }) {
       <p>
         <Said text={contents.name} />
       </p>
-      <Progress label="Lines that are done" done={done} total={contents.lines} />
+      <Progress label="Processed lines" done={done} total={contents.lines} />
       <p class="tally">
         <span>
           {numbered(done)} of {numbered(contents.lines)} lines
@@ -236,8 +234,8 @@ function ImportProgress({ run }: { readonly run: ImportRun }) {
       </p>
       <p role="status">
         {end !== undefined && `${IMPORT_RESULTS[end]} `}
-        {numbered(made)} made{found > 0 && `, ${numbered(found)} there already`}, {numbered(refused.length)}{' '}
-        refused.
+        {numbered(made)} created{found > 0 && `, ${numbered(found)} existing`}, {numbered(refused.length)}{' '}
+        rejected.
       </p>
       <WorkNotes waiting={waiting} goOn={run.goOn} />
       {problem && <ProblemNote problem={problem} />}
@@ -267,7 +265,7 @@ function paceOf({ contents, end, elapsedMs }: ImportState, done: number): string
   if (rate === 0 || end !== undefined) return '';
   const left = Math.ceil((contents.lines - done) / rate);
   const words = left < MINUTE_SECONDS ? `${left} s` : `${Math.ceil(left / MINUTE_SECONDS)} min`;
-  return `${numbered(Math.round(rate))} a second, ${words} left`;
+  return `${numbered(Math.round(rate))} per second, ${words} left`;
 }
 
 /** Asks before the page is left, while something would end with it. */

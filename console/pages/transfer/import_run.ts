@@ -263,7 +263,7 @@ function aboveOf({ ids, target }: Work, { description, above }: ReadLine): Key {
     if (depth === 0 && target !== undefined) return target;
     const now = ids.get(nameIn(kinds[depth] ?? '', id));
     if (now !== undefined) return now;
-    throw new LineProblem(`${description.namesAbove[depth]}: names no record of this file that was made`);
+    throw new LineProblem(`${description.namesAbove[depth]}: refers to no record created from this file`);
   });
 }
 
@@ -271,7 +271,7 @@ function referencesOf({ ids }: Work, { description, said }: ReadLine): Readonly<
   const references = description.fields.flatMap(({ name, references: kind }) => {
     if (kind === undefined || typeof said[name] !== 'string') return [];
     const now = ids.get(nameIn(kind, String(said[name]).toLowerCase()));
-    if (now === undefined) throw new LineProblem(`${name}: names no profile of this file that was made`);
+    if (now === undefined) throw new LineProblem(`${name}: refers to no profile created from this file`);
     return [[name, now] as const];
   });
   return Object.fromEntries(references);

@@ -28,7 +28,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Throws LineProblem. `bytes` are undefined for a line that is too long. */
 export function readLine(bytes: Uint8Array | undefined): ReadLine {
-  if (bytes === undefined) throw new LineProblem('is longer than a line may be');
+  if (bytes === undefined) throw new LineProblem('exceeds the maximum line length');
   const line = objectOf(parsed(decoded(bytes)), 'the line');
   const description = BY_TYPE.get(String(line.type));
   if (!description) throw new LineProblem(`type: must be one of ${[...BY_TYPE.keys()].join(', ')}`);

@@ -69,9 +69,9 @@ export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
           operation ? (
             <Trial operation={operation} />
           ) : (
-            <Empty icon="try" title="This release has no operation of that name">
+            <Empty icon="try" title="This release has no such operation">
               <p>
-                <a href={href('try')}>See all of them</a>
+                <a href={href('try')}>See all operations</a>
               </p>
             </Empty>
           )
@@ -129,21 +129,21 @@ function Trial({ operation }: OperationProps) {
             ) : (
               <p class="note">
                 <span>
-                  This session does not have the scope <code>{lacking}</code>, so this is not for it to send.
+                  This session lacks the scope <code>{lacking}</code> for this operation.
                 </span>
               </p>
             )}
           </form>
-          <h3 class="curl-head">As a command</h3>
+          <h3 class="curl-head">curl command</h3>
           <CodeBlock text={curlOf(request)} what="the command" />
           {request.isSigned && (
             <p class="hint">
-              The token is not in it: put one into the variable <code>TOKEN</code>.
+              It contains no token: set the variable <code>TOKEN</code>.
             </p>
           )}
         </section>
-        <section ref={answer} class="card" aria-label="Answer" aria-live="polite" aria-busy={isBusy}>
-          <h2>Answer</h2>
+        <section ref={answer} class="card" aria-label="Response" aria-live="polite" aria-busy={isBusy}>
+          <h2>Response</h2>
           {failure !== undefined && (
             <p class="note note-danger" role="alert">
               <Icon name="warning" /> {failure}
@@ -151,7 +151,7 @@ function Trial({ operation }: OperationProps) {
           )}
           {outcome && <ResponseView outcome={outcome} />}
           {!outcome && failure === undefined && (
-            <p class="faint">{isBusy ? 'Asking…' : 'Nothing was sent yet.'}</p>
+            <p class="faint">{isBusy ? 'Sending…' : 'No request sent yet.'}</p>
           )}
         </section>
       </div>
@@ -212,8 +212,8 @@ function useSending() {
 function wordsOf(error: unknown): string {
   const { message } = error as Error;
   return /header|ISO-8859-1|ByteString/i.test(message)
-    ? 'A header cannot hold this: letters, digits and signs of ASCII alone.'
-    : 'No answer came. The service cannot be reached, or ended the connection.';
+    ? 'Header values must be printable ASCII.'
+    : 'No response: the service is unreachable or closed the connection.';
 }
 
 /** An answer as it came: status, time, headers and body. */
@@ -224,10 +224,10 @@ function ResponseView({ outcome }: { readonly outcome: Outcome }) {
     <div class="stack">
       <p class="response-line">
         <span class={`badge ${badgeOf(status)}`}>
-          {status === 0 ? 'a redirect, which is not followed' : `${status} ${statusText}`}
+          {status === 0 ? 'redirect (not followed)' : `${status} ${statusText}`}
         </span>
         <span class="faint small">
-          {Math.round(wholeMs ?? headMs)} ms{wholeMs === undefined ? ', more may come' : ''}
+          {Math.round(wholeMs ?? headMs)} ms{wholeMs === undefined ? ', still receiving' : ''}
         </span>
       </p>
       {status === 401 && (
@@ -245,7 +245,7 @@ function ResponseView({ outcome }: { readonly outcome: Outcome }) {
       ) : (
         <CodeBlock text={body.text} what="the body" isJson={body.isJson} />
       )}
-      {isCut && <p class="faint small">The rest is not shown: ask with the command for all of it.</p>}
+      {isCut && <p class="faint small">The response is truncated: use the command to get all of it.</p>}
       <details class="headers" open>
         <summary>Headers</summary>
         <dl class="facts">

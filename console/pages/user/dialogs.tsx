@@ -70,8 +70,7 @@ export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
         >
           {(now) => (
             <p>
-              The user cannot sign in as <Said text={nameOf({ ...act.link, record: now })} /> any more, from
-              this moment on.
+              From now on the user cannot sign in as <Said text={nameOf({ ...act.link, record: now })} />.
             </p>
           )}
         </Removal>
@@ -106,8 +105,8 @@ function Deletion({ realm, whole: { user }, onClose }: LeaveProps) {
           <strong>
             <Said text={String(name)} />
           </strong>{' '}
-          and all links of theirs go. The log keeps what was there: to remove that too, the user has to be
-          erased.
+          and all of its links are deleted. The audit log keeps the old values: erase the user to remove those
+          too.
         </p>
       )}
     </Removal>
@@ -118,14 +117,14 @@ function Deletion({ realm, whole: { user }, onClose }: LeaveProps) {
 function Erasure({ realm, whole, onClose }: LeaveProps) {
   const { record } = whole.user;
   const { run, isBusy, problem } = useAct(() => {
-    announce('The user is erased.');
+    announce('The user was erased.');
     go(href('realms', realm, 'users'));
   });
   return (
     <Confirmation
-      title="Erase this user for good?"
+      title="Erase this user permanently?"
       word={confirmationWord('erase', record.id)}
-      verb="Erase for good"
+      verb="Erase permanently"
       isBusy={isBusy}
       onConfirm={() => run(() => erase(realm, record.id))}
       onClose={onClose}
@@ -134,8 +133,8 @@ function Erasure({ realm, whole, onClose }: LeaveProps) {
         <strong>
           <Said text={String(record.name)} />
         </strong>{' '}
-        and all links of theirs go. So does everything that the log could tell of the person. Nobody can bring
-        it back.
+        and all of its links are deleted, and so are all personal data in the audit log. This cannot be
+        undone.
       </p>
       <Told problem={problem} />
     </Confirmation>

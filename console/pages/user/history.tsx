@@ -100,7 +100,7 @@ interface ChangeListProps {
 /** Changes of a user, or of one of their links, the newest first. */
 export function ChangeList({ realm, user, record }: ChangeListProps) {
   const asked = useAsked((signal) => readBack(realm, user, NOTHING_YET, signal), [realm, user]);
-  const { run, isBusy, problem } = useAct(() => announce('Older changes are read.'));
+  const { run, isBusy, problem } = useAct(() => announce('Older changes loaded.'));
   const isListed = (event: Event) =>
     record === undefined ? !isUserTouch(event) : event.data.record_id === record;
   return (
@@ -133,10 +133,10 @@ interface FurtherProps {
 function LoadOlder({ read, isBusy, onOlder }: FurtherProps) {
   return (
     <div class="stack-tight">
-      <p class="faint">Only the newest {read} changes of this user and their links were looked at.</p>
+      <p class="faint">Only the newest {read} changes of this user and its links were searched.</p>
       <div class="actions">
         <button type="button" class="button" disabled={isBusy} onClick={onOlder}>
-          Look further back
+          Load older changes
         </button>
       </div>
     </div>
@@ -144,8 +144,8 @@ function LoadOlder({ read, isBusy, onOlder }: FurtherProps) {
 }
 
 function EventList({ events, isWhole }: { readonly events: readonly Event[]; readonly isWhole: boolean }) {
-  if (events.length === 0 && isWhole) return <p class="faint">The feed has no change of this any more.</p>;
-  if (events.length === 0) return <p class="faint">There is no change of this among what was looked at.</p>;
+  if (events.length === 0 && isWhole) return <p class="faint">The feed holds no changes of this record.</p>;
+  if (events.length === 0) return <p class="faint">No changes of this record among those searched.</p>;
   return (
     <ol class="history">
       {events.map((event) => (

@@ -89,7 +89,7 @@ function LinkTile({ link, controls }: { readonly link: Link; readonly controls: 
         </p>
         {isAstray && (
           <p class="badge badge-warn">
-            its issuer is <Said text={String(record.issuer)} />
+            issuer differs: <Said text={String(record.issuer)} />
           </p>
         )}
         <p class="faint small">
@@ -114,7 +114,7 @@ function ProfileTile({ realm, profile }: { readonly realm: string; readonly prof
             {record ? <Said text={String(record.name)} /> : <code>{id}</code>}
           </a>
         </p>
-        {!record && <p class="faint small">This session may not see it, or it is gone.</p>}
+        {!record && <p class="faint small">Deleted, or not visible to this session.</p>}
       </div>
     </div>
   );

@@ -77,7 +77,7 @@ function UserActions({ onAct }: { readonly onAct: (act: Act) => void }) {
       )}
       {may(state, 'admin') && (
         <button type="button" class="button button-risky" onClick={() => onAct({ kind: 'erase' })}>
-          Erase for good
+          Erase permanently
         </button>
       )}
     </>
@@ -109,7 +109,7 @@ function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
           <div class="note note-warn">
             <Icon name="warning" />
             <div class="stack-tight">
-              <p>This user has more links than the {links.length} that are shown here.</p>
+              <p>Showing the first {links.length} links of this user.</p>
               <button type="button" class="button" disabled={isWaiting} onClick={onMore}>
                 Show more links
               </button>
@@ -118,13 +118,13 @@ function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
         )}
         {unseen.length > 0 && (
           <p class="faint small">
-            This session may not see: {unseen.map(({ name }) => nounOf(name).many).join(', ')}.
+            Not visible to this session: {unseen.map(({ name }) => nounOf(name).many).join(', ')}.
           </p>
         )}
       </section>
-      <section class="card" aria-label="Who this is">
+      <section class="card" aria-label="Profile">
         <div class="card-head">
-          <h2>Who this is</h2>
+          <h2>Profile</h2>
         </div>
         <RecordFacts description={RESOURCES.users} record={user.record} />
       </section>
@@ -135,8 +135,8 @@ function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
 
 function NoLinks() {
   return (
-    <Empty icon="link" title="No way to sign in yet">
-      <p>Add a link to what the user has at an issuer, or a username with a password.</p>
+    <Empty icon="link" title="No links yet">
+      <p>Link the user to a subject at an issuer, or to a username with a password.</p>
     </Empty>
   );
 }

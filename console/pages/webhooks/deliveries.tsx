@@ -19,7 +19,7 @@ import { Instant } from '../../parts/timestamp.tsx';
 import { LongList } from '../../parts/virtual_list.tsx';
 import { may, session } from '../../session/session.ts';
 
-const SENT = ['There is nothing to send again.', 'It is sent again.', '# are sent again.'];
+const SENT = ['Nothing to redeliver.', 'Redelivering 1 message.', 'Redelivering # messages.'];
 /** What was sent appears within seconds. */
 const SEEN_MS = [1_000, 3_000, 6_000];
 
@@ -56,16 +56,16 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
         <div class="card-head">
           <h2>Deliveries</h2>
           <button type="button" class="text-button" onClick={again}>
-            <Icon name="history" /> Look again
+            <Icon name="history" /> Refresh
           </button>
         </div>
         <LongList
-          label="Deliveries, the newest first"
+          label="Deliveries, newest first"
           read={deliveries}
           row={(delivery) => <DeliveryRow delivery={delivery} />}
           empty={
-            <Empty icon="webhook" title="Nothing was sent yet">
-              <p>Each attempt is listed here, with what the server answered and how long it took.</p>
+            <Empty icon="webhook" title="No deliveries yet">
+              <p>Each attempt is listed here with the response of the server and its duration.</p>
             </Empty>
           }
         />
@@ -75,7 +75,7 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
           <h2>Dead letters</h2>
           {hasLetters && may(state, ADMIN) && (
             <button type="button" class="button" disabled={isBusy} onClick={() => send('*')}>
-              <Icon name="history" /> Send all again
+              <Icon name="history" /> Redeliver all
             </button>
           )}
         </div>
@@ -84,7 +84,7 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
           label="Dead letters"
           read={letters}
           row={(letter) => <LetterRow letter={letter} send={may(state, ADMIN) ? send : undefined} />}
-          empty={<p class="faint">None: everything it was to be told was received, or is still tried.</p>}
+          empty={<p class="faint">None: every message was received or is still being retried.</p>}
         />
       </section>
     </>
@@ -94,8 +94,8 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
 const OUTCOMES: Readonly<Record<string, readonly [badge: string, words: string]>> = {
   delivered: ['badge badge-good', 'delivered'],
   refused: ['badge badge-danger', 'refused'],
-  unreachable: ['badge badge-danger', 'no answer'],
-  expired: ['badge badge-warn', 'not kept any more'],
+  unreachable: ['badge badge-danger', 'no response'],
+  expired: ['badge badge-warn', 'expired'],
 };
 
 function DeliveryRow({ delivery }: { readonly delivery: Delivery }) {
@@ -126,8 +126,8 @@ function DeliveryRow({ delivery }: { readonly delivery: Delivery }) {
 
 const STATES: Readonly<Record<DeadLetter['state'], readonly [badge: string, words: string]>> = {
   dead: ['badge badge-danger', 'given up'],
-  waiting: ['badge badge-warn', 'being sent again'],
-  redelivered: ['badge badge-good', 'received after all'],
+  waiting: ['badge badge-warn', 'redelivering'],
+  redelivered: ['badge badge-good', 'redelivered'],
 };
 
 interface LetterRowProps {
@@ -153,10 +153,10 @@ function LetterRow({ letter, send }: LetterRowProps) {
         <button
           type="button"
           class="text-button"
-          aria-label={`Send again: change ${first}`}
+          aria-label={`Redeliver: change ${first}`}
           onClick={() => send(id)}
         >
-          <Icon name="history" /> Send again
+          <Icon name="history" /> Redeliver
         </button>
       )}
       <span class="row-side faint small">

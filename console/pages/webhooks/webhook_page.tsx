@@ -35,23 +35,25 @@ export const WEBHOOK: Kind<Wish, FirstWish> = {
     url: 'URL',
     events: 'Events',
     realms: 'Realms',
-    with_data: 'Send the record along',
-    events_max: 'Events of one message',
-    skipped_client: 'Client left out',
+    with_data: 'Include the record',
+    events_max: 'Events per message',
+    skipped_client: 'Skipped client',
   },
   Form: WebhookForm,
   words: {
     of: {
-      rotate: 'gets a new secret, which is shown once. Both sign meanwhile.',
+      rotate:
+        'gets a new secret, which is shown once. Until the old one expires, messages are signed with both.',
       disable:
-        'is told nothing for now. What it misses is sent when it is enabled again, as long as the feed keeps it.',
-      enable: 'is told again, from where it was.',
-      delete: 'goes for good, with its deliveries and dead letters. What it was not told yet it never is.',
+        'receives no messages while disabled. Missed changes are delivered when it is enabled again, as long as the feed retains them.',
+      enable: 'receives messages again, from where it stopped.',
+      delete:
+        'will be deleted permanently, with its deliveries and dead letters. Pending changes are never delivered.',
     },
-    isOn: 'told as things change',
-    isOff: 'disabled: it is told later what it misses',
-    turnedOn: 'The webhook is told again.',
-    before: 'signs as well until',
+    isOn: 'enabled',
+    isOff: 'disabled: missed changes are delivered later',
+    turnedOn: 'The webhook was enabled.',
+    before: 'also signs until',
   },
 };
 
@@ -95,7 +97,7 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
         {hasData ? 'with the record' : 'without the record'}
       </Fact>
       {skipped !== null && (
-        <Fact label="Leaves out">
+        <Fact label="Skips">
           what <Said text={skipped} /> changes
         </Fact>
       )}
@@ -125,7 +127,7 @@ function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>
         label="URL"
         value={said.url}
         complaint={about('url')}
-        hint="Such as https://search.example/hooks/authrealm. What changes is sent there by POST."
+        hint="For example https://search.example/hooks/authrealm. Changes are sent there by POST."
         inputMode="url"
         isRequired
         onText={(url) => change({ url: url.trim() })}
@@ -147,36 +149,36 @@ function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>
             checked={said.with_data}
             onChange={({ currentTarget }) => change({ with_data: currentTarget.checked })}
           />
-          Send the record along
+          Include the record
         </label>
-        <p class="hint">It then gets personal values: names, e-mail addresses, usernames, subjects.</p>
+        <p class="hint">Messages then contain personal data: names, e-mail addresses, usernames, subjects.</p>
       </div>
       <TextField
-        label="Events of one message at most"
+        label="Maximum events per message"
         value={Number.isNaN(said.events_max) ? '' : String(said.events_max)}
         complaint={about('events_max')}
-        hint={`1 to ${DESCRIBED.limits.webhookEventsMax}. With 1 they come by themselves, else as a list, which keeps up with many writes.`}
+        hint={`1 to ${DESCRIBED.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which copes with many writes.`}
         inputMode="numeric"
         isRequired
         onText={(text) => change({ events_max: /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN })}
       />
       <TextField
-        label="Leave out what this client changes"
+        label="Skip changes made by this client"
         value={said.skipped_client ?? ''}
         complaint={about('skipped_client')}
-        hint="The ID of a client that writes here and listens there."
+        hint="The ID of a client that both writes here and receives at this target."
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
       {verb === 'create' && (
         <div class="field">
-          <label for={`${id}-from`}>It begins with</label>
+          <label for={`${id}-from`}>Start with</label>
           <select
             id={`${id}-from`}
             value={from}
             onChange={({ currentTarget }) => setFrom(currentTarget.value === 'oldest' ? 'oldest' : 'present')}
           >
-            <option value="present">what changes from now on</option>
-            <option value="oldest">everything that the feed keeps</option>
+            <option value="present">changes from now on</option>
+            <option value="oldest">everything the feed retains</option>
           </select>
         </div>
       )}
@@ -189,10 +191,10 @@ function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>
 function missingWebhookFields({ name, url, events, realms, events_max: most }: Wish): Missing {
   const isNumber = Number.isInteger(most) && most >= 1 && most <= DESCRIBED.limits.webhookEventsMax;
   return {
-    ...(name.trim() === '' ? { name: 'This has to be said' } : {}),
-    ...(url === '' ? { url: 'This has to be said' } : {}),
-    ...(events.length === 0 ? { events: 'Choose at least one, or every event' } : {}),
-    ...(realms.length === 0 ? { realms: 'Name at least one, or choose all' } : {}),
+    ...(name.trim() === '' ? { name: 'This field is required' } : {}),
+    ...(url === '' ? { url: 'This field is required' } : {}),
+    ...(events.length === 0 ? { events: 'Select at least one, or choose every event' } : {}),
+    ...(realms.length === 0 ? { realms: 'Select at least one, or choose all' } : {}),
     ...(isNumber ? {} : { events_max: `A whole number from 1 to ${DESCRIBED.limits.webhookEventsMax}` }),
   };
 }
@@ -210,8 +212,8 @@ function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
   return (
     <AllOrSome
       legend="Events"
-      all="Every event, also those of later releases"
-      some="Only some"
+      all="Every event, including those of future releases"
+      some="Selected events"
       value={events}
       complaint={complaint}
       onValue={onEvents}
@@ -236,7 +238,7 @@ function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
               </label>
             ))}
           </div>
-          <p class="hint">That a user was erased is told to every target.</p>
+          <p class="hint">Every target receives user erasures.</p>
         </>
       )}
     </AllOrSome>

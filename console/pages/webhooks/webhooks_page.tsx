@@ -17,7 +17,7 @@ export function WebhooksPage() {
     <>
       <PageHead title="Webhooks" actions={<NewButton kind={WEBHOOK} onMade={() => setRound(round + 1)} />} />
       <p class="page-lead">
-        Servers that are told what changes, each message signed and sent again until it is received.
+        Servers that receive changes. Each message is signed and retried until it is received.
       </p>
       <LongList
         label="Webhooks"
@@ -25,7 +25,7 @@ export function WebhooksPage() {
         row={(webhook) => <WebhookRow webhook={webhook} />}
         empty={
           <Empty icon="webhook" title="No webhook yet">
-            <p>Make one for each server that is to hear of changes as they happen.</p>
+            <p>Create one for each server that should receive changes as they happen.</p>
           </Empty>
         }
       />
