@@ -20,7 +20,7 @@ export interface Field {
   readonly kind: FieldKind;
   /** The object that holds it in a body. */
   readonly within: 'data' | 'meta' | 'relationships';
-  readonly saidBy: 'anyone' | 'creator' | 'nobody';
+  readonly writableBy: 'anyone' | 'creator' | 'nobody';
   /** Whether an answer shows it. */
   readonly isShown: boolean;
   /** Whoever creates a record must say it. */
@@ -37,7 +37,7 @@ export interface Field {
   readonly references?: string;
   /** Its value is taken from this member of the record that the member `reference` names. */
   readonly sameAs?: { readonly reference: string; readonly member: string };
-  readonly isSettled: boolean;
+  readonly isImmutable: boolean;
 }
 
 export interface Description {
@@ -52,11 +52,11 @@ export interface Description {
   readonly scope: string;
   readonly summary: string;
   /** A record in which this member is true is not removed. */
-  readonly keptBy?: string;
+  readonly protectedBy?: string;
   readonly fields: readonly Field[];
 }
 
-export interface Described {
+export interface ConsoleSchema {
   readonly resources: Readonly<
     Record<
       'realms' | 'oidcProfiles' | 'passwordProfiles' | 'users' | 'oidcProfileInfos' | 'passwordProfileInfos',

@@ -5,7 +5,7 @@ export interface Observable<T> {
   get(): T;
   set(value: T): void;
   /** Returns what ends it. */
-  follow(listener: (value: T) => void): () => void;
+  subscribe(listener: (value: T) => void): () => void;
 }
 
 export function observable<T>(initial: T): Observable<T> {
@@ -17,18 +17,18 @@ export function observable<T>(initial: T): Observable<T> {
       current = value;
       for (const listener of [...listeners]) listener(value);
     },
-    follow(listener) {
+    subscribe(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
   };
 }
 
-export function useObserved<T>(observed: Observable<T>): T {
+export function useObservable<T>(observed: Observable<T>): T {
   const [value, setValue] = useState(observed.get());
   useEffect(() => {
     setValue(() => observed.get());
-    return observed.follow((next) => setValue(() => next));
+    return observed.subscribe((next) => setValue(() => next));
   }, [observed]);
   return value;
 }

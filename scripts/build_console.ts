@@ -68,7 +68,7 @@ async function bundle(): Promise<readonly Asset[]> {
     naming: '[name]-[hash].[ext]',
     jsx: { runtime: 'automatic', importSource: 'preact', development: false },
     define: { 'process.env.NODE_ENV': '"production"' },
-    plugins: [described()],
+    plugins: [schemaModule()],
   });
   return Promise.all(
     outputs.map(async (output) => ({
@@ -80,16 +80,16 @@ async function bundle(): Promise<readonly Asset[]> {
 }
 
 /** The descriptions of resources, as plain data. */
-function described(): BunPlugin {
+function schemaModule(): BunPlugin {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
   return {
-    name: 'described',
+    name: 'schema',
     setup(build) {
-      const space = 'described';
-      build.onResolve({ filter: /^authrealm:described$/ }, ({ path }) => ({ path, namespace: space }));
+      const space = 'schema';
+      build.onResolve({ filter: /^authrealm:schema$/ }, ({ path }) => ({ path, namespace: space }));
       build.onLoad({ filter: /.*/, namespace: space }, () => ({
         loader: 'js',
-        contents: `export const DESCRIBED = ${JSON.stringify(describeForConsole(version))};`,
+        contents: `export const SCHEMA = ${JSON.stringify(describeForConsole(version))};`,
       }));
     },
   };

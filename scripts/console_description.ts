@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Described, Description, Field, FieldKind } from '../console/description.ts';
+import type { ConsoleSchema, Description, Field, FieldKind } from '../console/description.ts';
 import { namesAbove } from '../src/directory/format.ts';
 import { LIMITS } from '../src/domain/limits.ts';
 import { SCOPES } from '../src/domain/principal.ts';
@@ -16,10 +16,10 @@ import { sayableOf } from '../src/domain/text/visible_text.ts';
 import { EVENT_NAMES } from '../src/events/webhooks/targets.ts';
 
 /** What the console knows of resources and limits: derived from the descriptions of the service, and from nothing else. */
-export function describeForConsole(version: string): Described {
+export function describeForConsole(version: string): ConsoleSchema {
   const described = Object.entries(DESCRIPTIONS).map(([name, resource]) => [name, describe(resource)]);
   return {
-    resources: Object.fromEntries(described) as Described['resources'],
+    resources: Object.fromEntries(described) as ConsoleSchema['resources'],
     limits: {
       answerMsMax: LIMITS.answerMsMax,
       streamKeepAliveMs: LIMITS.streamKeepAliveMs,
@@ -47,9 +47,9 @@ function describe(resource: Resource): Description {
     collections: lineage(resource).map(({ collection }) => collection),
     namesAbove: namesAbove(resource),
     ...(parent ? { parent: parent.name } : {}),
-    ...(keptBy === undefined ? {} : { keptBy }),
+    ...(keptBy === undefined ? {} : { protectedBy: keptBy }),
     fields: [...membersOf(resource).map((member) => fieldOf(resource, member)), ...passwords].filter(
-      ({ isShown, saidBy }) => isShown || saidBy !== 'nobody',
+      ({ isShown, writableBy }) => isShown || writableBy !== 'nobody',
     ),
   };
 }
@@ -84,7 +84,7 @@ function fieldOf(resource: Resource, member: Member): Field {
     label: labelOf(name),
     kind: kindOf(inner, placement),
     within: placement.within ?? 'data',
-    saidBy: placement.saidBy ?? 'anyone',
+    writableBy: placement.saidBy ?? 'anyone',
     isShown: isVisible(member),
     isRequired: asked !== undefined && (asked.isAsked || !asked.schema.safeParse(undefined).success),
     isNullable: outer !== inner,
@@ -94,7 +94,7 @@ function fieldOf(resource: Resource, member: Member): Field {
     ...(typeof example === 'string' ? { example } : {}),
     ...(placement.references ? { references: placement.references } : {}),
     ...(placement.sameAs ? { sameAs: placement.sameAs } : {}),
-    isSettled: placement.settled === true,
+    isImmutable: placement.settled === true,
   };
 }
 

@@ -1,7 +1,7 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import { ask, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
-import { cursorIn, type Tagged } from './records.ts';
+import { cursorOf, type WithEtag } from './records.ts';
 
 /** What the paths of administration have in common. */
 
@@ -16,17 +16,17 @@ interface AdminList<T> {
 function adminPages<T>(collection: string): ReadPage<T> {
   return async (cursor, signal) => {
     const query = new URLSearchParams({
-      'page[limit]': String(DESCRIBED.limits.pageRecordsMax),
+      'page[limit]': String(SCHEMA.limits.pageRecordsMax),
       'page[after]': cursor,
     });
     const path = `admin/v1/${collection}?${query}`;
     const { body } = await ask<AdminList<T>>({ path, signal, scope: ADMIN });
-    return { items: body.data, next: cursorIn(body.links.next) };
+    return { items: body.data, next: cursorOf(body.links.next) };
   };
 }
 
 /** What has a secret, and can be disabled: clients and webhook targets are kept alike. */
-export interface Administered {
+export interface Managed {
   readonly id: string;
   readonly name: string;
   readonly is_disabled: boolean;
@@ -35,45 +35,48 @@ export interface Administered {
 }
 
 /** With its secret: known to the answer that made it, and to nobody afterwards. */
-export interface Issued extends Administered {
+export interface WithSecret extends Managed {
   readonly secret: string;
 }
 
 /** The paths of one kind of it. `Said` is what is said about one. */
-export interface Collection<Said, Created = Said> {
-  readonly read: (id: string, signal?: AbortSignal) => Promise<Tagged<Administered & Said>>;
-  readonly create: (said: Created) => Promise<Issued>;
+export interface Collection<UntrustedText, Created = UntrustedText> {
+  readonly read: (id: string, signal?: AbortSignal) => Promise<WithEtag<Managed & UntrustedText>>;
+  readonly create: (input: Created) => Promise<WithSecret>;
   /** Changes what is said, on the one that the ETag names. Throws Problem `stale` where it is another one by now. */
-  readonly update: (id: string, said: Partial<Said>, etag: string | undefined) => Promise<void>;
+  readonly update: (id: string, input: Partial<UntrustedText>, etag: string | undefined) => Promise<void>;
   readonly remove: (id: string, etag: string | undefined) => Promise<void>;
-  readonly turn: (id: string, act: 'disable' | 'enable') => Promise<void>;
+  readonly setEnabled: (id: string, act: 'disable' | 'enable') => Promise<void>;
   /** Gives it a new secret; the one it has holds for so many seconds more. */
-  readonly rotate: (id: string, overlapSeconds: number) => Promise<Issued>;
+  readonly rotate: (id: string, overlapSeconds: number) => Promise<WithSecret>;
 }
 
 /** The path of one, or of something that is done with it. */
-function administeredPath(collection: string, id: string, act?: string): string {
+function managedPath(collection: string, id: string, act?: string): string {
   return ['admin/v1', collection, encodeURIComponent(id), ...(act === undefined ? [] : [act])].join('/');
 }
 
 /** `secret` is the member of an answer that holds it. */
-function collectionOf<Said, Created = Said>(collection: string, secret: string): Collection<Said, Created> {
-  const pathOf = (id: string, act?: string) => administeredPath(collection, id, act);
+function managedCollection<UntrustedText, Created = UntrustedText>(
+  collection: string,
+  secret: string,
+): Collection<UntrustedText, Created> {
+  const pathOf = (id: string, act?: string) => managedPath(collection, id, act);
   // `Idempotency-Key` is not read here: a remembered answer would hold the secret.
-  const issue = async (path: string, data: unknown): Promise<Issued> => {
-    const { body } = await ask<{ data: Administered & Readonly<Record<string, unknown>> }>({
+  const issue = async (path: string, data: unknown): Promise<WithSecret> => {
+    const { body } = await ask<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },
     });
     return { ...body.data, secret: String(body.data[secret]) };
   };
   return {
     async read(id, signal) {
-      const { body, etag } = await ask<{ data: Administered & Said }>({
+      const { body, etag } = await ask<{ data: Managed & UntrustedText }>({
         ...{ path: pathOf(id), scope: ADMIN, ...(signal ? { signal } : {}) },
       });
       return { record: body.data, etag };
     },
-    create: (said) => issue(`admin/v1/${collection}`, said),
+    create: (input) => issue(`admin/v1/${collection}`, input),
     async update(id, data, etag) {
       const headers = ifMatch(etag);
       await ask({ method: 'PUT', path: pathOf(id), headers, body: { data }, scope: ADMIN });
@@ -81,7 +84,7 @@ function collectionOf<Said, Created = Said>(collection: string, secret: string):
     async remove(id, etag) {
       await ask({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
     },
-    async turn(id, act) {
+    async setEnabled(id, act) {
       await ask({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
     },
     rotate: (id, overlapSeconds) => issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
@@ -91,13 +94,13 @@ function collectionOf<Said, Created = Said>(collection: string, secret: string):
 /** Clients and signing keys, over the paths of administration. */
 
 /** What is said about a client. */
-export interface Grant {
+export interface ClientInput {
   readonly name: string;
   readonly scopes: readonly string[];
   readonly realms: '*' | readonly string[];
 }
 
-type Client = Administered & Grant;
+type Client = Managed & ClientInput;
 
 export interface ListedClient extends Client {
   readonly last_used_at: string | null;
@@ -113,7 +116,7 @@ export interface SigningKey {
 
 const CLIENTS = 'clients';
 
-export const clients = collectionOf<Grant>(CLIENTS, 'client_secret');
+export const clients = managedCollection<ClientInput>(CLIENTS, 'client_secret');
 
 export function clientPages(): ReadPage<ListedClient> {
   return adminPages(CLIENTS);
@@ -132,10 +135,13 @@ export async function readSigningKeys(signal: AbortSignal): Promise<readonly Sig
 }
 
 /** A client, and when it was last used. */
-export async function readUsedClient(id: string, signal: AbortSignal): Promise<Tagged<Client> & LastUse> {
+export async function readClientWithLastUse(
+  id: string,
+  signal: AbortSignal,
+): Promise<WithEtag<Client> & LastUse> {
   const [one, use] = await Promise.all([
     clients.read(id, signal),
-    ask<{ data: LastUse }>({ path: administeredPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
+    ask<{ data: LastUse }>({ path: managedPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
   ]);
   return { ...one, last_used_at: use.body.data.last_used_at };
 }
@@ -147,13 +153,13 @@ export async function createSigningKey(): Promise<void> {
 }
 
 export async function withdrawSigningKey(id: string): Promise<void> {
-  await ask({ method: 'POST', path: administeredPath('signing-keys', id, 'withdraw'), scope: ADMIN });
+  await ask({ method: 'POST', path: managedPath('signing-keys', id, 'withdraw'), scope: ADMIN });
 }
 
 /** Webhook targets, what was sent to them, and what was given up. */
 
 /** What is said about a target. */
-export interface Wish {
+export interface WebhookInput {
   readonly name: string;
   readonly url: string;
   readonly events: '*' | readonly string[];
@@ -163,10 +169,10 @@ export interface Wish {
   readonly skipped_client: string | null;
 }
 
-export type Webhook = Administered & Wish;
+export type Webhook = Managed & WebhookInput;
 
 /** What a new target is told first: changes from now on, or everything the feed retains. */
-export interface FirstWish extends Wish {
+export interface NewWebhookInput extends WebhookInput {
   readonly from: 'present' | 'oldest';
 }
 
@@ -197,7 +203,7 @@ export interface DeadLetter extends ChangeRange {
 
 const WEBHOOKS = 'webhooks';
 
-export const webhooks = collectionOf<Wish, FirstWish>(WEBHOOKS, 'secret');
+export const webhooks = managedCollection<WebhookInput, NewWebhookInput>(WEBHOOKS, 'secret');
 
 export function webhookPages(): ReadPage<Webhook> {
   return adminPages(WEBHOOKS);
@@ -216,7 +222,7 @@ export function deadLetterPages(id: string): ReadPage<DeadLetter> {
 export async function redeliver(id: string, letter: string): Promise<number> {
   const { body } = await ask<{ data: { dead_letters: number } }>({
     method: 'POST',
-    path: administeredPath(WEBHOOKS, id, 'redeliver'),
+    path: managedPath(WEBHOOKS, id, 'redeliver'),
     body: { data: { dead_letter: letter } },
     scope: ADMIN,
   });

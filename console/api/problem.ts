@@ -1,5 +1,5 @@
 /** One error of an answer, in the service's own words. */
-export interface Complaint {
+export interface FieldError {
   readonly title: string;
   readonly detail: string;
   /** The member of the record it is about. */
@@ -17,8 +17,8 @@ export type ProblemKind =
   | 'broken'
   | 'lost';
 
-interface Circumstances {
-  readonly complaints?: readonly Complaint[];
+interface ProblemDetails {
+  readonly errors?: readonly FieldError[];
   readonly requestId?: string | undefined;
   readonly waitSeconds?: number | undefined;
 }
@@ -27,23 +27,23 @@ interface Circumstances {
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly kind: ProblemKind;
-  readonly complaints: readonly Complaint[];
+  readonly errors: readonly FieldError[];
   /** By this the service's log names the request. */
   readonly requestId: string | undefined;
   /** In how many seconds to ask again; undefined where that is no remedy. */
   readonly waitSeconds: number | undefined;
 
-  constructor(kind: ProblemKind, message: string, about: Circumstances = {}) {
+  constructor(kind: ProblemKind, message: string, details: ProblemDetails = {}) {
     super(message);
     this.kind = kind;
-    this.complaints = about.complaints ?? [];
-    this.requestId = about.requestId;
-    this.waitSeconds = about.waitSeconds;
+    this.errors = details.errors ?? [];
+    this.requestId = details.requestId;
+    this.waitSeconds = details.waitSeconds;
   }
 }
 
 /** Whatever was thrown, as a problem: what is none of ours is a bug of the page. */
-export function problemOf(error: unknown): Problem {
+export function toProblem(error: unknown): Problem {
   return error instanceof Problem
     ? error
     : new Problem('broken', `Unexpected error on this page:  ${String(error)}`);
@@ -77,17 +77,17 @@ const WAIT_SECONDS = 2;
 const WAIT_SECONDS_MAX = 60;
 
 /** No answer came, or none of the service. `isRead` where nothing can have been changed by asking. */
-export function lost(isRead: boolean): Problem {
-  return new Problem('lost', isRead ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
+export function networkProblem(isReadOnly: boolean): Problem {
+  return new Problem('lost', isReadOnly ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
 }
 
 /** An answer that is no success. */
-export function problemFrom(status: number, headers: Headers, body: unknown): Problem {
+export function problemFromResponse(status: number, headers: Headers, body: unknown): Problem {
   const kind = KINDS.get(status) ?? (status >= 500 ? 'broken' : 'refused');
-  const complaints = complaintsIn(body);
-  const said = kind === 'refused' || kind === 'broken' ? complaints.find(({ member }) => !member) : undefined;
-  return new Problem(kind, said ? `${WORDS[kind]} ${said.detail}.` : WORDS[kind], {
-    complaints,
+  const errors = errorsIn(body);
+  const general = kind === 'refused' || kind === 'broken' ? errors.find(({ member }) => !member) : undefined;
+  return new Problem(kind, general ? `${WORDS[kind]} ${general.detail}.` : WORDS[kind], {
+    errors,
     requestId: headers.get('x-request-id') ?? undefined,
     waitSeconds: kind === 'busy' ? waitIn(headers) : undefined,
   });
@@ -98,7 +98,7 @@ function waitIn(headers: Headers): number {
   return Number.isFinite(seconds) ? Math.min(Math.max(seconds, 1), WAIT_SECONDS_MAX) : WAIT_SECONDS;
 }
 
-function complaintsIn(body: unknown): readonly Complaint[] {
+function errorsIn(body: unknown): readonly FieldError[] {
   const errors = (body as { errors?: unknown } | null | undefined)?.errors;
   if (!Array.isArray(errors)) return [];
   return errors.map((each: { title?: unknown; detail?: unknown; source?: { pointer?: unknown } }) => ({

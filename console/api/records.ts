@@ -1,11 +1,11 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import type { Description, Field } from '../description.ts';
-import { may, session } from '../session/session.ts';
-import { type Answer, ask, ifMatch } from './call_api.ts';
+import { hasScope, session } from '../session/session.ts';
+import { type ApiResponse, ask, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
 
 /** A record as the page holds it: flat, under the names of its description. */
-export interface Shown {
+export interface ApiRecord {
   readonly id: string;
   readonly created_at: string;
   readonly updated_at: string;
@@ -13,7 +13,7 @@ export interface Shown {
 }
 
 /** A record that was asked for by itself. */
-export interface Tagged<T = Shown> {
+export interface WithEtag<T = ApiRecord> {
   readonly record: T;
   readonly etag: string | undefined;
 }
@@ -23,7 +23,7 @@ export type Key = readonly string[];
 
 type Wire = Readonly<Record<string, unknown>>;
 
-export const RESOURCES = DESCRIBED.resources;
+export const RESOURCES = SCHEMA.resources;
 
 /** Of a record, or of a collection where the key ends above it. */
 export function pathOf({ collections }: Description, key: Key): string {
@@ -34,9 +34,13 @@ export function pathOf({ collections }: Description, key: Key): string {
   return `v2/${steps.join('/')}`;
 }
 
-export async function readRecord(description: Description, key: Key, signal?: AbortSignal): Promise<Tagged> {
+export async function readRecord(
+  description: Description,
+  key: Key,
+  signal?: AbortSignal,
+): Promise<WithEtag> {
   const scope = `${description.scope}:read`;
-  return tagged(
+  return withEtag(
     description,
     await ask({ path: pathOf(description, key), scope, ...(signal ? { signal } : {}) }),
   );
@@ -45,17 +49,17 @@ export async function readRecord(description: Description, key: Key, signal?: Ab
 /** `once` is the same word for every attempt to create the same record. */
 export async function createRecord(
   description: Description,
-  above: Key,
-  said: Wire,
-  once: string,
-): Promise<Tagged> {
-  return tagged(
+  parentKey: Key,
+  input: Wire,
+  idempotencyKey: string,
+): Promise<WithEtag> {
+  return withEtag(
     description,
     await ask({
       method: 'POST',
-      path: pathOf(description, above),
-      headers: { 'Idempotency-Key': once },
-      body: bodyOf(description, said),
+      path: pathOf(description, parentKey),
+      headers: { 'Idempotency-Key': idempotencyKey },
+      body: bodyOf(description, input),
       scope: `${description.scope}:write`,
     }),
   );
@@ -65,22 +69,22 @@ export async function createRecord(
 export async function updateRecord(
   description: Description,
   key: Key,
-  said: Wire,
+  input: Wire,
   etag: string | undefined,
-): Promise<Tagged> {
-  return tagged(
+): Promise<WithEtag> {
+  return withEtag(
     description,
     await ask({
       method: 'PUT',
       path: pathOf(description, key),
       headers: ifMatch(etag),
-      body: bodyOf(description, said),
+      body: bodyOf(description, input),
       scope: `${description.scope}:write`,
     }),
   );
 }
 
-export async function removeRecord(
+export async function deleteRecord(
   description: Description,
   key: Key,
   etag: string | undefined,
@@ -93,22 +97,22 @@ export async function removeRecord(
   });
 }
 
-function bodyOf({ type, fields }: Description, said: Wire): object {
+function bodyOf({ type, fields }: Description, input: Wire): object {
   const data: Record<string, unknown> = { type };
   for (const { name, within } of fields) {
-    if (said[name] === undefined) continue;
-    if (within === 'relationships') data.relationships = { [name]: said[name] };
-    else data[name] = said[name];
+    if (input[name] === undefined) continue;
+    if (within === 'relationships') data.relationships = { [name]: input[name] };
+    else data[name] = input[name];
   }
   return { data };
 }
 
-function tagged(description: Description, { body, etag }: Answer<unknown>): Tagged {
+function withEtag(description: Description, { body, etag }: ApiResponse<unknown>): WithEtag {
   return { record: shown(description, (body as { data: Wire }).data), etag };
 }
 
 /** A record out of an answer. */
-export function shown({ fields }: Description, data: Wire): Shown {
+export function shown({ fields }: Description, data: Wire): ApiRecord {
   const meta = (data.meta ?? {}) as Wire;
   const memberOf = ({ name, within }: Field) =>
     within === 'data' ? data[name] : ((data[within] ?? {}) as Wire)[name];
@@ -131,32 +135,36 @@ interface RecordList {
 export type Order = '-created_at' | 'created_at';
 
 /** The records of a collection, behind one after the other: none comes twice, however long the list is. */
-export function pagesOf(description: Description, above: Key, order: Order = '-created_at'): ReadPage<Shown> {
+export function recordPages(
+  description: Description,
+  parentKey: Key,
+  order: Order = '-created_at',
+): ReadPage<ApiRecord> {
   return async (cursor, signal) => {
     const query = new URLSearchParams({
-      'page[limit]': String(DESCRIBED.limits.pageRecordsMax),
+      'page[limit]': String(SCHEMA.limits.pageRecordsMax),
       'page[after]': cursor,
       sort: order,
     });
-    const path = `${pathOf(description, above)}?${query}`;
+    const path = `${pathOf(description, parentKey)}?${query}`;
     const { body } = await ask<RecordList>({ path, signal, scope: `${description.scope}:read` });
-    return { items: body.data.map((data) => shown(description, data)), next: cursorIn(body.links.next) };
+    return { items: body.data.map((data) => shown(description, data)), next: cursorOf(body.links.next) };
   };
 }
 
 /** Of the link to the next page its cursor alone: where the token goes is not for an answer to say. */
-export function cursorIn(link: string | null): string | undefined {
+export function cursorOf(link: string | null): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get('page[after]') ?? undefined;
 }
 
 /** How many records a collection has; undefined where that is not told. */
-export async function countOf(
+export async function countRecords(
   description: Description,
-  above: Key,
+  parentKey: Key,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const path = `${pathOf(description, above)}?${new URLSearchParams({ 'page[limit]': '1' })}`;
+  const path = `${pathOf(description, parentKey)}?${new URLSearchParams({ 'page[limit]': '1' })}`;
   const { body } = await ask<{ meta?: { results?: { total?: number } } }>({ path, signal });
   return body.meta?.results?.total;
 }
@@ -170,13 +178,13 @@ export interface NamedRealm {
 
 /** The realms to choose from; undefined where there are too many for that, or this session may not list them. */
 export async function readRealmNames(signal: AbortSignal): Promise<readonly NamedRealm[] | undefined> {
-  if (!may(session.get(), SCOPE)) return undefined;
-  const { items, next } = await pagesOf(RESOURCES.realms, [], 'created_at')('', signal);
+  if (!hasScope(session.get(), SCOPE)) return undefined;
+  const { items, next } = await recordPages(RESOURCES.realms, [], 'created_at')('', signal);
   return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
 }
 
 /** Undefined where this session may not read realms. */
 export async function readRealmName(id: string, signal: AbortSignal): Promise<string | undefined> {
-  if (!may(session.get(), SCOPE)) return undefined;
+  if (!hasScope(session.get(), SCOPE)) return undefined;
   return String((await readRecord(RESOURCES.realms, [id], signal)).record.name);
 }

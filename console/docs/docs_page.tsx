@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
-import { BASE } from '../api/call_api.ts';
-import { useAsked } from '../api/use_fetch.ts';
+import { BASE_PATH } from '../api/call_api.ts';
+import { useFetch } from '../api/use_fetch.ts';
 import { PageHead } from '../layout/page.tsx';
-import { href, place } from '../layout/router.ts';
+import { currentRoute, href } from '../layout/router.ts';
 import { Shell } from '../layout/shell.tsx';
-import { useObserved } from '../observable.ts';
+import { useObservable } from '../observable.ts';
 import { CodeBlock, Prose } from '../openapi/code.tsx';
 import type { Api, Operation } from '../openapi/document.ts';
 import { OperationList, OperationSearch } from '../openapi/operation_list.tsx';
@@ -17,70 +17,64 @@ import {
 } from '../openapi/operation_parts.tsx';
 import { readApi } from '../openapi/read_api.ts';
 import { curlOf, draftOf, requestOf } from '../openapi/request.ts';
-import { Copy } from '../parts/copy.tsx';
+import { CopyButton } from '../parts/copy.tsx';
 import { Fact } from '../parts/facts.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Answered, Empty } from '../parts/notices.tsx';
+import { EmptyState, Loaded } from '../parts/notices.tsx';
 
-const seek = () => document.querySelector<HTMLInputElement>('.docs-contents input')?.focus();
-const SHORTCUTS = [{ keys: '/', words: 'Find an operation', act: seek }];
+const focusSearch = () => document.querySelector<HTMLInputElement>('.docs-contents input')?.focus();
+const SHORTCUTS = [{ keys: '/', label: 'Find an operation', run: focusSearch }];
 
 const hrefOf = ({ id }: Operation) => href(id);
 
 /** The OpenAPI document of the service, to read: nobody need be signed in. */
 export function DocsPage() {
-  const asked = useAsked(readApi, []);
-  const { steps } = useObserved(place);
-  const current = steps[0];
+  const fetched = useFetch(readApi, []);
+  const { segments } = useObservable(currentRoute);
+  const current = segments[0];
   useEffect(() => scrollTo(0, 0), [current]);
   return (
     <Shell
       name="authrealm API"
       look="docs"
       shortcuts={SHORTCUTS}
-      navigation={<Contents api={asked.answer} current={current} />}
+      navigation={<Contents api={fetched.answer} current={current} />}
       lastTool={
         <a class="text-button" href="console">
           Console
         </a>
       }
     >
-      <Answered asked={asked}>{(api) => <Shown api={api} current={current} />}</Answered>
+      <Loaded fetched={fetched}>{(api) => <ApiRecord api={api} current={current} />}</Loaded>
     </Shell>
   );
 }
 
 /** All operations, at the side. */
 function Contents({ api, current }: { readonly api: Api | undefined; readonly current: string | undefined }) {
-  const [sought, setSought] = useState('');
+  const [term, setTerm] = useState('');
   return (
     <nav aria-label="Operations" class="docs-contents">
-      <OperationSearch sought={sought} onSought={setSought} />
+      <OperationSearch term={term} onTerm={setTerm} />
       {api && (
-        <OperationList
-          groups={api.groups}
-          sought={sought}
-          hrefOf={hrefOf}
-          current={current}
-          isNarrow={true}
-        />
+        <OperationList groups={api.groups} term={term} hrefOf={hrefOf} current={current} isNarrow={true} />
       )}
     </nav>
   );
 }
 
-function Shown({ api, current }: { readonly api: Api; readonly current: string | undefined }) {
+function ApiRecord({ api, current }: { readonly api: Api; readonly current: string | undefined }) {
   if (current === undefined) return <Overview api={api} hrefOf={hrefOf} />;
   const operation = api.operations.get(current);
   if (operation) return <OperationPage key={current} api={api} operation={operation} />;
   return (
     <>
-      <PageHead title="Operation not found" above={[{ label: 'API', href: '#/' }]} />
-      <Empty icon="docs" title="This release has no such operation">
+      <PageHead title="Operation not found" breadcrumbs={[{ label: 'API', href: '#/' }]} />
+      <EmptyState icon="docs" title="This release has no such operation">
         <p>
           <a href="#/">See all operations</a>
         </p>
-      </Empty>
+      </EmptyState>
     </>
   );
 }
@@ -92,13 +86,13 @@ interface OperationPageProps {
 
 /** One operation: what it takes, and what it answers. */
 function OperationPage({ api: { document }, operation }: OperationPageProps) {
-  const curl = curlOf(requestOf(operation, draftOf(operation), location.origin + BASE));
+  const curl = curlOf(requestOf(operation, draftOf(operation), location.origin + BASE_PATH));
   return (
     <>
       <PageHead
         title={operation.summary.replace(/\.$/, '')}
         heading={<Prose text={operation.summary.replace(/\.$/, '')} />}
-        above={[{ label: 'API', href: '#/' }]}
+        breadcrumbs={[{ label: 'API', href: '#/' }]}
         actions={
           <a class="button button-main" href={`console${href('try', operation.id)}`}>
             <Icon name="try" /> Try it
@@ -123,7 +117,7 @@ interface OverviewProps {
 /** What the API is, where it is, and everything it can do. */
 function Overview({ api, hrefOf }: OverviewProps) {
   const { info } = api.document;
-  const base = location.origin + BASE.replace(/\/$/, '');
+  const base = location.origin + BASE_PATH.replace(/\/$/, '');
   return (
     <>
       <PageHead
@@ -144,7 +138,7 @@ function Overview({ api, hrefOf }: OverviewProps) {
           <Fact label="Base URL">
             <span class="identifier">
               <code>{base}</code>
-              <Copy text={base} what="the base URL" />
+              <CopyButton text={base} what="the base URL" />
             </span>
           </Fact>
           <Fact label="Release">{info.version}</Fact>
@@ -154,7 +148,7 @@ function Overview({ api, hrefOf }: OverviewProps) {
           </Fact>
         </dl>
       </section>
-      <OperationList groups={api.groups} sought="" hrefOf={hrefOf} />
+      <OperationList groups={api.groups} term="" hrefOf={hrefOf} />
     </>
   );
 }

@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../api/problem.ts';
+import { type Problem, toProblem } from '../api/problem.ts';
 import type { Field } from '../description.ts';
 import { ProblemNote } from '../parts/notices.tsx';
-import { Said } from '../parts/untrusted_text.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Values } from './record_form.tsx';
 
-type Compared = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
+type ComparedField = Pick<Field, 'name' | 'label'> & Partial<Pick<Field, 'kind'>>;
 
 interface ComparisonProps {
-  readonly fields: readonly Compared[];
+  readonly fields: readonly ComparedField[];
   readonly before: Values;
   readonly mine: Values;
   readonly theirs: Values;
@@ -30,17 +30,18 @@ export function Comparison({
 }: ComparisonProps) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
-  const isTold = ({ name }: Compared) => before[name] !== theirs[name] || before[name] !== mine[name];
+  const isRelevant = ({ name }: ComparedField) =>
+    before[name] !== theirs[name] || before[name] !== mine[name];
   const save = async () => {
     setBusy(true);
     setProblem(undefined);
     try {
       await overwrite();
     } catch (error) {
-      const found = problemOf(error);
+      const found = toProblem(error);
       setProblem(found);
       // It may be gone by now, or the service out of reach: that is told then.
-      if (found.kind === 'stale') await onStale().catch((why: unknown) => setProblem(problemOf(why)));
+      if (found.kind === 'stale') await onStale().catch((reason: unknown) => setProblem(toProblem(reason)));
     } finally {
       setBusy(false);
     }
@@ -48,13 +49,13 @@ export function Comparison({
   return (
     <div class="stack">
       <p>This record was changed while you were editing it. Your changes are not saved yet.</p>
-      {fields.filter(isTold).map((field) => (
+      {fields.filter(isRelevant).map((field) => (
         <section key={field.name} class="comparison" aria-label={field.label}>
           <h3>{field.label}</h3>
           <dl class="facts">
-            <Side label="Original" value={before[field.name]} />
-            <Side label="Current" value={theirs[field.name]} />
-            <Side label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
+            <ComparedValue label="Original" value={before[field.name]} />
+            <ComparedValue label="Current" value={theirs[field.name]} />
+            <ComparedValue label="Yours" value={mine[field.name]} isSecret={field.kind === 'password'} />
           </dl>
         </section>
       ))}
@@ -71,14 +72,14 @@ export function Comparison({
   );
 }
 
-interface SideProps {
+interface ComparedValueProps {
   readonly label: string;
   readonly value: Value | undefined;
   readonly isSecret?: boolean;
 }
 
 /** One of the values that stand beside each other. */
-function Side({ label, value, isSecret = false }: SideProps) {
+function ComparedValue({ label, value, isSecret = false }: ComparedValueProps) {
   const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '');
   return (
     <div>
@@ -87,25 +88,25 @@ function Side({ label, value, isSecret = false }: SideProps) {
         {text === '' || isSecret ? (
           <span class="faint">{isSecret ? 'hidden' : 'empty'}</span>
         ) : (
-          <Said text={text} />
+          <UntrustedText text={text} />
         )}
       </dd>
     </div>
   );
 }
 
-interface MeanwhileProps {
-  readonly fields: readonly Compared[];
+interface ChangedSinceShownProps {
+  readonly fields: readonly ComparedField[];
   readonly before: Values;
   readonly now: Values;
   /** Whether it is another version by now, whatever its fields say. */
-  readonly isOther: boolean;
+  readonly isNewVersion: boolean;
 }
 
 /** What somebody else has made of something since it was shown: to be seen before it is removed. */
-export function Meanwhile({ fields, before, now, isOther }: MeanwhileProps) {
+export function ChangedSinceShown({ fields, before, now, isNewVersion }: ChangedSinceShownProps) {
   const changed = fields.filter(({ name }) => before[name] !== now[name]);
-  if (changed.length === 0 && !isOther) return null;
+  if (changed.length === 0 && !isNewVersion) return null;
   return (
     <div class="stack" role="alert">
       <p>This record changed since it was displayed. It is not deleted yet.</p>
@@ -119,8 +120,8 @@ export function Meanwhile({ fields, before, now, isOther }: MeanwhileProps) {
         <section key={name} class="comparison" aria-label={label}>
           <h3>{label}</h3>
           <dl class="facts">
-            <Side label="Before" value={before[name]} />
-            <Side label="Now" value={now[name]} />
+            <ComparedValue label="Before" value={before[name]} />
+            <ComparedValue label="Now" value={now[name]} />
           </dl>
         </section>
       ))}

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type NamedRealm as Named, readRealmNames } from '../api/records.ts';
-import { useAsked } from '../api/use_fetch.ts';
+import { useFetch } from '../api/use_fetch.ts';
 import type { Field } from '../description.ts';
-import { Said } from '../parts/untrusted_text.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Verb } from './record_form.tsx';
 
 /** A record that a field can name. */
@@ -16,7 +16,7 @@ interface ControlProps {
   readonly field: Field;
   readonly verb: Verb;
   readonly value: Value;
-  readonly complaints: readonly string[];
+  readonly errors: readonly string[];
   /** Undefined where there are too many to choose from: the ID is typed then. */
   readonly options: readonly Option[] | undefined;
   readonly onValue: (value: Value) => void;
@@ -26,36 +26,34 @@ interface ControlProps {
 
 /** A member of a record, with its label, what it takes, and what the service had to say about it. */
 export function Control(props: ControlProps) {
-  const { field, verb, complaints, prefix } = props;
+  const { field, verb, errors, prefix } = props;
   const id = `${prefix}-${field.name}`;
   const hint = hintOf(field, verb);
-  const described = [hint && `${id}-hint`, complaints.length > 0 && `${id}-complaint`]
-    .filter(Boolean)
-    .join(' ');
-  const shared = {
+  const described = [hint && `${id}-hint`, errors.length > 0 && `${id}-error`].filter(Boolean).join(' ');
+  const attributes = {
     id,
     name: field.name,
-    'aria-invalid': complaints.length > 0,
+    'aria-invalid': errors.length > 0,
     ...(described === '' ? {} : { 'aria-describedby': described }),
   };
-  const isWanted = field.isRequired && !(field.kind === 'password' && verb === 'update');
+  const isRequired = field.isRequired && !(field.kind === 'password' && verb === 'update');
   return (
     <div class="field">
       <label for={id}>
         {field.label}
-        {isWanted || field.kind === 'flag' || field.kind === 'choice' ? null : (
+        {isRequired || field.kind === 'flag' || field.kind === 'choice' ? null : (
           <span class="wanted"> (optional)</span>
         )}
       </label>
-      <Input {...props} shared={{ ...shared, 'aria-required': isWanted }} />
+      <Input {...props} attributes={{ ...attributes, 'aria-required': isRequired }} />
       {hint && (
         <p class="hint" id={`${id}-hint`}>
           {hint}
         </p>
       )}
-      {complaints.length > 0 && (
-        <p class="complaint" id={`${id}-complaint`}>
-          {complaints.join('; ')}
+      {errors.length > 0 && (
+        <p class="field-error" id={`${id}-error`}>
+          {errors.join('; ')}
         </p>
       )}
     </div>
@@ -69,14 +67,14 @@ function Input({
   value,
   options,
   onValue,
-  shared,
-}: ControlProps & { readonly shared: SharedAttributes }) {
+  attributes,
+}: ControlProps & { readonly attributes: SharedAttributes }) {
   const text = String(value);
-  const hear = ({ currentTarget }: { currentTarget: { value: string } }) => onValue(currentTarget.value);
+  const onInput = ({ currentTarget }: { currentTarget: { value: string } }) => onValue(currentTarget.value);
   if (field.kind === 'flag') {
     return (
       <input
-        {...shared}
+        {...attributes}
         type="checkbox"
         checked={value === true}
         onChange={({ currentTarget }) => onValue(currentTarget.checked)}
@@ -84,21 +82,24 @@ function Input({
     );
   }
   const choices = field.kind === 'choice' ? field.choices.map((id) => ({ id, label: id })) : options;
-  if (choices) return <Choice {...{ choices, text, shared }} onValue={onValue} />;
-  if (field.kind === 'texts') return <textarea {...shared} value={text} spellcheck={false} onInput={hear} />;
+  if (choices) return <Choice {...{ choices, text, attributes }} onValue={onValue} />;
+  if (field.kind === 'texts')
+    return <textarea {...attributes} value={text} spellcheck={false} onInput={onInput} />;
   if (field.kind === 'password') {
-    return <input {...shared} type="password" value={text} autocomplete="new-password" onInput={hear} />;
+    return (
+      <input {...attributes} type="password" value={text} autocomplete="new-password" onInput={onInput} />
+    );
   }
   return (
     <input
-      {...shared}
+      {...attributes}
       type="text"
       value={text}
       inputMode={field.kind === 'email' ? 'email' : field.kind === 'url' ? 'url' : 'text'}
       autocomplete="off"
       autocapitalize="off"
       spellcheck={false}
-      onInput={hear}
+      onInput={onInput}
     />
   );
 }
@@ -106,13 +107,13 @@ function Input({
 interface ChoiceProps {
   readonly choices: readonly Option[];
   readonly text: string;
-  readonly shared: SharedAttributes;
+  readonly attributes: SharedAttributes;
   readonly onValue: (value: string) => void;
 }
 
-function Choice({ choices, text, shared, onValue }: ChoiceProps) {
+function Choice({ choices, text, attributes, onValue }: ChoiceProps) {
   return (
-    <select {...shared} value={text} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
+    <select {...attributes} value={text} onChange={({ currentTarget }) => onValue(currentTarget.value)}>
       {text === '' && <option value="">Choose…</option>}
       {choices.map(({ id, label }) => (
         <option key={id} value={id}>
@@ -123,10 +124,10 @@ function Choice({ choices, text, shared, onValue }: ChoiceProps) {
   );
 }
 
-function hintOf({ kind, example, isSettled, references }: Field, verb: Verb): string | undefined {
+function hintOf({ kind, example, isImmutable, references }: Field, verb: Verb): string | undefined {
   if (kind === 'password' && verb === 'update') return 'Leave empty to keep the current value.';
   if (kind === 'texts') return `One per line${example === undefined ? '' : `, for example ${example}`}.`;
-  if (isSettled) return 'Cannot be changed while other records refer to it.';
+  if (isImmutable) return 'Cannot be changed while other records refer to it.';
   if (references !== undefined) return undefined;
   return example === undefined || kind === 'password' ? undefined : `For example ${example}`;
 }
@@ -135,7 +136,7 @@ interface TextFieldProps {
   readonly label: string;
   readonly value: string;
   /** Empty where there is nothing to say about it. */
-  readonly complaint: string;
+  readonly error: string;
   readonly hint?: string;
   readonly isRequired?: boolean;
   readonly inputMode?: 'text' | 'url' | 'numeric';
@@ -146,14 +147,14 @@ interface TextFieldProps {
 export function TextField({
   label,
   value,
-  complaint,
+  error,
   hint,
   isRequired = false,
   inputMode = 'text',
   onText,
 }: TextFieldProps) {
   const id = useId();
-  const described = [hint && `${id}-hint`, complaint && `${id}-complaint`].filter(Boolean).join(' ');
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return (
     <div class="field">
       <label for={id}>
@@ -168,7 +169,7 @@ export function TextField({
         autocapitalize="off"
         spellcheck={false}
         aria-required={isRequired}
-        aria-invalid={complaint !== ''}
+        aria-invalid={error !== ''}
         aria-describedby={described === '' ? undefined : described}
         onInput={({ currentTarget }) => onText(currentTarget.value)}
       />
@@ -177,9 +178,9 @@ export function TextField({
           {hint}
         </p>
       )}
-      {complaint !== '' && (
-        <p class="complaint" id={`${id}-complaint`}>
-          {complaint}
+      {error !== '' && (
+        <p class="field-error" id={`${id}-error`}>
+          {error}
         </p>
       )}
     </div>
@@ -192,28 +193,36 @@ interface AllOrSomeProps {
   readonly legend: string;
   /** The words of either choice. */
   readonly all: string;
-  readonly some: string;
+  readonly selected: string;
   readonly value: Chosen;
-  readonly complaint: string;
+  readonly error: string;
   readonly onValue: (value: Chosen) => void;
   /** How some are chosen, where not all are. */
   readonly children: (
-    some: readonly string[],
-    choose: (chosen: readonly string[]) => void,
+    selected: readonly string[],
+    onSelect: (chosen: readonly string[]) => void,
   ) => ComponentChildren;
 }
 
 /** All there are, or some of them; who goes to all and back finds what was chosen. */
-export function AllOrSome({ legend, all, some: words, value, complaint, onValue, children }: AllOrSomeProps) {
+export function AllOrSomeField({
+  legend,
+  all,
+  selected: someLabel,
+  value,
+  error,
+  onValue,
+  children,
+}: AllOrSomeProps) {
   const group = useId();
-  const [some, setSome] = useState<readonly string[]>(value === '*' ? [] : value);
+  const [selected, setSome] = useState<readonly string[]>(value === '*' ? [] : value);
   const isAll = value === '*';
-  const choose = (chosen: readonly string[]) => {
+  const onSelect = (chosen: readonly string[]) => {
     setSome(chosen);
     onValue(chosen);
   };
   return (
-    <fieldset class="choices" aria-describedby={complaint === '' ? undefined : `${group}-complaint`}>
+    <fieldset class="choices" aria-describedby={error === '' ? undefined : `${group}-error`}>
       <legend>{legend}</legend>
       <label class="check">
         <input type="radio" name={group} checked={isAll} onChange={() => onValue('*')} />
@@ -224,15 +233,15 @@ export function AllOrSome({ legend, all, some: words, value, complaint, onValue,
           type="radio"
           name={group}
           checked={!isAll}
-          aria-invalid={complaint !== ''}
-          onChange={() => onValue(some)}
+          aria-invalid={error !== ''}
+          onChange={() => onValue(selected)}
         />
-        {words}
+        {someLabel}
       </label>
-      {!isAll && children(some, choose)}
-      {complaint !== '' && (
-        <p class="complaint" id={`${group}-complaint`}>
-          {complaint}
+      {!isAll && children(selected, onSelect)}
+      {error !== '' && (
+        <p class="field-error" id={`${group}-error`}>
+          {error}
         </p>
       )}
     </fieldset>
@@ -243,51 +252,51 @@ type RealmSelection = '*' | readonly string[];
 
 interface RealmsFieldProps {
   readonly realms: RealmSelection;
-  readonly complaint: string;
+  readonly error: string;
   readonly onRealms: (realms: RealmSelection) => void;
 }
 
 /** All realms, or some of them: chosen by name where they fit into one page, else typed by ID. */
-export function RealmsField({ realms, complaint, onRealms }: RealmsFieldProps) {
-  const { answer: known } = useAsked(readRealmNames, []);
+export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
+  const { answer: known } = useFetch(readRealmNames, []);
   return (
-    <AllOrSome
+    <AllOrSomeField
       legend="RealmSelection"
       all="All, including future realms"
-      some="Some"
+      selected="Some"
       value={realms}
-      complaint={complaint}
+      error={error}
       onValue={onRealms}
     >
-      {(some, choose) =>
+      {(selected, onSelect) =>
         known ? (
-          <RealmChecks known={withUnknown(known, some)} some={some} onChoose={choose} />
+          <RealmChecks known={withUnknown(known, selected)} selected={selected} onChoose={onSelect} />
         ) : (
           <textarea
             aria-label="Realm IDs, one per line"
-            value={some.join('\n')}
+            value={selected.join('\n')}
             spellcheck={false}
-            onInput={({ currentTarget }) => choose(currentTarget.value.split(/\s+/).filter(Boolean))}
+            onInput={({ currentTarget }) => onSelect(currentTarget.value.split(/\s+/).filter(Boolean))}
           />
         )
       }
-    </AllOrSome>
+    </AllOrSomeField>
   );
 }
 
 /** A realm that is gone may stand there still. */
-function withUnknown(known: readonly Named[], some: readonly string[]): readonly Named[] {
-  const gone = some.filter((id) => known.every((each) => each.id !== id));
+function withUnknown(known: readonly Named[], selected: readonly string[]): readonly Named[] {
+  const gone = selected.filter((id) => known.every((each) => each.id !== id));
   return [...known, ...gone.map((id) => ({ id, name: id }))];
 }
 
 interface RealmChecksProps {
   readonly known: readonly Named[];
-  readonly some: readonly string[];
+  readonly selected: readonly string[];
   readonly onChoose: (chosen: readonly string[]) => void;
 }
 
-function RealmChecks({ known, some, onChoose }: RealmChecksProps) {
+function RealmChecks({ known, selected, onChoose }: RealmChecksProps) {
   if (known.length === 0) return <p class="hint">There are no realms yet.</p>;
   return (
     <div class="choices-list">
@@ -295,13 +304,13 @@ function RealmChecks({ known, some, onChoose }: RealmChecksProps) {
         <label key={id} class="check">
           <input
             type="checkbox"
-            checked={some.includes(id)}
+            checked={selected.includes(id)}
             onChange={({ currentTarget }) =>
-              onChoose(currentTarget.checked ? [...some, id] : some.filter((each) => each !== id))
+              onChoose(currentTarget.checked ? [...selected, id] : selected.filter((each) => each !== id))
             }
           />
           <span>
-            <Said text={name} /> <span class="faint small">{id.slice(-SHOWN_DIGITS)}</span>
+            <UntrustedText text={name} /> <span class="faint small">{id.slice(-SHOWN_DIGITS)}</span>
           </span>
         </label>
       ))}

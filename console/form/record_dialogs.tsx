@@ -1,65 +1,70 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { problemOf } from '../api/problem.ts';
+import { toProblem } from '../api/problem.ts';
 import {
+  type ApiRecord,
   createRecord,
+  deleteRecord,
   type Key,
   readRecord,
-  removeRecord,
-  type Shown,
-  type Tagged,
   updateRecord,
+  type WithEtag,
 } from '../api/records.ts';
-import { useAsked } from '../api/use_fetch.ts';
+import { useFetch } from '../api/use_fetch.ts';
 import type { Description, Field } from '../description.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Confirmation, Dialog } from '../parts/dialog.tsx';
-import { Answered, ProblemNote } from '../parts/notices.tsx';
-import { nounOf } from '../parts/resource_labels.ts';
-import { may, type SessionState } from '../session/session.ts';
-import { Comparison, Meanwhile } from './comparison.tsx';
+import { Loaded, ProblemNote } from '../parts/notices.tsx';
+import { resourceLabel } from '../parts/resource_labels.ts';
+import { hasScope, type SessionState } from '../session/session.ts';
+import { ChangedSinceShown, Comparison } from './comparison.tsx';
 import {
+  inputToCreate,
+  inputToUpdate,
   RecordForm,
   type RecordFormProps,
-  saidToCreate,
-  saidToUpdate,
   type Values,
   valuesOf,
 } from './record_form.tsx';
-import { Told, useAct } from './use_action.tsx';
+import { ActionError, useAction } from './use_action.tsx';
 
 /** Whether this session may make and remove such records: what hangs under nothing, only one that may touch every realm. */
-export function mayMakeOrRemove(state: SessionState, { scope, parent }: Description): boolean {
-  return may(state, `${scope}:write`) && (parent !== undefined || state.open?.realms === '*');
+export function canCreateOrDelete(state: SessionState, { scope, parent }: Description): boolean {
+  return hasScope(state, `${scope}:write`) && (parent !== undefined || state.open?.realms === '*');
 }
 
 interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
   readonly description: Description;
-  readonly above: Key;
-  readonly begin?: Partial<Shown>;
-  readonly onDone: (made: Tagged) => void;
+  readonly parentKey: Key;
+  readonly initial?: Partial<ApiRecord>;
+  readonly onDone: (created: WithEtag) => void;
   readonly onClose: () => void;
 }
 
 /** Makes a record. Sent twice, it is made once. */
 export function CreateDialog(props: CreateDialogProps) {
-  const { description, above, begin = {}, onDone, onClose, ...rest } = props;
-  const words = useMemo(() => new Map<string, string>(), []);
-  const { one } = nounOf(description.name);
+  const { description, parentKey, initial = {}, onDone, onClose, ...rest } = props;
+  const keys = useMemo(() => new Map<string, string>(), []);
+  const { one } = resourceLabel(description.name);
   return (
     <Dialog title={`New ${one}`} onClose={onClose}>
       <RecordForm
         {...rest}
         description={description}
         verb="create"
-        begin={begin}
+        initial={initial}
         submit="Create"
         onCancel={onClose}
         save={async (fields, values) => {
-          const said = saidToCreate(fields, values);
-          const made = await createRecord(description, above, said, wordFor(JSON.stringify(said), words));
+          const input = inputToCreate(fields, values);
+          const created = await createRecord(
+            description,
+            parentKey,
+            input,
+            idempotencyKeyFor(JSON.stringify(input), keys),
+          );
           announce(`The ${one} was created.`);
-          onDone(made);
+          onDone(created);
         }}
       />
     </Dialog>
@@ -67,16 +72,16 @@ export function CreateDialog(props: CreateDialogProps) {
 }
 
 /** One word for one body: what was mended is another attempt, and no repetition of the one before. */
-function wordFor(said: string, words: Map<string, string>): string {
-  const word = words.get(said) ?? onceWord();
-  words.set(said, word);
-  return word;
+function idempotencyKeyFor(input: string, keys: Map<string, string>): string {
+  const confirmation = keys.get(input) ?? randomKey();
+  keys.set(input, confirmation);
+  return confirmation;
 }
 
-const WORD_BYTES = 16;
+const RANDOM_BYTES = 16;
 
-function onceWord(): string {
-  return [...crypto.getRandomValues(new Uint8Array(WORD_BYTES))]
+function randomKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(RANDOM_BYTES))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('');
 }
@@ -84,7 +89,7 @@ function onceWord(): string {
 interface EditDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
   readonly description: Description;
   readonly recordKey: Key;
-  readonly onDone: (now: Tagged) => void;
+  readonly onDone: (now: WithEtag) => void;
   readonly onClose: () => void;
 }
 
@@ -93,28 +98,28 @@ interface Conflict {
   readonly fields: readonly Field[];
   readonly before: Values;
   readonly mine: Values;
-  readonly theirs: Tagged;
+  readonly theirs: WithEtag;
 }
 
 /** Changes a record as it is read now. Where another one was faster, both are shown before anything is saved. */
 export function EditDialog(props: EditDialogProps) {
   const { description, recordKey, onDone, onClose, ...rest } = props;
-  const asked = useAsked((signal) => readRecord(description, recordKey, signal), []);
-  const [begun, setBegun] = useState<Tagged>();
+  const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
+  const [restarted, setBegun] = useState<WithEtag>();
   const [conflict, setConflict] = useState<Conflict>();
-  const { one } = nounOf(description.name);
-  const send = async (said: object, etag: string | undefined) => {
-    const isEmpty = Object.keys(said).length === 0;
-    const now = isEmpty ? undefined : await updateRecord(description, recordKey, { ...said }, etag);
+  const { one } = resourceLabel(description.name);
+  const send = async (input: object, etag: string | undefined) => {
+    const isEmpty = Object.keys(input).length === 0;
+    const now = isEmpty ? undefined : await updateRecord(description, recordKey, { ...input }, etag);
     announce(isEmpty ? 'No changes to save.' : 'Saved.');
     if (now) onDone(now);
     else onClose();
   };
-  const saveFrom = (from: Tagged) => async (fields: readonly Field[], mine: Values, before: Values) => {
+  const saveFrom = (from: WithEtag) => async (fields: readonly Field[], mine: Values, before: Values) => {
     try {
-      await send(saidToUpdate(fields, mine, before), from.etag);
+      await send(inputToUpdate(fields, mine, before), from.etag);
     } catch (error) {
-      if (problemOf(error).kind !== 'stale') throw error;
+      if (toProblem(error).kind !== 'stale') throw error;
       setConflict({ fields, before, mine, theirs: await readRecord(description, recordKey) });
     }
   };
@@ -125,7 +130,7 @@ export function EditDialog(props: EditDialogProps) {
           {...conflict}
           theirs={valuesOf(conflict.fields, conflict.theirs.record)}
           overwrite={() =>
-            send(saidToUpdate(conflict.fields, conflict.mine, conflict.before), conflict.theirs.etag)
+            send(inputToUpdate(conflict.fields, conflict.mine, conflict.before), conflict.theirs.etag)
           }
           onStale={async () => setConflict({ ...conflict, theirs: await readRecord(description, recordKey) })}
           takeTheirs={() => {
@@ -134,75 +139,75 @@ export function EditDialog(props: EditDialogProps) {
           }}
         />
       ) : (
-        <Answered asked={asked}>
+        <Loaded fetched={fetched}>
           {(read) => {
-            const from = begun ?? read;
+            const from = restarted ?? read;
             return (
               <RecordForm
                 key={from.etag}
                 {...rest}
                 description={description}
                 verb="update"
-                begin={from.record}
+                initial={from.record}
                 submit="Save"
                 onCancel={onClose}
                 save={saveFrom(from)}
               />
             );
           }}
-        </Answered>
+        </Loaded>
       )}
     </Dialog>
   );
 }
 
-interface RemovalProps {
+interface DeleteDialogProps {
   readonly description: Description;
   readonly recordKey: Key;
   /** As the page shows it. */
-  readonly shown: Shown;
+  readonly shown: ApiRecord;
   readonly verb: 'Remove' | 'Delete';
   /** What has to be typed. */
-  readonly word?: string;
+  readonly confirmation?: string;
   /** What goes, in words. */
-  readonly children: (now: Shown) => ComponentChildren;
+  readonly children: (now: ApiRecord) => ComponentChildren;
   readonly onRemoved: () => void;
   readonly onClose: () => void;
 }
 
 /** Removes a record as it is read now, after asking. What somebody else has changed is shown before anything is removed. */
-export function Removal(props: RemovalProps) {
-  const { description, recordKey, verb, word, children, onRemoved, onClose } = props;
+export function DeleteDialog(props: DeleteDialogProps) {
+  const { description, recordKey, verb, confirmation, children, onRemoved, onClose } = props;
   const [shown] = useState(props.shown);
-  const asked = useAsked((signal) => readRecord(description, recordKey, signal), []);
-  const { one } = nounOf(description.name);
-  const { run, isBusy, problem } = useAct(() => {
+  const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
+  const { one } = resourceLabel(description.name);
+  const { run, isBusy, problem } = useAction(() => {
     announce(`The ${one} was ${verb.toLowerCase()}d.`);
     onRemoved();
-  }, asked.again);
-  const now = asked.answer;
+  }, fetched.reload);
+  const now = fetched.answer;
   const fields = description.fields.filter(({ isShown }) => isShown);
   return (
     <Confirmation
       title={`${verb} this ${one}?`}
-      word={word}
+      confirmation={confirmation}
       verb={verb}
-      isBusy={isBusy || asked.isWaiting || !now}
-      onConfirm={() => now && run(() => removeRecord(description, recordKey, now.etag))}
+      isBusy={isBusy || fetched.isWaiting || !now}
+      onConfirm={() => now && run(() => deleteRecord(description, recordKey, now.etag))}
       onClose={onClose}
     >
       {children(now?.record ?? shown)}
-      {asked.problem ? (
-        <ProblemNote problem={asked.problem} again={asked.again} />
+      {fetched.problem ? (
+        <ProblemNote problem={fetched.problem} reload={fetched.reload} />
       ) : (
-        <Told problem={problem} />
+        <ActionError problem={problem} />
       )}
       {now && (
-        <Meanwhile
+        <ChangedSinceShown
           fields={fields}
           before={valuesOf(fields, shown)}
           now={valuesOf(fields, now.record)}
-          isOther={now.record.updated_at !== shown.updated_at}
+          isNewVersion={now.record.updated_at !== shown.updated_at}
         />
       )}
     </Confirmation>

@@ -1,6 +1,6 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
-import { type Complaint, type Problem, problemOf } from '../api/problem.ts';
-import type { Shown } from '../api/records.ts';
+import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
+import type { ApiRecord } from '../api/records.ts';
 import type { Description, Field } from '../description.ts';
 import { FormActions } from '../parts/dialog.tsx';
 import { ProblemNote } from '../parts/notices.tsx';
@@ -10,7 +10,7 @@ export interface RecordFormProps {
   readonly description: Description;
   readonly verb: Verb;
   /** What the form begins with: a record, or some of one. */
-  readonly begin: Partial<Shown>;
+  readonly initial: Partial<ApiRecord>;
   /** By the name of the member: what a reference may name. */
   readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
   /** What else changes with a member. */
@@ -20,40 +20,40 @@ export interface RecordFormProps {
   readonly onCancel: () => void;
 }
 
-const NOT_SAID: Complaint = { title: '', detail: 'This field is required', member: undefined };
+const REQUIRED: FieldError = { title: '', detail: 'This field is required', member: undefined };
 
 /** The members of a record that can be said, as its description has them. What the service complains about stands beside it. */
 export function RecordForm(props: RecordFormProps) {
-  const { description, verb, begin, options = {}, follow, save, submit, onCancel } = props;
+  const { description, verb, initial, options = {}, follow, save, submit, onCancel } = props;
   const fields = fieldsOf(description, verb);
-  const [before] = useState(() => valuesOf(fields, begin));
+  const [before] = useState(() => valuesOf(fields, initial));
   const [values, setValues] = useState(before);
-  const [complaints, setComplaints] = useState<readonly Complaint[]>([]);
+  const [errors, setComplaints] = useState<readonly FieldError[]>([]);
   const [problem, setProblem] = useState<Problem>();
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const prefix = useId();
-  const [refusals, setRefusals] = useState(0);
-  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [refusals]);
-  const complain = (about: readonly Complaint[]) => {
-    setComplaints(about);
-    setRefusals((count) => count + 1);
+  const [attempts, setAttempts] = useState(0);
+  useEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus(), [attempts]);
+  const showErrors = (failed: readonly FieldError[]) => {
+    setComplaints(failed);
+    setAttempts((count) => count + 1);
   };
   const send = async (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
     const missing = missingOf(fields, values, verb);
     setProblem(undefined);
-    complain(missing.map((member) => ({ ...NOT_SAID, member })));
+    showErrors(missing.map((member) => ({ ...REQUIRED, member })));
     if (missing.length > 0) return;
     setBusy(true);
     try {
       await save(fields, values, before);
     } catch (error) {
-      const found = problemOf(error);
-      const known = found.complaints.filter(({ member }) => fields.some(({ name }) => name === member));
-      complain(known);
-      if (known.length === 0 || known.length < found.complaints.length) setProblem(found);
+      const failure = toProblem(error);
+      const known = failure.errors.filter(({ member }) => fields.some(({ name }) => name === member));
+      showErrors(known);
+      if (known.length === 0 || known.length < failure.errors.length) setProblem(failure);
     } finally {
       setBusy(false);
     }
@@ -61,7 +61,7 @@ export function RecordForm(props: RecordFormProps) {
   const change = (name: string) => (value: Values[string]) => {
     const next = { ...values, [name]: value };
     setValues(follow?.(name, next) ?? next);
-    setComplaints(complaints.filter(({ member }) => member !== name));
+    setComplaints(errors.filter(({ member }) => member !== name));
   };
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
@@ -72,13 +72,13 @@ export function RecordForm(props: RecordFormProps) {
           verb={verb}
           value={values[field.name] ?? ''}
           options={options[field.name]}
-          complaints={complaints.flatMap(({ member, detail }) => (member === field.name ? [detail] : []))}
+          errors={errors.flatMap(({ member, detail }) => (member === field.name ? [detail] : []))}
           onValue={change(field.name)}
           prefix={prefix}
         />
       ))}
       {problem && <ProblemNote problem={problem} />}
-      <FormActions submit={submit} isOff={isBusy} onCancel={onCancel} />
+      <FormActions submit={submit} isDisabled={isBusy} onCancel={onCancel} />
     </form>
   );
 }
@@ -92,40 +92,40 @@ export type Verb = 'create' | 'update';
 /** The fields that a form of this verb has. */
 function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
   return fields.filter(
-    ({ kind, saidBy }) =>
-      kind !== 'other' && (saidBy === 'anyone' || (saidBy === 'creator' && verb === 'create')),
+    ({ kind, writableBy }) =>
+      kind !== 'other' && (writableBy === 'anyone' || (writableBy === 'creator' && verb === 'create')),
   );
 }
 
 /** What a form begins with; of a secret nothing is known. */
-export function valuesOf(fields: readonly Field[], record: Partial<Shown>): Values {
+export function valuesOf(fields: readonly Field[], record: Partial<ApiRecord>): Values {
   return Object.fromEntries(fields.map((field) => [field.name, valueIn(field, record[field.name])]));
 }
 
-function valueIn({ kind, fallback }: Field, held: unknown): Value {
-  const value = held ?? fallback;
+function valueIn({ kind, fallback }: Field, stored: unknown): Value {
+  const value = stored ?? fallback;
   if (kind === 'flag') return value === true;
   if (Array.isArray(value)) return value.join('\n');
   return typeof value === 'string' ? value : '';
 }
 
 /** What is said to make a record. */
-export function saidToCreate(fields: readonly Field[], values: Values): Record<string, unknown> {
-  const said = fields.filter(({ name, isRequired }) => isRequired || values[name] !== '');
-  return Object.fromEntries(said.map((field) => [field.name, saidOf(field, values[field.name])]));
+export function inputToCreate(fields: readonly Field[], values: Values): Record<string, unknown> {
+  const changed = fields.filter(({ name, isRequired }) => isRequired || values[name] !== '');
+  return Object.fromEntries(changed.map((field) => [field.name, inputOf(field, values[field.name])]));
 }
 
 /** What is said to change one: what differs from how the form began. */
-export function saidToUpdate(
+export function inputToUpdate(
   fields: readonly Field[],
   values: Values,
   before: Values,
 ): Record<string, unknown> {
-  const said = fields.filter(({ name }) => values[name] !== before[name]);
-  return Object.fromEntries(said.map((field) => [field.name, saidOf(field, values[field.name])]));
+  const changed = fields.filter(({ name }) => values[name] !== before[name]);
+  return Object.fromEntries(changed.map((field) => [field.name, inputOf(field, values[field.name])]));
 }
 
-function saidOf({ kind, isNullable }: Field, value: Value | undefined): unknown {
+function inputOf({ kind, isNullable }: Field, value: Value | undefined): unknown {
   if (kind === 'texts') {
     return String(value ?? '')
       .split('\n')
@@ -137,7 +137,9 @@ function saidOf({ kind, isNullable }: Field, value: Value | undefined): unknown 
 
 /** Members that have to be said and are not. A secret that is there already stays as it is. */
 function missingOf(fields: readonly Field[], values: Values, verb: Verb): readonly string[] {
-  const isKept = ({ kind }: Field) => kind === 'password' && verb === 'update';
-  const missing = fields.filter((field) => field.isRequired && !isKept(field) && values[field.name] === '');
+  const isUnchangedSecret = ({ kind }: Field) => kind === 'password' && verb === 'update';
+  const missing = fields.filter(
+    (field) => field.isRequired && !isUnchangedSecret(field) && values[field.name] === '',
+  );
   return missing.map(({ name }) => name);
 }

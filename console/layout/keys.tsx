@@ -1,28 +1,28 @@
 import { useEffect, useState } from 'preact/hooks';
-import { observable, useObserved } from '../observable.ts';
+import { observable, useObservable } from '../observable.ts';
 import { Dialog } from '../parts/dialog.tsx';
 
 /** A key, or two one after the other, and what it does. */
 export interface Shortcut {
   /** As `KeyboardEvent.key` says it; `g f` is one after the other. */
   readonly keys: string;
-  readonly words: string;
-  readonly act: () => void;
+  readonly label: string;
+  readonly run: () => void;
 }
 
 const shortcuts = observable<readonly Shortcut[]>([]);
 const NAME = 'authrealm.keys';
 /** Who speaks to the machine, or hits keys by chance, turns single keys off (WCAG 2.1.4). */
-const isOn = observable(localStorage.getItem(NAME) !== 'off');
+const areEnabled = observable(localStorage.getItem(NAME) !== 'off');
 /** How long the second key may take. */
 const SECOND_KEY_MS = 1_500;
 
 /** Holds while the part of the page is there that has them. */
-export function useShortcuts(mine: readonly Shortcut[]): void {
+export function useShortcuts(added: readonly Shortcut[]): void {
   useEffect(() => {
-    shortcuts.set([...shortcuts.get(), ...mine]);
-    return () => shortcuts.set(shortcuts.get().filter((each) => !mine.includes(each)));
-  }, [mine]);
+    shortcuts.set([...shortcuts.get(), ...added]);
+    return () => shortcuts.set(shortcuts.get().filter((each) => !added.includes(each)));
+  }, [added]);
 }
 
 /** Hears keys, unless something is being typed or a dialog is open. */
@@ -30,22 +30,22 @@ export function useKeys(): void {
   useEffect(() => {
     let before = '';
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const hear = (event: KeyboardEvent) => {
-      if (!isOn.get() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
-      const said = [before, event.key].filter(Boolean).join(' ');
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!areEnabled.get() || event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+      const sequence = [before, event.key].filter(Boolean).join(' ');
       before = event.key;
       clearTimeout(timer);
       timer = setTimeout(() => {
         before = '';
       }, SECOND_KEY_MS);
-      const found = shortcuts.get().find(({ keys }) => keys === said || keys === event.key);
+      const found = shortcuts.get().find(({ keys }) => keys === sequence || keys === event.key);
       if (!found) return;
       event.preventDefault();
       before = '';
-      found.act();
+      found.run();
     };
-    document.addEventListener('keydown', hear);
-    return () => document.removeEventListener('keydown', hear);
+    document.addEventListener('keydown', onKeyDown);
+    return () => document.removeEventListener('keydown', onKeyDown);
   }, []);
 }
 
@@ -56,24 +56,24 @@ function isTyping({ target }: KeyboardEvent): boolean {
 
 /** The shown list of keys. */
 export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
-  const known = useObserved(shortcuts);
-  const [isHeard, setHeard] = useState(isOn.get());
-  const choose = (chosen: boolean) => {
+  const all = useObservable(shortcuts);
+  const [isEnabled, setHeard] = useState(areEnabled.get());
+  const setEnabled = (chosen: boolean) => {
     localStorage.setItem(NAME, chosen ? 'on' : 'off');
-    isOn.set(chosen);
+    areEnabled.set(chosen);
     setHeard(chosen);
   };
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl class="keys">
-        {known.map(({ keys, words }) => (
+        {all.map(({ keys, label }) => (
           <div key={keys}>
             <dt>
               {keys.split(' ').map((key) => (
                 <kbd key={key}>{key}</kbd>
               ))}
             </dt>
-            <dd>{words}</dd>
+            <dd>{label}</dd>
           </div>
         ))}
         <div>
@@ -92,8 +92,8 @@ export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
       <label class="check">
         <input
           type="checkbox"
-          checked={isHeard}
-          onChange={({ currentTarget }) => choose(currentTarget.checked)}
+          checked={isEnabled}
+          onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
         />
         Enable single-key shortcuts
       </label>

@@ -1,15 +1,15 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { signOut } from '../api/sign_out.ts';
-import { useObserved } from '../observable.ts';
+import { useObservable } from '../observable.ts';
 import { announce } from '../parts/announcer.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Empty } from '../parts/notices.tsx';
-import { Said } from '../parts/untrusted_text.tsx';
-import { type SessionState, session, tellHindrance } from '../session/session.ts';
+import { EmptyState } from '../parts/notices.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
+import { type SessionState, session, setSignInError } from '../session/session.ts';
 import type { Shortcut } from './keys.tsx';
 import { type Page, PageHead } from './page.tsx';
-import { go, href, matched, type Place, place } from './router.ts';
+import { currentRoute, href, matchPattern, navigate, type Route } from './router.ts';
 import { Shell } from './shell.tsx';
 
 interface Pages {
@@ -18,43 +18,43 @@ interface Pages {
 
 interface Entering {
   /** Whether another session is asked for. */
-  readonly isEntering: boolean;
+  readonly isSigningIn: boolean;
 }
 
 /** What stands around every page of an open session. */
-export function Layout({ pages, isEntering }: Pages & Entering) {
-  const here = useObserved(place);
-  const state = useObserved(session);
-  const offered = useMemo(() => pages.filter((page) => isOffered(page, state)), [pages, state]);
-  const shortcuts = useMemo(() => shortcutsOf(offered), [offered]);
+export function Layout({ pages, isSigningIn }: Pages & Entering) {
+  const route = useObservable(currentRoute);
+  const state = useObservable(session);
+  const visible = useMemo(() => pages.filter((page) => isVisible(page, state)), [pages, state]);
+  const shortcuts = useMemo(() => shortcutsOf(visible), [visible]);
   return (
     <Shell
       name="authrealm"
       shortcuts={shortcuts}
-      navigation={<Navigation pages={offered} here={here} />}
+      navigation={<Navigation pages={visible} route={route} />}
       foot={<SessionBox />}
-      lastTool={<span class="faint small">{DESCRIBED.version}</span>}
+      lastTool={<span class="faint small">{SCHEMA.version}</span>}
     >
-      <Hindrance isEntering={isEntering} />
-      <CurrentPage pages={pages} here={here} />
+      <PendingSignInNote isSigningIn={isSigningIn} />
+      <CurrentPage pages={pages} route={route} />
     </Shell>
   );
 }
 
 /** What was brought here and could not be asked for, while another session was open. */
-function Hindrance({ isEntering }: Entering) {
-  const { why, again } = useObserved(session);
-  if (!again) return null;
+function PendingSignInNote({ isSigningIn }: Entering) {
+  const { message, retry } = useObservable(session);
+  if (!retry) return null;
   return (
     <div class="note note-warn">
       <Icon name="warning" />
       <div>
-        <p role="status">{why}</p>
+        <p role="status">{message}</p>
         <div class="actions">
-          <button type="button" class="button" disabled={isEntering} onClick={again}>
+          <button type="button" class="button" disabled={isSigningIn} onClick={retry}>
             Retry sign-in
           </button>
-          <button type="button" class="button" onClick={() => tellHindrance()}>
+          <button type="button" class="button" onClick={() => setSignInError()}>
             Dismiss
           </button>
         </div>
@@ -63,13 +63,13 @@ function Hindrance({ isEntering }: Entering) {
   );
 }
 
-function Navigation({ pages, here }: Pages & { readonly here: Place }) {
+function Navigation({ pages, route }: Pages & { readonly route: Route }) {
   return (
     <nav aria-label="Pages">
       <ul class="nav">
         {pages.map(({ pattern, nav }) => (
           <li key={pattern}>
-            <a href={href(...pattern.split('/').filter(Boolean))} aria-current={currentOf(pattern, here)}>
+            <a href={href(...pattern.split('/').filter(Boolean))} aria-current={currentOf(pattern, route)}>
               {nav && <Icon name={nav.icon} />}
               {nav?.label}
             </a>
@@ -80,36 +80,36 @@ function Navigation({ pages, here }: Pages & { readonly here: Place }) {
   );
 }
 
-function isOffered({ nav }: Page, { open }: SessionState): boolean {
+function isVisible({ nav }: Page, { open }: SessionState): boolean {
   return nav?.scopes.some((scope) => open?.scopes.has(scope)) ?? false;
 }
 
-function currentOf(pattern: string, { steps }: Place): 'page' | 'true' | undefined {
-  if (pattern === steps.join('/')) return 'page';
-  return pattern !== '' && pattern === steps[0] ? 'true' : undefined;
+function currentOf(pattern: string, { segments }: Route): 'page' | 'true' | undefined {
+  if (pattern === segments.join('/')) return 'page';
+  return pattern !== '' && pattern === segments[0] ? 'true' : undefined;
 }
 
-function CurrentPage({ pages, here }: Pages & { readonly here: Place }) {
+function CurrentPage({ pages, route }: Pages & { readonly route: Route }) {
   for (const { pattern, Page } of pages) {
-    const parameters = matched(pattern, here.steps);
+    const parameters = matchPattern(pattern, route.segments);
     // Another record is another page: nothing of the one before stays.
-    if (parameters) return <Page key={here.steps.join('/')} parameters={parameters} />;
+    if (parameters) return <Page key={route.segments.join('/')} parameters={parameters} />;
   }
   return (
     <>
       <PageHead title="Page not found" />
-      <Empty icon="find" title="Nothing at this address">
+      <EmptyState icon="find" title="Nothing at this address">
         <p>
           The link may belong to another release or be incomplete. <a href="#/">Find a user</a> instead.
         </p>
-      </Empty>
+      </EmptyState>
     </>
   );
 }
 
 function shortcutsOf(pages: readonly Page[]): readonly Shortcut[] {
   return pages.flatMap(({ pattern, nav }) =>
-    nav ? [{ keys: `g ${nav.key}`, words: `Go to ${nav.label}`, act: () => go(href(pattern)) }] : [],
+    nav ? [{ keys: `g ${nav.key}`, label: `Go to ${nav.label}`, run: () => navigate(href(pattern)) }] : [],
   );
 }
 
@@ -119,19 +119,19 @@ const WARNING_SECONDS = 120;
 
 /** Who is signed in, how long still, and the way out. */
 function SessionBox() {
-  const { open } = useObserved(session);
-  const left = useLeft(open?.endsAt);
+  const { open } = useObservable(session);
+  const secondsLeft = useSecondsLeft(open?.endsAt);
   if (!open) return null;
   return (
     <section class="session" aria-label="Session">
       <div class="session-who">
         <Icon name="user" />
         <span>
-          <Said text={open.label} />
+          <UntrustedText text={open.label} />
         </span>
       </div>
-      <p class={left < WARNING_SECONDS ? 'session-left soon' : 'session-left'} data-left={left}>
-        Ends in {remainingText(left)}
+      <p class={secondsLeft < WARNING_SECONDS ? 'session-left soon' : 'session-left'} data-left={secondsLeft}>
+        Ends in {remainingText(secondsLeft)}
       </p>
       <button type="button" class="text-button" onClick={signOut}>
         <Icon name="signOut" /> Sign out
@@ -141,16 +141,16 @@ function SessionBox() {
 }
 
 /** Seconds until the end, by the clock that begins with the page. */
-function useLeft(endsAt: number | undefined): number {
+function useSecondsLeft(endsAt: number | undefined): number {
   const leftNow = () => Math.max(Math.ceil(((endsAt ?? 0) - performance.now()) / 1_000), 0);
-  const [left, setLeft] = useState(leftNow);
+  const [secondsLeft, setLeft] = useState(leftNow);
   useEffect(() => {
-    let isTold = false;
+    let isAnnounced = false;
     const tick = () => {
       const now = leftNow();
       // Where nobody looks, browsers let a minute pass between two ticks.
-      if (now <= WARNING_SECONDS && !isTold) {
-        isTold = true;
+      if (now <= WARNING_SECONDS && !isAnnounced) {
+        isAnnounced = true;
         announce('Your session ends in less than two minutes. Save your work.');
       }
       setLeft(now);
@@ -159,7 +159,7 @@ function useLeft(endsAt: number | undefined): number {
     const timer = setInterval(tick, TICK_MS);
     return () => clearInterval(timer);
   }, [endsAt]);
-  return left;
+  return secondsLeft;
 }
 
 function remainingText(seconds: number): string {

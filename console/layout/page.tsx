@@ -29,12 +29,12 @@ interface PageHeadProps {
   /** In the place of the title, where that has more to it than words. */
   readonly heading?: ComponentChildren;
   /** Pages above this one, the highest first. */
-  readonly above?: readonly { readonly label: ComponentChildren; readonly href: string }[];
+  readonly breadcrumbs?: readonly { readonly label: ComponentChildren; readonly href: string }[];
   readonly actions?: ComponentChildren;
 }
 
 /** The top of a page. A new page begins here for who reads by keyboard or ear. */
-export function PageHead({ title, heading, above = [], actions }: PageHeadProps) {
+export function PageHead({ title, heading, breadcrumbs = [], actions }: PageHeadProps) {
   const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${plainText(title)} · authrealm`;
@@ -44,10 +44,10 @@ export function PageHead({ title, heading, above = [], actions }: PageHeadProps)
   }, []);
   return (
     <header class="page-head">
-      {above.length > 0 && (
+      {breadcrumbs.length > 0 && (
         <nav aria-label="Breadcrumbs" class="crumbs">
           <ol>
-            {above.map(({ label, href }) => (
+            {breadcrumbs.map(({ label, href }) => (
               <li key={href}>
                 <a href={href}>{label}</a>
                 <Icon name="forward" />

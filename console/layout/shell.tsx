@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { useObserved } from '../observable.ts';
+import { useObservable } from '../observable.ts';
 import { Announcer } from '../parts/announcer.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { KeysDialog, type Shortcut, useKeys, useShortcuts } from './keys.tsx';
-import { place } from './router.ts';
+import { currentRoute } from './router.ts';
 import { ThemeSwitch } from './theme.tsx';
 
 interface ShellProps {
@@ -23,7 +23,7 @@ interface ShellProps {
 
 /** What stands around every page: the way past the menu, the menu, and the keys. */
 export function Shell({ name, look, shortcuts, navigation, foot, lastTool, children }: ShellProps) {
-  const here = useObserved(place);
+  const route = useObservable(currentRoute);
   const main = useRef<HTMLElement>(null);
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [areKeysShown, setKeysShown] = useState(false);
@@ -31,11 +31,11 @@ export function Shell({ name, look, shortcuts, navigation, foot, lastTool, child
   useKeys();
   useShortcuts(
     useMemo(
-      () => [{ keys: '?', words: 'Show keyboard shortcuts', act: showKeys }, ...shortcuts],
+      () => [{ keys: '?', label: 'Show keyboard shortcuts', run: showKeys }, ...shortcuts],
       [shortcuts],
     ),
   );
-  useEffect(() => setMenuOpen(false), [here]);
+  useEffect(() => setMenuOpen(false), [route]);
   return (
     <div class={['layout', look, isMenuOpen && 'menu-open'].filter(Boolean).join(' ')}>
       <button type="button" class="skip" onClick={() => main.current?.focus()}>

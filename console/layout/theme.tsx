@@ -1,4 +1,4 @@
-import { observable, useObserved } from '../observable.ts';
+import { observable, useObservable } from '../observable.ts';
 import { Icon } from '../parts/icon.tsx';
 
 /** `system` follows what the machine says. */
@@ -10,8 +10,8 @@ const THEMES: readonly Theme[] = ['system', 'light', 'dark'];
 export const theme = observable<Theme>(readTheme());
 
 function readTheme(): Theme {
-  const kept = localStorage.getItem(NAME);
-  return THEMES.find((each) => each === kept) ?? 'system';
+  const stored = localStorage.getItem(NAME);
+  return THEMES.find((each) => each === stored) ?? 'system';
 }
 
 function chooseTheme(chosen: Theme): void {
@@ -24,7 +24,7 @@ export function applyTheme(): void {
     document.documentElement.dataset.theme = chosen;
   };
   apply(theme.get());
-  theme.follow(apply);
+  theme.subscribe(apply);
 }
 
 export function isDark(chosen: Theme): boolean {
@@ -33,7 +33,7 @@ export function isDark(chosen: Theme): boolean {
 
 /** The other of light and dark, kept for this browser. */
 export function ThemeSwitch() {
-  const other = isDark(useObserved(theme)) ? 'light' : 'dark';
+  const other = isDark(useObservable(theme)) ? 'light' : 'dark';
   return (
     <button type="button" class="text-button" onClick={() => chooseTheme(other)}>
       <Icon name={other} /> {other === 'light' ? 'Light' : 'Dark'}

@@ -1,6 +1,6 @@
 import type { ComponentChild } from 'preact';
-import { Copy } from '../parts/copy.tsx';
-import { Said } from '../parts/untrusted_text.tsx';
+import { CopyButton } from '../parts/copy.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
 
 /** A text of the document: what stands between backticks is code. */
 export function Prose({ text }: { readonly text: string }) {
@@ -24,7 +24,7 @@ export function CodeBlock({ text, what, isJson = false }: CodeBlockProps) {
   const isColoured = isJson && text.length <= COLOURED_MAX;
   return (
     <div class="code-block">
-      <Copy text={text} what={what} />
+      <CopyButton text={text} what={what} />
       <pre>
         <code>{isColoured ? <Json text={text} /> : <bdi>{text}</bdi>}</code>
       </pre>
@@ -42,7 +42,7 @@ function Json({ text }: { readonly text: string }) {
     parts.push(text.slice(from, found.index));
     parts.push(
       <span key={found.index} class={colon === undefined ? 'code-string' : 'code-name'}>
-        "<Said text={string.slice(1, -1)} />"
+        "<UntrustedText text={string.slice(1, -1)} />"
       </span>,
       colon,
     );

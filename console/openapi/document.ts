@@ -106,7 +106,7 @@ export interface Api {
 
 export function apiOf(document: ApiDocument): Api {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, described]) => operationOf(document, [method, path], described)),
+    Object.entries(methods).map(([method, operation]) => operationOf(document, [method, path], operation)),
   );
   const groups = document.tags.map(({ name, description }) => ({
     name,
@@ -119,29 +119,29 @@ export function apiOf(document: ApiDocument): Api {
 function operationOf(
   document: ApiDocument,
   [method, path]: readonly [string, string],
-  described: OperationObject,
+  operation: OperationObject,
 ): Operation {
-  const { operationId, summary = '', description, tags = [], requestBody } = described;
-  const security = described.security ?? document.security ?? [];
+  const { operationId, summary = '', description, tags = [], requestBody } = operation;
+  const security = operation.security ?? document.security ?? [];
   const [mediaType, content] = Object.entries(requestBody?.content ?? {})[0] ?? [];
   return {
     ...{ id: operationId, method: method.toUpperCase(), path, summary, description, tag: tags[0] ?? '' },
     scopes: security.length === 0 ? undefined : security.flatMap((way) => Object.values(way).flat()),
-    parameters: (described.parameters ?? []).map((each) => followed<Parameter>(document, each)),
+    parameters: (operation.parameters ?? []).map((each) => resolveReference<Parameter>(document, each)),
     body:
       mediaType !== undefined && content
         ? { mediaType, content, isRequired: requestBody?.required === true }
         : undefined,
-    responses: Object.entries(described.responses).map(([status, each]) => ({
+    responses: Object.entries(operation.responses).map(([status, each]) => ({
       status,
-      response: followed<Response>(document, each),
+      response: resolveReference<Response>(document, each),
     })),
-    isExtension: described['x-authrealm-extension'] === true,
+    isExtension: operation['x-authrealm-extension'] === true,
   };
 }
 
 /** What a reference leads to, or the thing itself. */
-export function followed<T extends object>(document: ApiDocument, thing: T | Reference): T {
+export function resolveReference<T extends object>(document: ApiDocument, thing: T | Reference): T {
   if (!('$ref' in thing) || typeof thing.$ref !== 'string') return thing as T;
   const [, , kind = '', name = ''] = thing.$ref.split('/');
   return (document.components[kind]?.[name.replaceAll('~1', '/').replaceAll('~0', '~')] ?? {}) as T;
@@ -158,13 +158,13 @@ export function exampleOf({ example, examples }: Content): unknown {
 }
 
 /** The groups with those of their operations that have every word of `sought` somewhere. */
-export function matching(groups: readonly Group[], sought: string): readonly Group[] {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
-  const isMeant = ({ id, method, path, summary, scopes }: Operation) => {
+export function matching(groups: readonly Group[], term: string): readonly Group[] {
+  const words = term.toLowerCase().split(/\s+/).filter(Boolean);
+  const matches = ({ id, method, path, summary, scopes }: Operation) => {
     const text = `${id} ${method} ${path} ${summary} ${scopes?.join(' ') ?? ''}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
   return groups
-    .map((group) => ({ ...group, operations: group.operations.filter(isMeant) }))
+    .map((group) => ({ ...group, operations: group.operations.filter(matches) }))
     .filter(({ operations }) => operations.length > 0);
 }

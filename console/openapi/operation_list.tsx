@@ -4,12 +4,12 @@ import { type Group, matching, type Operation } from './document.ts';
 import { Method } from './operation_parts.tsx';
 
 interface OperationSearchProps {
-  readonly sought: string;
-  readonly onSought: (sought: string) => void;
+  readonly term: string;
+  readonly onTerm: (term: string) => void;
 }
 
 /** The box that narrows a list of operations. */
-export function OperationSearch({ sought, onSought }: OperationSearchProps) {
+export function OperationSearch({ term, onTerm }: OperationSearchProps) {
   const id = useId();
   return (
     <search class="find find-operation">
@@ -20,11 +20,11 @@ export function OperationSearch({ sought, onSought }: OperationSearchProps) {
       <input
         id={id}
         type="search"
-        value={sought}
+        value={term}
         placeholder="Find an operation"
         autocomplete="off"
         spellcheck={false}
-        onInput={({ currentTarget }) => onSought(currentTarget.value)}
+        onInput={({ currentTarget }) => onTerm(currentTarget.value)}
       />
     </search>
   );
@@ -32,7 +32,7 @@ export function OperationSearch({ sought, onSought }: OperationSearchProps) {
 
 interface OperationListProps {
   readonly groups: readonly Group[];
-  readonly sought: string;
+  readonly term: string;
   readonly hrefOf: (operation: Operation) => string;
   readonly current?: string | undefined;
   /** Without summaries, for the side of a page. */
@@ -40,8 +40,8 @@ interface OperationListProps {
 }
 
 /** Operations under the names of their groups. */
-export function OperationList({ groups, sought, hrefOf, current, isNarrow = false }: OperationListProps) {
-  const found = matching(groups, sought);
+export function OperationList({ groups, term, hrefOf, current, isNarrow = false }: OperationListProps) {
+  const found = matching(groups, term);
   if (found.length === 0) return <p class="faint small">No matching operations.</p>;
   return (
     <div class={isNarrow ? 'operations operations-narrow' : 'operations'}>

@@ -3,9 +3,9 @@ import {
   type ApiDocument,
   type Content,
   exampleOf,
-  followed,
   type Header,
   type Operation,
+  resolveReference,
 } from './document.ts';
 import { SchemaTree, typeOf } from './schema_tree.tsx';
 
@@ -64,13 +64,13 @@ export function Parameters({ document, operation }: OperationProps) {
     <section class="section" aria-label="Parameters">
       <h2>Parameters</h2>
       {PLACES.map(([place, words]) => {
-        const those = operation.parameters.filter((each) => each.in === place);
-        if (those.length === 0) return null;
+        const parameters = operation.parameters.filter((each) => each.in === place);
+        if (parameters.length === 0) return null;
         return (
           <section key={place} class="card" aria-label={words}>
             <h3>{words}</h3>
             <ul class="schema">
-              {those.map(({ name, required, description, example, schema }) => (
+              {parameters.map(({ name, required, description, example, schema }) => (
                 <li key={name}>
                   <div class="schema-member">
                     <code class="schema-name">{name}</code>
@@ -153,7 +153,7 @@ function Headers({
       <summary>Headers</summary>
       <dl class="facts">
         {entries.map(([name, header]) => {
-          const { description = '', example } = followed<Header>(document, header);
+          const { description = '', example } = resolveReference<Header>(document, header);
           return (
             <div key={name}>
               <dt>

@@ -1,13 +1,13 @@
 import { exampleOf, type Operation, type Parameter, type Schema } from './document.ts';
 
 /** Where a value of a request goes. */
-type Place = Parameter['in'] | 'form';
+type Route = Parameter['in'] | 'form';
 
 /** A value that may be sent, with what the document says of it. */
-export interface Slot {
+export interface RequestField {
   /** `query.filter`: names it within its operation. */
   readonly key: string;
-  readonly place: Place;
+  readonly place: Route;
   readonly name: string;
   readonly isRequired: boolean;
   readonly description: string | undefined;
@@ -27,18 +27,18 @@ const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
 /** Everything that a request of an operation can say, beside a JSON body. */
-export function slotsOf({ parameters, body }: Operation): readonly Slot[] {
-  return [...parameters.map(slotOfParameter), ...(body?.mediaType === FORM ? formSlots(body.content) : [])];
+export function requestFields({ parameters, body }: Operation): readonly RequestField[] {
+  return [...parameters.map(fieldOfParameter), ...(body?.mediaType === FORM ? formFields(body.content) : [])];
 }
 
-function slotOfParameter({
+function fieldOfParameter({
   in: place,
   name,
   required = false,
   description,
   example,
   schema,
-}: Parameter): Slot {
+}: Parameter): RequestField {
   return {
     ...{ key: `${place}.${name}`, place, name, description },
     isRequired: required || place === 'path',
@@ -47,7 +47,7 @@ function slotOfParameter({
   };
 }
 
-function formSlots(content: NonNullable<Operation['body']>['content']): readonly Slot[] {
+function formFields(content: NonNullable<Operation['body']>['content']): readonly RequestField[] {
   const examples = (exampleOf(content) ?? {}) as Readonly<Record<string, unknown>>;
   const { properties = {}, required = [] } = content.schema ?? ({} as Schema);
   return Object.entries(properties).map(([name, { description, enum: choices = [] }]) => ({
@@ -66,11 +66,11 @@ function textOf(value: unknown): string {
 /** What the document gives as an example: all that has to be said, and of a form all that it shows. */
 export function draftOf(operation: Operation): Draft {
   const { body } = operation;
-  const said = slotsOf(operation).filter(({ isRequired, place, example }) =>
+  const filledIn = requestFields(operation).filter(({ isRequired, place, example }) =>
     place === 'form' ? example !== '' : isRequired,
   );
   return {
-    values: Object.fromEntries(said.map(({ key, example }) => [key, example])),
+    values: Object.fromEntries(filledIn.map(({ key, example }) => [key, example])),
     body: body?.mediaType === JSON_TYPE ? JSON.stringify(exampleOf(body.content) ?? {}, null, 2) : undefined,
   };
 }
@@ -87,11 +87,11 @@ export interface HttpRequest {
 
 /** The request that a draft comes to; `base` ends with a slash. */
 export function requestOf(operation: Operation, { values, body }: Draft, base: string): HttpRequest {
-  const sent = slotsOf(operation).flatMap(({ key, place, name }) => {
+  const sent = requestFields(operation).flatMap(({ key, place, name }) => {
     const value = values[key];
     return value === undefined ? [] : [{ place, name, value }];
   });
-  const of = (wanted: Place) => sent.filter(({ place }) => place === wanted);
+  const of = (wanted: Route) => sent.filter(({ place }) => place === wanted);
   const path = operation.path.replace(/\{([^}]+)\}/g, (_, name: string) =>
     encodeURIComponent(values[`path.${name}`] ?? ''),
   );

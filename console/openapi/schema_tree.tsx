@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { Icon } from '../parts/icon.tsx';
 import { Prose } from './code.tsx';
-import { type ApiDocument, followed, nameOf, type Schema } from './document.ts';
+import { type ApiDocument, nameOf, resolveReference, type Schema } from './document.ts';
 
 interface SchemaTreeProps {
   readonly document: ApiDocument;
@@ -42,7 +42,7 @@ function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
   const inner = innerOf(document, schema);
   const hasMore = inner.members.length > 0 || inner.variants.length > 0;
   const [isOpen, setOpen] = useState(name === 'data');
-  const whole = followed<Schema>(document, schema);
+  const whole = resolveReference<Schema>(document, schema);
   return (
     <li>
       <div class="schema-member">
@@ -105,18 +105,26 @@ function Rules({ schema }: { readonly schema: Schema }) {
   );
 }
 
-function rulesOf({ minLength, maxLength, minimum, maximum, minItems, maxItems, default: usual }: Schema) {
+function rulesOf({
+  minLength,
+  maxLength,
+  minimum,
+  maximum,
+  minItems,
+  maxItems,
+  default: defaultValue,
+}: Schema) {
   return [
     ...spanOf(minLength, maxLength, 'characters'),
     ...spanOf(minimum, maximum, ''),
     ...spanOf(minItems, maxItems, 'entries'),
-    ...(usual === undefined ? [] : [`${JSON.stringify(usual)} by default`]),
+    ...(defaultValue === undefined ? [] : [`${JSON.stringify(defaultValue)} by default`]),
   ];
 }
 
-function spanOf(least: number | undefined, most: number | undefined, what: string): readonly string[] {
-  const far = most === undefined || most >= Number.MAX_SAFE_INTEGER ? undefined : most;
-  const near = least === undefined || least <= Number.MIN_SAFE_INTEGER ? undefined : least;
+function spanOf(lower: number | undefined, upper: number | undefined, what: string): readonly string[] {
+  const far = upper === undefined || upper >= Number.MAX_SAFE_INTEGER ? undefined : upper;
+  const near = lower === undefined || lower <= Number.MIN_SAFE_INTEGER ? undefined : lower;
   if (far === undefined && near === undefined) return [];
   if (far === undefined) return [`${near} ${what} or more`.replace('  ', ' ')];
   return [`${near ?? 0} to ${far} ${what}`.trim()];
@@ -139,7 +147,7 @@ function innerOf(document: ApiDocument, schema: Schema): Inner {
     items,
     anyOf,
     additionalProperties,
-  } = followed<Schema>(document, schema);
+  } = resolveReference<Schema>(document, schema);
   if (properties) {
     const members = Object.entries(properties).map(([name, member]) => ({
       ...{ name, schema: member, isRequired: required.includes(name) },
@@ -166,7 +174,7 @@ function isNull({ type }: Schema): boolean {
 
 /** The type of a value in words. */
 export function typeOf(document: ApiDocument, schema: Schema): string {
-  const { type, format, items, anyOf, const: constant } = followed<Schema>(document, schema);
+  const { type, format, items, anyOf, const: constant } = resolveReference<Schema>(document, schema);
   if (constant !== undefined) return JSON.stringify(constant);
   if (anyOf) return anyOf.map((each) => typeOf(document, each)).join(' or ');
   if (items) return `list of ${items.$ref === undefined ? typeOf(document, items) : nameOf(items.$ref)}`;

@@ -1,4 +1,4 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import type { Page } from '../layout/page.tsx';
 import { ChangesPage } from './changes/changes_page.tsx';
 import { ClientPage } from './clients/client_page.tsx';
@@ -65,7 +65,7 @@ export const PAGES: readonly Page[] = [
   {
     pattern: 'try',
     Page: TryListPage,
-    nav: { label: 'Try it', icon: 'try', key: 't', scopes: DESCRIBED.scopes },
+    nav: { label: 'Try it', icon: 'try', key: 't', scopes: SCHEMA.scopes },
   },
   { pattern: 'try/:operation', Page: TryPage },
 ];

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import { observable, useObserved } from '../observable.ts';
+import { observable, useObservable } from '../observable.ts';
 
 const announced = observable('');
 
@@ -18,8 +18,8 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 const announcers = observable<readonly object[]>([]);
 
 export function Announcer({ isInDialog = false }: { readonly isInDialog?: boolean }) {
-  const text = useObserved(announced);
-  const all = useObserved(announcers);
+  const text = useObservable(announced);
+  const all = useObservable(announcers);
   const [self] = useState({});
   useEffect(() => {
     const others = announcers.get();

@@ -17,9 +17,9 @@ const BLANKS = /(^ +| +$| {2,})/;
 const CYRILLIC = 'АВЕЅІЈКМНОРСТУХЬаеорсухіјѕһԁԛԝӏҮүՏ';
 const GREEK = 'ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυχιϲϳ';
 const OTHERS = 'ОոսօզցհɡɑıǀƖꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴᎪᎳᎵᎷᎻᏀᏃᏚᏞᏟᏢᏦ';
-const ALIKE = new Set(CYRILLIC + GREEK + OTHERS);
+const CONFUSABLES = new Set(CYRILLIC + GREEK + OTHERS);
 /** Whole alphabets of look-alikes: full width, and letters for formulas. */
-const DRESSED = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
+const STYLED_ALPHABETS = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
 
 const EMOJI = /(\p{RGI_Emoji})/v;
 const WORD = /([\p{L}\p{M}\p{N}]+)/u;
@@ -28,19 +28,19 @@ const WORD = /([\p{L}\p{M}\p{N}]+)/u;
 export function piecesOf(text: string): readonly Piece[] {
   if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [plain(text)];
   return joined(
-    alternating(text, BLANKS, invisible, (part) =>
-      alternating(
+    splitBy(text, BLANKS, invisible, (part) =>
+      splitBy(
         part,
         EMOJI,
         (emoji) => [plain(emoji)],
-        (rest) => alternating(rest, WORD, inWord, inGap),
+        (rest) => splitBy(rest, WORD, piecesOfWord, piecesOfGap),
       ),
     ),
   );
 }
 
 /** Splits a text by a pattern in parentheses: what it matches is read one way, what stands between another. */
-function alternating(
+function splitBy(
   text: string,
   pattern: RegExp,
   matched: (part: string) => Piece[],
@@ -53,23 +53,27 @@ function invisible(blanks: string): Piece[] {
   return [...blanks].map((text) => ({ kind: 'invisible', text }));
 }
 
-function inGap(gap: string): Piece[] {
+function piecesOfGap(gap: string): Piece[] {
   return [...gap].map((text) => ({ kind: INVISIBLE.test(text) ? 'invisible' : 'plain', text }));
 }
 
 /** A word that is wholly of another alphabet is what it is, unless every letter of it looks like an ASCII one. */
-function inWord(word: string): Piece[] {
+function piecesOfWord(word: string): Piece[] {
   const characters = [...word];
   const letters = characters.filter((each) => /\p{L}/u.test(each));
-  const isForeign = letters.every((each) => !/[A-Za-z]/.test(each)) && letters.some((each) => !isAlike(each));
+  const isForeign =
+    letters.every((each) => !/[A-Za-z]/.test(each)) && letters.some((each) => !isConfusable(each));
   return characters.map((text): Piece => {
     if (INVISIBLE.test(text)) return { kind: 'invisible', text };
-    return { kind: isAlike(text) && !(isForeign && !DRESSED.test(text)) ? 'alike' : 'plain', text };
+    return {
+      kind: isConfusable(text) && !(isForeign && !STYLED_ALPHABETS.test(text)) ? 'alike' : 'plain',
+      text,
+    };
   });
 }
 
-function isAlike(character: string): boolean {
-  return ALIKE.has(character) || DRESSED.test(character);
+function isConfusable(character: string): boolean {
+  return CONFUSABLES.has(character) || STYLED_ALPHABETS.test(character);
 }
 
 function plain(text: string): Piece {

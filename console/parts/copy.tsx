@@ -5,7 +5,7 @@ import { Icon } from './icon.tsx';
 const SHOWN_MS = 1_500;
 
 /** Puts a text on the clipboard; `what` says which. */
-export function Copy({ text, what }: { readonly text: string; readonly what: string }) {
+export function CopyButton({ text, what }: { readonly text: string; readonly what: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     const isCopied = await toClipboard(text);
@@ -48,7 +48,7 @@ export function Identifier({ id, what = 'the ID' }: { readonly id: string; reado
   return (
     <span class="identifier">
       <code>{id}</code>
-      <Copy text={id} what={what} />
+      <CopyButton text={id} what={what} />
     </span>
   );
 }

@@ -14,17 +14,17 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
   // A dialog that gave way to another one was not closed by anybody.
-  const isUp = useRef(true);
+  const isMounted = useRef(true);
   useEffect(() => {
     const dialog = element.current;
     dialog?.showModal();
     return () => {
-      isUp.current = false;
+      isMounted.current = false;
       dialog?.close();
     };
   }, []);
   const close = () => {
-    if (isUp.current) onClose();
+    if (isMounted.current) onClose();
   };
   return (
     <dialog ref={element} class="dialog" aria-labelledby={heading} onClose={close}>
@@ -51,7 +51,7 @@ export function confirmationWord(verb: string, id: string): string {
 interface ConfirmationProps {
   readonly title: string;
   /** What has to be typed, for what cannot be taken back. */
-  readonly word?: string | undefined;
+  readonly confirmation?: string | undefined;
   readonly verb: string;
   /** What is done takes something away. */
   readonly isDanger?: boolean;
@@ -63,22 +63,22 @@ interface ConfirmationProps {
 
 /** Asks before something is done. With a word, nobody does it by a slip. */
 export function Confirmation(props: ConfirmationProps) {
-  const { title, word, verb, isDanger = true, isBusy, onConfirm, onClose, children } = props;
+  const { title, confirmation, verb, isDanger = true, isBusy, onConfirm, onClose, children } = props;
   const [typed, setTyped] = useState('');
   const field = useId();
-  const isSure = word === undefined || typed === word;
+  const isConfirmed = confirmation === undefined || typed === confirmation;
   const submit = (event: Event) => {
     event.preventDefault();
-    if (isSure && !isBusy) onConfirm();
+    if (isConfirmed && !isBusy) onConfirm();
   };
   return (
     <Dialog title={title} onClose={onClose}>
       <form class="form" onSubmit={submit}>
         {children}
-        {word !== undefined && (
+        {confirmation !== undefined && (
           <div class="field">
             <label for={field}>
-              Type <strong>{word}</strong> to confirm
+              Type <strong>{confirmation}</strong> to confirm
             </label>
             <input
               id={field}
@@ -89,7 +89,12 @@ export function Confirmation(props: ConfirmationProps) {
             />
           </div>
         )}
-        <FormActions submit={verb} isOff={!isSure || isBusy} isDanger={isDanger} onCancel={onClose} />
+        <FormActions
+          submit={verb}
+          isDisabled={!isConfirmed || isBusy}
+          isDanger={isDanger}
+          onCancel={onClose}
+        />
       </form>
     </Dialog>
   );
@@ -97,16 +102,20 @@ export function Confirmation(props: ConfirmationProps) {
 
 interface FormActionsProps {
   readonly submit: string;
-  readonly isOff: boolean;
+  readonly isDisabled: boolean;
   readonly isDanger?: boolean;
   readonly onCancel: () => void;
 }
 
 /** What ends a form: it is sent, or left. */
-export function FormActions({ submit, isOff, isDanger = false, onCancel }: FormActionsProps) {
+export function FormActions({ submit, isDisabled, isDanger = false, onCancel }: FormActionsProps) {
   return (
     <div class="actions">
-      <button type="submit" class={isDanger ? 'button button-danger' : 'button button-main'} disabled={isOff}>
+      <button
+        type="submit"
+        class={isDanger ? 'button button-danger' : 'button button-main'}
+        disabled={isDisabled}
+      >
         {submit}
       </button>
       <button type="button" class="button" onClick={onCancel}>

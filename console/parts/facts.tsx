@@ -1,10 +1,10 @@
 import type { ComponentChildren } from 'preact';
-import type { Shown } from '../api/records.ts';
+import type { ApiRecord } from '../api/records.ts';
 import type { Description } from '../description.ts';
-import { Copy, Identifier } from './copy.tsx';
-import { nounOf } from './resource_labels.ts';
-import { Instant } from './timestamp.tsx';
-import { Said } from './untrusted_text.tsx';
+import { CopyButton, Identifier } from './copy.tsx';
+import { resourceLabel } from './resource_labels.ts';
+import { Timestamp } from './timestamp.tsx';
+import { UntrustedText } from './untrusted_text.tsx';
 
 /** Every member of a record that an answer shows, and what is the same of all records. */
 export function RecordFacts({
@@ -12,7 +12,7 @@ export function RecordFacts({
   record,
 }: {
   readonly description: Description;
-  readonly record: Shown;
+  readonly record: ApiRecord;
 }) {
   return (
     <dl class="facts">
@@ -22,18 +22,18 @@ export function RecordFacts({
           <Fact key={name} label={label}>
             <FactValue value={record[name]} />
             {kind === 'url' && typeof record[name] === 'string' && (
-              <Copy text={String(record[name])} what={`the ${label}`} />
+              <CopyButton text={String(record[name])} what={`the ${label}`} />
             )}
           </Fact>
         ))}
       <Fact label="ID">
-        <Identifier id={record.id} what={`the ${nounOf(description.name).one} ID`} />
+        <Identifier id={record.id} what={`the ${resourceLabel(description.name).one} ID`} />
       </Fact>
       <Fact label="Created">
-        <Instant at={record.created_at} />
+        <Timestamp at={record.created_at} />
       </Fact>
       <Fact label="Changed">
-        <Instant at={record.updated_at} />
+        <Timestamp at={record.updated_at} />
       </Fact>
     </dl>
   );
@@ -58,14 +58,14 @@ function FactValue({ value }: { readonly value: unknown }) {
       <ul>
         {value.map((each) => (
           <li key={String(each)}>
-            <Said text={String(each)} />
+            <UntrustedText text={String(each)} />
           </li>
         ))}
       </ul>
     );
   }
-  if (typeof value === 'object') return <Said text={wordsIn(value).join(' ')} />;
-  return <Said text={String(value)} />;
+  if (typeof value === 'object') return <UntrustedText text={wordsIn(value).join(' ')} />;
+  return <UntrustedText text={String(value)} />;
 }
 
 /** The texts of a value that has parts. */

@@ -1,17 +1,23 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Problem } from '../api/problem.ts';
-import type { Asked } from '../api/use_fetch.ts';
+import type { Fetched } from '../api/use_fetch.ts';
 import { Icon, type IconName } from './icon.tsx';
 
 /** What went wrong, in words, with what the log of the service knows it by. */
-export function ProblemNote({ problem, again }: { readonly problem: Problem; readonly again?: () => void }) {
+export function ProblemNote({
+  problem,
+  reload,
+}: {
+  readonly problem: Problem;
+  readonly reload?: () => void;
+}) {
   return (
     <div class="note note-danger" role="alert">
       <Icon name="warning" />
       <div>
         <p>{problem.message}</p>
-        {again && <Again problem={problem} again={again} />}
+        {reload && <RetryLine problem={problem} reload={reload} />}
         {problem.requestId !== undefined && (
           <p class="faint small">
             Request <code>{problem.requestId}</code>
@@ -22,12 +28,12 @@ export function ProblemNote({ problem, again }: { readonly problem: Problem; rea
   );
 }
 
-function Again({ problem, again }: { readonly problem: Problem; readonly again: () => void }) {
-  const left = useCountdown(problem);
+function RetryLine({ problem, reload }: { readonly problem: Problem; readonly reload: () => void }) {
+  const secondsLeft = useCountdown(problem);
   return (
     <p>
-      {left !== undefined && left > 0 && <span>Retrying in {left} s. </span>}
-      <button type="button" class="text-button" onClick={again}>
+      {secondsLeft !== undefined && secondsLeft > 0 && <span>Retrying in {secondsLeft} s. </span>}
+      <button type="button" class="text-button" onClick={reload}>
         Retry now
       </button>
     </p>
@@ -37,18 +43,18 @@ function Again({ problem, again }: { readonly problem: Problem; readonly again: 
 const SECOND_MS = 1_000;
 
 function useCountdown(problem: Problem): number | undefined {
-  const [left, setLeft] = useState(problem.waitSeconds);
+  const [secondsLeft, setLeft] = useState(problem.waitSeconds);
   useEffect(() => {
     setLeft(problem.waitSeconds);
     if (problem.waitSeconds === undefined) return;
     const timer = setInterval(() => setLeft((before) => Math.max((before ?? 1) - 1, 0)), SECOND_MS);
     return () => clearInterval(timer);
   }, [problem]);
-  return left;
+  return secondsLeft;
 }
 
 /** A place where there is nothing yet: what it is for, and what to do next. */
-export function Empty({
+export function EmptyState({
   icon,
   title,
   children,
@@ -67,25 +73,25 @@ export function Empty({
 }
 
 /** What depends on an answer: a line until it is there, words where it does not come, the rest when it has. */
-export function Answered<T>({
-  asked,
+export function Loaded<T>({
+  fetched,
   children,
 }: {
-  readonly asked: Asked<T>;
+  readonly fetched: Fetched<T>;
   readonly children: (answer: T) => ComponentChildren;
 }) {
-  const { answer, problem, isWaiting, again } = asked;
+  const { answer, problem, isWaiting, reload } = fetched;
   return (
     <>
-      {problem && <ProblemNote problem={problem} again={again} />}
-      {answer === undefined && !problem && isWaiting && <Waiting />}
+      {problem && <ProblemNote problem={problem} reload={reload} />}
+      {answer === undefined && !problem && isWaiting && <Loading />}
       {answer !== undefined && children(answer)}
     </>
   );
 }
 
 /** Shown late, so that what comes at once does not flicker. */
-export function Waiting() {
+export function Loading() {
   return (
     <p class="waiting" role="status">
       Loading…

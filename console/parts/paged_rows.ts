@@ -7,11 +7,11 @@ const PAGES_KEPT = 60;
 export interface PagedRows<T> {
   /** How many rows there are, as far as it was read. */
   readonly known: number;
-  readonly isOver: boolean;
+  readonly isComplete: boolean;
   /** Undefined for a row that is not there now. */
   at(index: number): T | undefined;
   /** Reads what is missing of these rows, and the next page where the last one comes near. Throws Problem. */
-  want(first: number, last: number): Promise<void>;
+  load(first: number, last: number): Promise<void>;
   close(): void;
 }
 
@@ -25,13 +25,13 @@ interface Page<T> {
   items: readonly T[] | undefined;
 }
 
-export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
+export function createPagedRows<T>(read: ReadPage<T>): PagedRows<T> {
   const pages: Page<T>[] = [{ cursor: '', first: 0, length: 0, items: undefined }];
   const controller = new AbortController();
   const reading = new Map<Page<T>, Promise<void>>();
   const filled = new Set<Page<T>>();
   let known = 0;
-  let isOver = false;
+  let isComplete = false;
 
   function pageOf(index: number): Page<T> | undefined {
     let low = 0;
@@ -50,7 +50,7 @@ export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
     if (page === pages.at(-1)) {
       page.length = items.length;
       known = page.first + items.length;
-      isOver = next === undefined;
+      isComplete = next === undefined;
       if (next !== undefined) pages.push({ cursor: next, first: known, length: 0, items: undefined });
     }
     filled.add(page);
@@ -63,30 +63,30 @@ export function pagedRows<T>(read: ReadPage<T>): PagedRows<T> {
   }
 
   function readOnce(page: Page<T>): Promise<void> {
-    const under = reading.get(page) ?? fill(page).finally(() => reading.delete(page));
-    reading.set(page, under);
-    return under;
+    const pending = reading.get(page) ?? fill(page).finally(() => reading.delete(page));
+    reading.set(page, pending);
+    return pending;
   }
 
   return {
     get known() {
       return known;
     },
-    get isOver() {
-      return isOver;
+    get isComplete() {
+      return isComplete;
     },
     at(index) {
       const page = pageOf(index);
       return page?.items?.[index - page.first];
     },
-    async want(first, last) {
+    async load(first, last) {
       const missing = new Set<Page<T>>();
       for (const index of [first, Math.floor((first + last) / 2), Math.max(last - 1, first)]) {
         const page = pageOf(index);
         if (page && page.items === undefined && index < known) missing.add(page);
       }
       const end = pages.at(-1);
-      if (!isOver && end && last + AHEAD >= known) missing.add(end);
+      if (!isComplete && end && last + AHEAD >= known) missing.add(end);
       await Promise.all([...missing].map(readOnce));
     },
     close: () => controller.abort(),

@@ -2,13 +2,13 @@ import { RESOURCES } from '../api/records.ts';
 import type { IconName } from './icon.tsx';
 
 /** What a resource is called before readers. */
-interface Noun {
+interface ResourceLabel {
   readonly one: string;
   readonly many: string;
   readonly icon: IconName;
 }
 
-const NOUNS = new Map<string, Noun>([
+const RESOURCE_LABELS = new Map<string, ResourceLabel>([
   [RESOURCES.realms.name, { one: 'realm', many: 'realms', icon: 'realms' }],
   [RESOURCES.oidcProfiles.name, { one: 'OIDC profile', many: 'OIDC profiles', icon: 'profile' }],
   [RESOURCES.passwordProfiles.name, { one: 'password profile', many: 'password profiles', icon: 'profile' }],
@@ -18,12 +18,12 @@ const NOUNS = new Map<string, Noun>([
 ]);
 
 /** By the name of its description. */
-export function nounOf(name: string): Noun {
-  return NOUNS.get(name) ?? { one: name, many: name, icon: 'profile' };
+export function resourceLabel(name: string): ResourceLabel {
+  return RESOURCE_LABELS.get(name) ?? { one: name, many: name, icon: 'profile' };
 }
 
 /** A write below a user moves the time of the user on. */
-const LABELS = new Map([
+const MEMBER_LABELS = new Map([
   ['updated_at', 'Changed'] as const,
   ...Object.values(RESOURCES).flatMap(({ fields }) =>
     fields.map(({ name, label }) => [name, label] as const),
@@ -32,5 +32,5 @@ const LABELS = new Map([
 
 /** What a member of a record is called before readers. */
 export function memberLabel(member: string): string {
-  return LABELS.get(member) ?? member;
+  return MEMBER_LABELS.get(member) ?? member;
 }

@@ -10,7 +10,7 @@ function formatHere(): Intl.DateTimeFormat {
 setTimeout(formatHere);
 
 /** A moment in the zone of the reader; in UTC for who points at it. `at` is ISO 8601. */
-export function Instant({ at }: { readonly at: string }) {
+export function Timestamp({ at }: { readonly at: string }) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return <span>{at}</span>;
   const utc = `${date.toISOString().replace('T', ' ').replace('Z', '')} UTC`;

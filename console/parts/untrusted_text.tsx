@@ -4,7 +4,7 @@ import { codePointOf, piecesOf } from './confusables.ts';
  * A text that a stranger has written: isolated from the direction of what stands around it, with a mark for what cannot
  * be seen, and the code point of what looks like another letter.
  */
-export function Said({ text }: { readonly text: string }) {
+export function UntrustedText({ text }: { readonly text: string }) {
   return (
     <bdi class="said">
       {piecesOf(text).map(({ kind, text: piece }, index) => {

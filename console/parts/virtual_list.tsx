@@ -1,16 +1,24 @@
 import type { ComponentChildren, RefObject } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ReadPage } from '../api/list_page.ts';
-import { type Problem, problemOf } from '../api/problem.ts';
-import { useAgain } from '../api/use_fetch.ts';
-import { AROUND, endOf, followed, HEIGHT_PX, ROW_PX, START, STRETCH_ROWS } from './list_window.ts';
-import { ProblemNote, Waiting } from './notices.tsx';
-import { type PagedRows, pagedRows } from './paged_rows.ts';
+import { type Problem, toProblem } from '../api/problem.ts';
+import { useRetryAfter } from '../api/use_fetch.ts';
+import {
+  HEIGHT_PX,
+  OVERSCAN_ROWS,
+  ROW_PX,
+  scrolledTo,
+  WINDOW_ROWS,
+  WINDOW_START,
+  windowAtEnd,
+} from './list_window.ts';
+import { Loading, ProblemNote } from './notices.tsx';
+import { createPagedRows, type PagedRows } from './paged_rows.ts';
 
 type List = RefObject<HTMLElement | null>;
 
 /** Where the row that had the focus is drawn no more, its list has it: keys go on moving that. */
-function useKeptFocus(list: List): void {
+function useFocusFallback(list: List): void {
   const isFocused = list.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
     if (isFocused && document.activeElement === document.body) list.current?.focus({ preventScroll: true });
@@ -21,25 +29,25 @@ function useKeptFocus(list: List): void {
  * Home and End lead to the ends of a list at once. Browsers glide there, and do not turn round on the way where it grows
  * meanwhile.
  */
-function useLeaps(list: List, leap: (element: HTMLElement, isHome: boolean) => void): void {
+function useHomeEndKeys(list: List, jump: (element: HTMLElement, isHome: boolean) => void): void {
   useEffect(() => {
     const element = list.current;
-    const hear = (event: KeyboardEvent) => {
-      if (!element || !isLeap(event) || element.scrollHeight <= element.clientHeight) return;
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (!element || !isHomeOrEnd(event) || element.scrollHeight <= element.clientHeight) return;
       event.preventDefault();
       element.focus({ preventScroll: true });
-      leap(element, event.key === 'Home');
+      jump(element, event.key === 'Home');
     };
-    element?.addEventListener('keydown', hear);
-    return () => element?.removeEventListener('keydown', hear);
+    element?.addEventListener('keydown', onKeyDown);
+    return () => element?.removeEventListener('keydown', onKeyDown);
   });
 }
 
-function isLeap({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
+function isHomeOrEnd({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent): boolean {
   return (key === 'Home' || key === 'End') && !(ctrlKey || metaKey || altKey || shiftKey);
 }
 
-interface LongListProps<T> {
+interface VirtualListProps<T> {
   readonly label: string;
   /** A new function begins a new list. */
   readonly read: ReadPage<T>;
@@ -53,37 +61,37 @@ interface LongListProps<T> {
  * A list of any length: only rows that are seen are drawn, and what was read long ago is read again when it is seen
  * again.
  */
-export function LongList<T>({ label, read, row, empty, isStop = false }: LongListProps<T>) {
+export function VirtualList<T>({ label, read, row, empty, isStop = false }: VirtualListProps<T>) {
   const element = useRef<HTMLDivElement>(null);
   const { rows, problem, fill } = useRows(read);
-  const [view, setView] = useState(START);
+  const [view, setView] = useState(WINDOW_START);
   useEffect(() => {
-    setView({ ...START, height: element.current?.clientHeight || HEIGHT_PX });
+    setView({ ...WINDOW_START, height: element.current?.clientHeight || HEIGHT_PX });
     if (element.current) element.current.scrollTop = 0;
   }, [read]);
   useLayoutEffect(() => {
     if (element.current) element.current.scrollTop = view.top;
   }, [view.base]);
-  useKeptFocus(element);
-  useLeaps(element, (list, isHome) => {
-    const end = isHome ? START : endOf(rows.known, list.clientHeight);
+  useFocusFallback(element);
+  useHomeEndKeys(element, (list, isHome) => {
+    const end = isHome ? WINDOW_START : windowAtEnd(rows.known, list.clientHeight);
     setView({ ...end, height: list.clientHeight });
     list.scrollTop = end.top;
   });
-  const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - AROUND, view.base);
-  const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, rows.known);
+  const first = Math.max(view.base + Math.floor(view.top / ROW_PX) - OVERSCAN_ROWS, view.base);
+  const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * OVERSCAN_ROWS, rows.known);
   useEffect(() => fill(first, last), [fill, first, last, rows.known]);
-  const again = useCallback(() => fill(first, last), [fill, first, last]);
-  useAgain(problem, again);
-  if (rows.isOver && rows.known === 0) return <>{empty}</>;
-  const shown = Math.min(rows.known - view.base, STRETCH_ROWS);
+  const reload = useCallback(() => fill(first, last), [fill, first, last]);
+  useRetryAfter(problem, reload);
+  if (rows.isComplete && rows.known === 0) return <>{empty}</>;
+  const rowCount = Math.min(rows.known - view.base, WINDOW_ROWS);
   const indexes = Array.from({ length: Math.max(last - first, 0) }, (_, index) => first + index);
-  const follow = () => setView((before) => followed(element.current, before, rows.known));
+  const onScroll = () => setView((before) => scrolledTo(element.current, before, rows.known));
   return (
     <>
-      {rows.known === 0 && !problem && <Waiting />}
-      <div ref={element} class="long-list" tabIndex={isStop ? 0 : -1} onScroll={follow}>
-        <ul aria-label={label} style={{ height: `${shown * ROW_PX}px` }}>
+      {rows.known === 0 && !problem && <Loading />}
+      <div ref={element} class="long-list" tabIndex={isStop ? 0 : -1} onScroll={onScroll}>
+        <ul aria-label={label} style={{ height: `${rowCount * ROW_PX}px` }}>
           {indexes.map((index) => {
             const item = rows.at(index);
             return (
@@ -91,7 +99,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
                 key={index}
                 style={{ top: `${(index - view.base) * ROW_PX}px` }}
                 aria-posinset={index + 1}
-                aria-setsize={rows.isOver ? rows.known : -1}
+                aria-setsize={rows.isComplete ? rows.known : -1}
               >
                 {item === undefined ? <span class="faint">…</span> : row(item)}
               </li>
@@ -99,7 +107,7 @@ export function LongList<T>({ label, read, row, empty, isStop = false }: LongLis
           })}
         </ul>
       </div>
-      {problem && <ProblemNote problem={problem} again={again} />}
+      {problem && <ProblemNote problem={problem} reload={reload} />}
     </>
   );
 }
@@ -111,7 +119,7 @@ interface Rows<T> {
 }
 
 function useRows<T>(read: ReadPage<T>): Rows<T> {
-  const rows = useMemo(() => pagedRows(read), [read]);
+  const rows = useMemo(() => createPagedRows(read), [read]);
   const [, draw] = useState(0);
   const [problem, setProblem] = useState<Problem>();
   useEffect(() => {
@@ -120,14 +128,14 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
   }, [rows]);
   const fill = useCallback(
     (first: number, last: number) => {
-      const isNow = () => setProblem(undefined);
-      rows.want(first, last).then(
+      const clearProblem = () => setProblem(undefined);
+      rows.load(first, last).then(
         () => {
-          isNow();
+          clearProblem();
           draw((count) => count + 1);
         },
         (error: unknown) => {
-          if (!(error instanceof DOMException)) setProblem(problemOf(error));
+          if (!(error instanceof DOMException)) setProblem(toProblem(error));
         },
       );
     },
@@ -136,7 +144,7 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
   return { rows, problem, fill };
 }
 
-interface GrowingRowsProps<T> {
+interface LiveListProps<T> {
   readonly label: string;
   readonly items: readonly T[];
   /** The same for the same item, wherever it has come to. */
@@ -147,21 +155,21 @@ interface GrowingRowsProps<T> {
 }
 
 /** A list that grows at its top while it is read: what is seen stays where it is, and only that is drawn. */
-export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsProps<T>) {
+export function LiveList<T>({ label, items, keyOf, row, onEnd }: LiveListProps<T>) {
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: HEIGHT_PX });
-  const first = Math.max(Math.floor(view.top / ROW_PX) - AROUND, 0);
-  const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * AROUND, items.length);
+  const first = Math.max(Math.floor(view.top / ROW_PX) - OVERSCAN_ROWS, 0);
+  const last = Math.min(first + Math.ceil(view.height / ROW_PX) + 2 * OVERSCAN_ROWS, items.length);
   const isAtEnd = last >= items.length;
   useEffect(() => {
     if (isAtEnd) onEnd();
   }, [isAtEnd, items.length, onEnd]);
-  const follow = () => {
+  const onScroll = () => {
     const list = element.current;
     if (list) setView({ top: list.scrollTop, height: list.clientHeight });
   };
-  useKeptFocus(element);
-  useLeaps(element, (list, isHome) => {
+  useFocusFallback(element);
+  useHomeEndKeys(element, (list, isHome) => {
     list.scrollTop = isHome ? 0 : list.scrollHeight;
   });
   const newest = useRef<string | number | undefined>(undefined);
@@ -170,12 +178,12 @@ export function GrowingRows<T>({ label, items, keyOf, row, onEnd }: GrowingRowsP
     const known = newest.current;
     newest.current = items[0] && keyOf(items[0]);
     if (!list || known === undefined || list.scrollTop === 0) return;
-    const came = items.findIndex((item) => keyOf(item) === known);
-    if (came > 0) list.scrollTop += came * ROW_PX;
-    follow();
+    const added = items.findIndex((item) => keyOf(item) === known);
+    if (added > 0) list.scrollTop += added * ROW_PX;
+    onScroll();
   }, [items]);
   return (
-    <div ref={element} class="long-list" tabIndex={-1} onScroll={follow}>
+    <div ref={element} class="long-list" tabIndex={-1} onScroll={onScroll}>
       <ul aria-label={label} style={{ height: `${items.length * ROW_PX}px` }}>
         {items.slice(first, last).map((item, index) => (
           <li

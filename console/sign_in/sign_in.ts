@@ -1,23 +1,23 @@
 import { ask } from '../api/call_api.ts';
-import { type ProblemKind, problemOf } from '../api/problem.ts';
-import { giveBack } from '../api/sign_out.ts';
-import { arriveAt, currentFragment } from '../layout/router.ts';
+import { type ProblemKind, toProblem } from '../api/problem.ts';
+import { revokeToken } from '../api/sign_out.ts';
+import { currentFragment, replaceLocation } from '../layout/router.ts';
 import { observable } from '../observable.ts';
 import { announce } from '../parts/announcer.tsx';
 import {
-  keepVisit,
-  type Opening,
   openSession,
+  type SessionGrant,
+  savePendingSignIn,
   session,
-  takeVisit,
-  tellHindrance,
+  setSignInError,
+  takePendingSignIn,
 } from '../session/session.ts';
 
 /** What an address brings that a session can be opened with. */
-type Arrival =
-  | { readonly way: 'link'; readonly code: string }
-  | { readonly way: 'provider'; readonly body: ProviderGrant }
-  | { readonly way: 'refused'; readonly why: string };
+type SignInCallback =
+  | { readonly method: 'link'; readonly code: string }
+  | { readonly method: 'provider'; readonly body: ProviderGrant }
+  | { readonly method: 'refused'; readonly reason: string };
 
 interface ProviderGrant {
   readonly grant: 'provider';
@@ -32,43 +32,52 @@ interface ProviderGrant {
  * Reads the one-time code of a link, or the answer of a provider, off the address of the page, and takes it out of there
  * before anything else happens.
  */
-export function readArrival(): Arrival | undefined {
+export function readSignInCallback(): SignInCallback | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const code = fragment.get('code');
   if (code !== null) {
-    arriveAt(currentFragment());
-    return { way: 'link', code };
+    replaceLocation(currentFragment());
+    return { method: 'link', code };
   }
   const query = new URLSearchParams(location.search);
   if (query.has('code') || query.has('error')) return readProvider(query);
   return undefined;
 }
 
-function readProvider(query: URLSearchParams): Arrival {
-  const visit = takeVisit();
-  arriveAt(visit?.fragment ?? '#/');
-  if (!visit || query.get('state') !== visit.state) {
-    return { way: 'refused', why: 'This sign-in response was not requested by this tab. Sign in again.' };
+function readProvider(query: URLSearchParams): SignInCallback {
+  const stored = takePendingSignIn();
+  replaceLocation(stored?.fragment ?? '#/');
+  if (!stored || query.get('state') !== stored.state) {
+    return {
+      method: 'refused',
+      reason: 'This sign-in response was not requested by this tab. Sign in again.',
+    };
   }
   const iss = query.get('iss') ?? undefined;
-  if (iss !== undefined && iss !== visit.issuer) {
-    return { way: 'refused', why: 'The sign-in response came from a different provider. Sign in again.' };
+  if (iss !== undefined && iss !== stored.issuer) {
+    return {
+      method: 'refused',
+      reason: 'The sign-in response came from a different provider. Sign in again.',
+    };
   }
   const code = query.get('code');
   if (code === null) {
-    return { way: 'refused', why: `The provider did not sign you in (${wordOf(query.get('error'))}).` };
+    return {
+      method: 'refused',
+      reason: `The provider did not sign you in (${errorCode(query.get('error'))}).`,
+    };
   }
-  const { name, verifier, nonce } = visit;
-  return { way: 'provider', body: { grant: 'provider', name, code, code_verifier: verifier, nonce, iss } };
+  const { name, verifier, nonce } = stored;
+  return { method: 'provider', body: { grant: 'provider', name, code, code_verifier: verifier, nonce, iss } };
 }
 
 /** An error code as RFC 6749 has them; what is none is not repeated. */
-function wordOf(error: string | null): string {
+function errorCode(error: string | null): string {
   return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason given';
 }
 
 /** How one can sign in here. */
-export interface Ways {
+export interface SignInMethods {
   readonly link: boolean;
   readonly providers: readonly { readonly name: string }[];
   readonly client_credentials: boolean;
@@ -83,63 +92,63 @@ const REFUSED: Readonly<Record<string, string>> = {
     'The provider authenticated you, but you have no permissions here. Ask the operator of this service.',
 };
 
-export async function askWays(): Promise<Ways> {
-  return (await ask<{ data: Ways }>({ path: 'console/ways' })).body.data;
+export async function readSignInMethods(): Promise<SignInMethods> {
+  return (await ask<{ data: SignInMethods }>({ path: 'console/ways' })).body.data;
 }
 
 /** True while an arrival is asked for. */
-export const isEntering = observable(false);
+export const isSigningIn = observable(false);
 
 /**
  * Opens the session that an arrival is good for, in the place of one that is open. What hinders it is told, and ends
  * nothing: anybody can make a link that is good for nothing.
  */
-export async function enter(arrival: Arrival): Promise<void> {
-  if (arrival.way === 'refused') return hinder(arrival, arrival.why);
-  const data = arrival.way === 'link' ? { grant: 'link', code: arrival.code } : arrival.body;
-  isEntering.set(true);
+export async function completeSignIn(callback: SignInCallback): Promise<void> {
+  if (callback.method === 'refused') return showFailure(callback, callback.reason);
+  const data = callback.method === 'link' ? { grant: 'link', code: callback.code } : callback.body;
+  isSigningIn.set(true);
   try {
-    const { body } = await ask<{ data: Opening }>({
+    const { body } = await ask<{ data: SessionGrant }>({
       method: 'POST',
       path: 'console/token',
       body: { data },
     });
-    const isAnother = session.get().open !== undefined;
+    const replacesSession = session.get().open !== undefined;
     // The code is spent: the session is kept before anything is waited for.
-    void giveBack();
-    openSession(arrival.way, body.data);
-    if (isAnother) announce(`You are now signed in as ${body.data.label}.`);
+    void revokeToken();
+    openSession(callback.method, body.data);
+    if (replacesSession) announce(`You are now signed in as ${body.data.label}.`);
   } catch (error) {
-    const { kind, message } = problemOf(error);
-    const again = UNASKED.has(kind) ? () => void enter(arrival) : undefined;
-    hinder(arrival, REFUSED[`${arrival.way} ${kind}`] ?? message, again);
+    const { kind, message } = toProblem(error);
+    const retry = RETRYABLE.has(kind) ? () => void completeSignIn(callback) : undefined;
+    showFailure(callback, REFUSED[`${callback.method} ${kind}`] ?? message, retry);
   } finally {
-    isEntering.set(false);
+    isSigningIn.set(false);
   }
 }
 
 /** What is said where nobody may have looked at a code: it may be good still. */
-const UNASKED: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
+const RETRYABLE: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
 
 /** What was brought here last that can be tried again. */
-let kept: Arrival | undefined;
+let pending: SignInCallback | undefined;
 
-function hinder(arrival: Arrival, why: string, again?: () => void): void {
-  const { open, again: before } = session.get();
-  const words = open ? `${why} The session of ${open.label} continues.` : why;
-  if (again !== undefined) {
-    kept = arrival;
-    tellHindrance(words, again);
-  } else if (before !== undefined && kept !== arrival) {
-    tellHindrance(`${words} The earlier sign-in can still be retried.`, before);
+function showFailure(callback: SignInCallback, reason: string, retry?: () => void): void {
+  const { open, retry: previousRetry } = session.get();
+  const words = open ? `${reason} The session of ${open.label} continues.` : reason;
+  if (retry !== undefined) {
+    pending = callback;
+    setSignInError(words, retry);
+  } else if (previousRetry !== undefined && pending !== callback) {
+    setSignInError(`${words} The earlier sign-in can still be retried.`, previousRetry);
   } else {
     if (open) announce(words);
-    tellHindrance(open ? undefined : words);
+    setSignInError(open ? undefined : words);
   }
 }
 
 /** The service takes answers of providers at another address than the page has. */
-export class Elsewhere extends Error {
+export class WrongAddress extends Error {
   readonly address: string;
 
   constructor(address: string) {
@@ -149,7 +158,7 @@ export class Elsewhere extends Error {
 }
 
 /** Leaves the page for a provider. Throws Problem, or Elsewhere. */
-export async function visitProvider(name: string): Promise<void> {
+export async function redirectToProvider(name: string): Promise<void> {
   const { body } = await ask<{ data: Readonly<Record<string, string>> }>({
     method: 'POST',
     path: 'console/provider',
@@ -163,27 +172,34 @@ export async function visitProvider(name: string): Promise<void> {
     redirect_uri = '',
   } = body.data;
   // What is kept for the way back lies with this address, and would not be found from another one.
-  if (redirect_uri !== location.origin + location.pathname) throw new Elsewhere(redirect_uri);
-  const visit = { name, issuer, state: word(), nonce: word(), verifier: word(), fragment: location.hash };
+  if (redirect_uri !== location.origin + location.pathname) throw new WrongAddress(redirect_uri);
+  const stored = {
+    name,
+    issuer,
+    state: randomToken(),
+    nonce: randomToken(),
+    verifier: randomToken(),
+    fragment: location.hash,
+  };
   const target = new URL(authorization_endpoint);
-  const asked = {
+  const parameters = {
     response_type: 'code',
     client_id,
     scope,
     redirect_uri,
-    state: visit.state,
-    nonce: visit.nonce,
-    code_challenge: await challengeOf(visit.verifier),
+    state: stored.state,
+    nonce: stored.nonce,
+    code_challenge: await challengeOf(stored.verifier),
     code_challenge_method: 'S256',
   };
-  for (const [parameter, value] of Object.entries(asked)) target.searchParams.set(parameter, value);
-  keepVisit(visit);
+  for (const [parameter, value] of Object.entries(parameters)) target.searchParams.set(parameter, value);
+  savePendingSignIn(stored);
   location.assign(target);
 }
 
 /** The token endpoint is asked as any client asks it; what it answers lies in memory alone. */
 export async function signInAsClient(clientId: string, secret: string): Promise<void> {
-  const { body } = await ask<Omit<Opening, 'realms' | 'label'>>({
+  const { body } = await ask<Omit<SessionGrant, 'realms' | 'label'>>({
     method: 'POST',
     path: 'oauth/access_token',
     form: { grant_type: 'client_credentials', client_id: clientId, client_secret: secret },
@@ -200,11 +216,11 @@ function realmsIn(token: string): '*' | readonly string[] {
   return realms.includes('*') ? '*' : realms;
 }
 
-const WORD_BYTES = 32;
+const RANDOM_BYTES = 32;
 
 /** A word that nobody can guess. */
-function word(): string {
-  return base64url(crypto.getRandomValues(new Uint8Array(WORD_BYTES)));
+function randomToken(): string {
+  return base64url(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
 }
 
 async function challengeOf(verifier: string): Promise<string> {

@@ -1,21 +1,27 @@
 import { useId, useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../api/problem.ts';
-import { useAsked } from '../api/use_fetch.ts';
+import { type Problem, toProblem } from '../api/problem.ts';
+import { useFetch } from '../api/use_fetch.ts';
 import { Brand } from '../layout/shell.tsx';
 import { ThemeSwitch } from '../layout/theme.tsx';
 import { Announcer } from '../parts/announcer.tsx';
-import { Copy } from '../parts/copy.tsx';
+import { CopyButton } from '../parts/copy.tsx';
 import { Icon } from '../parts/icon.tsx';
-import { Answered, ProblemNote } from '../parts/notices.tsx';
-import { Said } from '../parts/untrusted_text.tsx';
+import { Loaded, ProblemNote } from '../parts/notices.tsx';
+import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { SessionState } from '../session/session.ts';
-import { askWays, Elsewhere, signInAsClient, visitProvider, type Ways } from './sign_in.ts';
+import {
+  readSignInMethods,
+  redirectToProvider,
+  type SignInMethods,
+  signInAsClient,
+  WrongAddress,
+} from './sign_in.ts';
 
 const COMMAND = 'authrealm console link --scope "users:read profile-infos:read profiles:read realms:read"';
 
 /** The ways in that this service offers, and why one is here again. */
-export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) {
-  const ways = useAsked(askWays, []);
+export function SignInPage({ message, retry }: Pick<SessionState, 'message' | 'retry'>) {
+  const methods = useFetch(readSignInMethods, []);
   return (
     <div class="sign-in">
       <main class="card sign-in-card">
@@ -24,17 +30,17 @@ export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) 
           <span>authrealm</span>
         </div>
         <h1>Sign in to the console</h1>
-        {why !== undefined && (
+        {message !== undefined && (
           <p class="note" role="status">
-            {why}
+            {message}
           </p>
         )}
-        {again && (
-          <button type="button" class="button button-main button-wide" onClick={again}>
+        {retry && (
+          <button type="button" class="button button-main button-wide" onClick={retry}>
             Retry sign-in
           </button>
         )}
-        <Answered asked={ways}>
+        <Loaded fetched={methods}>
           {({ link, providers, client_credentials }) => (
             <>
               {providers.length > 0 && <Providers providers={providers} />}
@@ -42,7 +48,7 @@ export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) 
               {link && <LinkWay isAlone={providers.length === 0 && !client_credentials} />}
             </>
           )}
-        </Answered>
+        </Loaded>
       </main>
       <footer class="sign-in-foot">
         <ThemeSwitch />
@@ -53,21 +59,26 @@ export function SignInPage({ why, again }: Pick<SessionState, 'why' | 'again'>) 
   );
 }
 
-function Providers({ providers }: Pick<Ways, 'providers'>) {
+function Providers({ providers }: Pick<SignInMethods, 'providers'>) {
   const [problem, setProblem] = useState<Problem>();
   const [address, setAddress] = useState<string>();
-  const visit = (name: string) => {
-    visitProvider(name).catch((error: unknown) => {
-      if (error instanceof Elsewhere) setAddress(error.address);
-      else setProblem(problemOf(error));
+  const redirect = (name: string) => {
+    redirectToProvider(name).catch((error: unknown) => {
+      if (error instanceof WrongAddress) setAddress(error.address);
+      else setProblem(toProblem(error));
     });
   };
   return (
     <div class="stack">
       {providers.map(({ name }) => (
-        <button key={name} type="button" class="button button-main button-wide" onClick={() => visit(name)}>
+        <button
+          key={name}
+          type="button"
+          class="button button-main button-wide"
+          onClick={() => redirect(name)}
+        >
           Sign in with&nbsp;
-          <Said text={name} />
+          <UntrustedText text={name} />
         </button>
       ))}
       {problem && <ProblemNote problem={problem} />}
@@ -89,7 +100,7 @@ function LinkWay({ isAlone }: { readonly isAlone: boolean }) {
       </p>
       <div class="command">
         <code>{COMMAND}</code>
-        <Copy text={COMMAND} what="the command" />
+        <CopyButton text={COMMAND} what="the command" />
       </div>
     </div>
   );
@@ -114,7 +125,7 @@ function ClientForm() {
     setProblem(undefined);
     signInAsClient(id.trim(), secret)
       .catch((error: unknown) => {
-        const { kind, message } = problemOf(error);
+        const { kind, message } = toProblem(error);
         setProblem(kind === 'ended' ? 'Wrong client ID or secret.' : message);
       })
       .finally(() => setBusy(false));

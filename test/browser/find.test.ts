@@ -235,7 +235,7 @@ describe('where not everything could be asked, it is told once, and asked again'
     const window = await signedIn(limited, '#/nowhere', { scope: READING, token });
     const { page } = window;
     for (let spent = 0; spent < 5; spent += 1) await limited.get('/v2/authentication-realms', token);
-    await page.evaluate(`location.hash = '#/?clue=${username}'`);
+    await page.evaluate(`location.hash = '#/?q=${username}'`);
     const told = page.getByText('The service is busy.');
     await told.waitFor();
     await window.expectTrouble(/status of 429/);
@@ -280,7 +280,7 @@ test('what is typed travels in bodies alone, and what was asked before is droppe
   );
   expect(asked.length).toBeLessThanOrEqual(12);
   expect(await page.getByText('No user found').count()).toBe(0);
-  expect(await page.evaluate('location.hash')).toBe(`#/?clue=${planted.username}`);
+  expect(await page.evaluate('location.hash')).toBe(`#/?q=${planted.username}`);
   await expectSound(window);
   await page.reload();
   await page.locator('a.row', { hasText: planted.username }).waitFor();

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test';
-import { pagedRows } from '../../console/parts/paged_rows.ts';
+import { createPagedRows } from '../../console/parts/paged_rows.ts';
 
 /** The rows of a list of a million, read a hundred at a time. */
 
@@ -8,7 +8,7 @@ const PAGE = 100;
 
 function counted() {
   const asked: number[] = [];
-  const rows = pagedRows<number>(async (cursor) => {
+  const rows = createPagedRows<number>(async (cursor) => {
     const first = Number(cursor || 0);
     asked.push(first);
     const items = Array.from({ length: Math.min(PAGE, ALL - first) }, (_, index) => first + index);
@@ -19,8 +19,8 @@ function counted() {
 
 test('all of them are read one behind the other, and each page once', async () => {
   const { rows, asked } = counted();
-  await rows.want(0, 30);
-  while (!rows.isOver) await rows.want(rows.known - 30, rows.known);
+  await rows.load(0, 30);
+  while (!rows.isComplete) await rows.load(rows.known - 30, rows.known);
   expect(rows.known).toBe(ALL);
   expect(asked.length).toBe(ALL / PAGE);
   expect(rows.at(ALL - 1)).toBe(ALL - 1);
@@ -29,21 +29,21 @@ test('all of them are read one behind the other, and each page once', async () =
 
 test('what is far away is forgotten, and read again where it is seen again', async () => {
   const { rows, asked } = counted();
-  await rows.want(0, 30);
-  while (rows.known < 20_000) await rows.want(rows.known - 30, rows.known);
+  await rows.load(0, 30);
+  while (rows.known < 20_000) await rows.load(rows.known - 30, rows.known);
   const held = Array.from({ length: rows.known }, (_, index) => rows.at(index)).filter(
     (row) => row !== undefined,
   );
   expect(held.length).toBeLessThanOrEqual(6_000);
   expect(rows.at(0)).toBeUndefined();
   const before = asked.length;
-  await rows.want(0, 30);
+  await rows.load(0, 30);
   expect(rows.at(0)).toBe(0);
   expect(asked.slice(before)).toEqual([0]);
 });
 
 test('nothing is read twice while it is under way', async () => {
   const { rows, asked } = counted();
-  await Promise.all([rows.want(0, 30), rows.want(0, 30), rows.want(0, 30)]);
+  await Promise.all([rows.load(0, 30), rows.load(0, 30), rows.load(0, 30)]);
   expect(asked).toEqual([0]);
 });

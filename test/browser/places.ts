@@ -5,7 +5,7 @@ import type { Visit } from './visits.ts';
 export function placesOf({ realm, user, strange, oidcProfile, passwordProfile, client, webhook }: Shop) {
   return {
     find: '#/',
-    found: '#/?clue=jane',
+    found: '#/?q=jane',
     realms: '#/realms',
     realm: `#/realms/${realm}`,
     users: `#/realms/${realm}/users`,

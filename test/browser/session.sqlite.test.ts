@@ -15,7 +15,7 @@ const left = async ({ page }: Visit) => Number(await page.locator('[data-left]')
 
 async function tokenOf({ page }: Visit): Promise<string> {
   const kept = (await page.evaluate(`sessionStorage['authrealm.session']`)) as string;
-  return JSON.parse(kept).opening.access_token;
+  return JSON.parse(kept).grant.access_token;
 }
 
 async function expectEnded({ page }: Visit): Promise<void> {

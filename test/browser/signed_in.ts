@@ -39,7 +39,7 @@ export async function signedIn(
 
 /** Keeps a session as a link does, before the first page of a window; not again, where it was ended since. */
 function keptOnce(opening: object): string {
-  const kept = `{ way: 'link', keptAt: Date.now(), opening: ${JSON.stringify(opening)} }`;
+  const kept = `{ method: 'link', savedAt: Date.now(), grant: ${JSON.stringify(opening)} }`;
   return `if (window.name !== 'begun') {
     window.name = 'begun';
     sessionStorage.setItem('authrealm.session', JSON.stringify(${kept}));

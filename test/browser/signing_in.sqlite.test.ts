@@ -23,7 +23,7 @@ async function expectSignIn({ page }: Visit, words: RegExp): Promise<void> {
 }
 
 const tokenOf = async (window: Visit): Promise<string> =>
-  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).opening.access_token;
+  JSON.parse(JSON.parse(await storage(window))[0]['authrealm.session']).grant.access_token;
 
 async function fill({ page }: Visit, id: string, secret: string): Promise<void> {
   await page.getByLabel('Client ID').fill(id);
@@ -175,7 +175,7 @@ describe('in a tab where a session is open', () => {
     [
       'an answer of a provider that nobody asked for',
       '?error=access_denied',
-      /was not asked for by this tab/,
+      /was not requested by this tab/,
     ],
   ])('%s changes nothing, and is told', async (_, brought, words) => {
     const window = await visit(service.url);

@@ -143,10 +143,10 @@ test('a session that has ended is told in words, and the provider leads back to 
   await signInThere(window, 'anna');
   await page.getByText('Buyer Organization').first().waitFor();
   const kept = JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string);
-  await service.del('/console/token', kept.opening.access_token, { Origin: service.url });
+  await service.del('/console/token', kept.grant.access_token, { Origin: service.url });
   service.clock.advance(1_000);
   await page.evaluate(`location.hash = '${placesOf(shop).user}'`);
-  await expectSignIn(window, /Your session has ended: it expired, or it was taken back/);
+  await expectSignIn(window, /Your session has ended: it expired or was revoked/);
   await window.expectTrouble(/status of 401/);
   await page.getByRole('button', { name: /^Sign in with\s+staff$/ }).click();
   // The provider knows them still.
@@ -169,7 +169,7 @@ test('whom nothing gives a right is told so', async () => {
   const window = await visit(service.url);
   await leave(window);
   await signInThere(window, 'carl');
-  await expectSignIn(window, /The provider knows you, and nothing here gives you a right/);
+  await expectSignIn(window, /The provider authenticated you, but you have no permissions here/);
   await window.expectTrouble(/status of 403/);
   await expectSoundBut(window);
   await window.close();
@@ -180,13 +180,13 @@ describe('an answer of the provider is believed by nobody', () => {
     [
       'with another state',
       (back) => back.searchParams.set('state', 'x'.repeat(43)),
-      /not asked for by this tab/,
+      /not requested by this tab/,
     ],
-    ['without a state', (back) => back.searchParams.delete('state'), /not asked for by this tab/],
+    ['without a state', (back) => back.searchParams.delete('state'), /not requested by this tab/],
     [
       'of another issuer',
       (back) => back.searchParams.set('iss', 'https://evil.example'),
-      /came from another provider/,
+      /came from a different provider/,
     ],
   ];
   test.each(wrong)('%s', async (_, spoiling, words) => {
@@ -208,7 +208,7 @@ describe('an answer of the provider is believed by nobody', () => {
   test('that a tab did not ask for, though another one did', async () => {
     const window = await visit(service.url);
     await window.goto(`?code=stolen&state=${'x'.repeat(43)}&iss=${encodeURIComponent(issuer)}#/realms`);
-    await expectSignIn(window, /not asked for by this tab/);
+    await expectSignIn(window, /not requested by this tab/);
     await expectSound(window);
     await window.close();
   });
@@ -223,7 +223,7 @@ describe('an answer of the provider is believed by nobody', () => {
     const visited = JSON.parse((await page.evaluate(`sessionStorage['authrealm.visit']`)) as string);
     const back = new URLSearchParams({ code: 'nonsense-of-nobody', state: visited.state, iss: issuer });
     await window.goto(`?${back}`);
-    await expectSignIn(window, /What the provider said does not hold any more/);
+    await expectSignIn(window, /The response of the provider is no longer valid/);
     expect(await page.textContent('body')).not.toContain('nonsense-of-nobody');
     await window.expectTrouble(/status of 400/);
     await expectSoundBut(window);

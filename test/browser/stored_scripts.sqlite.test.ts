@@ -199,7 +199,7 @@ describe.each(Object.keys(STRANGE) as (keyof typeof STRANGE)[])('%s', (attempt) 
 
   test('does nothing in the address', async () => {
     const text = encodeURIComponent(STRANGE[attempt]);
-    const window = await signedIn(service, `#/realms/${text}/users/${text}?clue=${text}`);
+    const window = await signedIn(service, `#/realms/${text}/users/${text}?q=${text}`);
     await window.page.getByText('Not found, or not visible to this session.').first().waitFor();
     await window.expectTrouble(/status of 404/);
     await expectSound(window);

@@ -1,5 +1,12 @@
 import { expect, test } from 'bun:test';
-import { endOf, followed, ROW_PX, START, STRETCH_ROWS, type View } from '../../console/parts/list_window.ts';
+import {
+  ROW_PX,
+  scrolledTo,
+  WINDOW_ROWS,
+  WINDOW_START,
+  type WindowView,
+  windowAtEnd,
+} from '../../console/parts/list_window.ts';
 
 /** A list of which a browser can hold a stretch. */
 
@@ -7,12 +14,12 @@ const ALL = 1_000_000;
 const HEIGHT = 628;
 
 /** The row at the upper edge of what is seen. */
-const rowAt = ({ base, top }: View) => base + top / ROW_PX;
+const rowAt = ({ base, top }: WindowView) => base + top / ROW_PX;
 
 /** Scrolls by some rows in a list of so many, as far as the stretch goes that is drawn; and then along with the next one. */
-function scrolled(view: View, rows: number, all = ALL): View {
-  const reached = ({ base }: View, top: number) =>
-    Math.min(Math.max(top, 0), Math.min(all - base, STRETCH_ROWS) * ROW_PX - HEIGHT);
+function scrolled(view: WindowView, rows: number, all = ALL): WindowView {
+  const reached = ({ base }: WindowView, top: number) =>
+    Math.min(Math.max(top, 0), Math.min(all - base, WINDOW_ROWS) * ROW_PX - HEIGHT);
   const element = {
     clientHeight: HEIGHT,
     top: reached(view, view.top + rows * ROW_PX),
@@ -24,22 +31,22 @@ function scrolled(view: View, rows: number, all = ALL): View {
       this.top = reached(view, top);
     },
   };
-  const next = followed(element, view, all);
+  const next = scrolledTo(element, view, all);
   return { ...next, top: reached(next, next.top) };
 }
 
 test('its end is seen at once, from wherever it was seen before', () => {
-  const end = endOf(ALL, HEIGHT);
+  const end = windowAtEnd(ALL, HEIGHT);
   expect(rowAt(end) + HEIGHT / ROW_PX).toBe(ALL);
-  expect(ALL - end.base).toBeLessThanOrEqual(STRETCH_ROWS);
+  expect(ALL - end.base).toBeLessThanOrEqual(WINDOW_ROWS);
   expect(scrolled(end, 1)).toEqual(end);
 });
 
 test.each([0, 1, 12, 99_999, 100_000, 100_001, 149_999, 150_000, 250_000])(
   'so is that of %i rows',
   (known) => {
-    const end = endOf(known, HEIGHT);
-    const shown = Math.min(known - end.base, STRETCH_ROWS);
+    const end = windowAtEnd(known, HEIGHT);
+    const shown = Math.min(known - end.base, WINDOW_ROWS);
     expect(end.base + shown).toBe(known);
     expect(end.top).toBe(Math.max(shown * ROW_PX - HEIGHT, 0));
   },
@@ -48,8 +55,8 @@ test.each([0, 1, 12, 99_999, 100_000, 100_001, 149_999, 150_000, 250_000])(
 test.each([ALL, ALL + 1, 100_050, 120_000])(
   '%i rows are gone through to the end and back, a thousand at a time, and none is passed over',
   (all) => {
-    let view: View = { ...START, height: HEIGHT };
-    const end = rowAt(endOf(all, HEIGHT));
+    let view: WindowView = { ...WINDOW_START, height: HEIGHT };
+    const end = rowAt(windowAtEnd(all, HEIGHT));
     for (let row = 1_000; row < end; row += 1_000) {
       view = scrolled(view, 1_000, all);
       expect(rowAt(view)).toBe(row);

@@ -25,7 +25,7 @@ async function opened(label: string): Promise<Visit> {
 }
 
 const tokenOf = async ({ page }: Visit): Promise<string> =>
-  JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).opening.access_token;
+  JSON.parse((await page.evaluate(`sessionStorage['authrealm.session']`)) as string).grant.access_token;
 
 async function expire(window: Visit): Promise<void> {
   await service.del('/console/token', await tokenOf(window), { Origin: service.url });

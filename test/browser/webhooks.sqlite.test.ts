@@ -93,7 +93,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByLabel('Name').fill(name);
     await page.getByLabel('URL').fill('javascript:globalThis.scriptsRan=true');
     await page.getByRole('button', { name: 'Create' }).click();
-    await page.locator('.complaint').filter({ hasText: 'http' }).waitFor();
+    await page.locator('.field-error').filter({ hasText: 'http' }).waitFor();
     await window.expectTrouble(/400|422/);
     await page.getByLabel('URL').fill(receiver.url);
     await page.getByLabel('Selected events').check();
@@ -147,7 +147,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
     await page.getByText('disabled: missed changes are delivered later').waitFor();
     await page.getByRole('button', { name: 'Enable' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Enable' }).click();
-    await page.getByText('enabled').waitFor();
+    await page.getByText('enabled', { exact: true }).waitFor();
 
     await page.getByRole('button', { name: 'Delete' }).click();
     const dialog = page.getByRole('dialog');
@@ -258,7 +258,7 @@ test('where there is none it says what one is for', async () => {
   await window.page.getByLabel('Name').fill('Inside');
   await window.page.getByLabel('URL').fill('http://127.0.0.1:1/inside');
   await window.page.getByRole('button', { name: 'Create' }).click();
-  await window.page.locator('.complaint').waitFor();
+  await window.page.locator('.field-error').waitFor();
   await window.expectTrouble(/422/);
   await expectSound(window);
   await window.close();

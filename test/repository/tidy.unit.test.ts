@@ -23,14 +23,14 @@ const src = sources('src/**/*.ts');
 /** The rooms of the console, which runs in browsers: what of it, and of the service, each may import. */
 const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
   description: [],
-  described: ['description'],
+  schema: ['description'],
   observable: ['preact/hooks'],
   session: ['observable'],
-  api: ['authrealm:described', 'description', 'observable', 'preact/hooks', 'session'],
+  api: ['authrealm:schema', 'description', 'observable', 'preact/hooks', 'session'],
   parts: ['api', 'description', 'observable', 'preact', 'preact/hooks', 'session'],
   form: [
     'api',
-    'authrealm:described',
+    'authrealm:schema',
     'description',
     'observable',
     'parts',
@@ -38,12 +38,12 @@ const CONSOLE_DOORS: Readonly<Record<string, readonly string[]>> = {
     'preact/hooks',
     'session',
   ],
-  layout: ['api', 'authrealm:described', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
+  layout: ['api', 'authrealm:schema', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   openapi: ['api', 'parts', 'preact', 'preact/hooks'],
   docs: ['api', 'layout', 'observable', 'openapi', 'parts', 'preact', 'preact/hooks'],
   sign_in: ['api', 'layout', 'observable', 'parts', 'preact', 'preact/hooks', 'session'],
   pages: [
-    ...['api', 'authrealm:described', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
+    ...['api', 'authrealm:schema', 'description', 'form', 'layout', 'observable', 'openapi', 'parts'],
     ...['preact', 'preact/hooks', 'session', 'src/client', 'src/transfer', 'uplot'],
   ],
   main: ['layout', 'observable', 'pages', 'parts', 'preact', 'preact/hooks', 'session', 'sign_in'],

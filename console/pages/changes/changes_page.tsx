@@ -1,68 +1,68 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { ask } from '../../api/call_api.ts';
-import { pagesOf, RESOURCES } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import { RESOURCES, recordPages } from '../../api/records.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
-import { go, href, keepQuery, place } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { currentRoute, href, navigate, replaceQuery } from '../../layout/router.ts';
+import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty, ProblemNote, Waiting } from '../../parts/notices.tsx';
-import { memberLabel, nounOf } from '../../parts/resource_labels.ts';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { GrowingRows } from '../../parts/virtual_list.tsx';
-import { may, type SessionState, session } from '../../session/session.ts';
-import { type Entry, type Filters, filtersIn, isWanted } from './entry.ts';
+import { EmptyState, Loaded, Loading, ProblemNote } from '../../parts/notices.tsx';
+import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { LiveList } from '../../parts/virtual_list.tsx';
+import { hasScope, type SessionState, session } from '../../session/session.ts';
+import { type Entry, type Filters, filtersFromQuery, matchesFilters } from './entry.ts';
 import { EntryDialog } from './entry_dialog.tsx';
 import { ENTRIES_MAX, type Feed, type FeedView, openFeed } from './feed.ts';
 import { FilterBar } from './filter_bar.tsx';
 
 /** What happens in a realm, as it happens. */
 export function ChangesPage() {
-  const state = useObserved(session);
-  const asked = useAsked((signal) => readRealms(state, signal), []);
+  const state = useObservable(session);
+  const fetched = useFetch((signal) => readRealms(state, signal), []);
   return (
     <>
       <PageHead title="Changes" />
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {(realms) =>
           realms.all.length === 0 ? (
-            <Empty icon="changes" title="No changes yet">
+            <EmptyState icon="changes" title="No changes yet">
               <p>
                 Every write in a realm appears here as it happens. Create a realm or import records to start.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
             <Changes realms={realms} />
           )
         }
-      </Answered>
+      </Loaded>
     </>
   );
 }
 
 function Changes({ realms }: { readonly realms: FeedRealms }) {
-  const { query } = useObserved(place);
+  const { query } = useObservable(currentRoute);
   const [filters, setFilters] = useFilters(realms, query);
   const entry = Number(query.get('entry') ?? 0);
   const feed = useMemo(() => openFeed(filters.realm), [filters.realm]);
   useEffect(() => () => feed.close(), [feed]);
-  const view = useObserved(feed.view);
+  const view = useObservable(feed.view);
   const shown = useMemo(
-    () => view.entries.filter((each) => isWanted(filters, each)),
+    () => view.entries.filter((each) => matchesFilters(filters, each)),
     [view.entries, filters],
   );
-  const turn = () => feed.pause(!feed.view.get().isPaused);
-  useShortcuts(useMemo(() => [{ keys: 'p', words: 'Pause or resume', act: turn }], [feed]));
-  const here = (seq?: number) =>
+  const togglePaused = () => feed.pause(!feed.view.get().isPaused);
+  useShortcuts(useMemo(() => [{ keys: 'p', label: 'Pause or resume', run: togglePaused }], [feed]));
+  const hrefWith = (seq?: number) =>
     `${href('changes')}?${new URLSearchParams({ ...filters, ...(seq === undefined ? {} : { entry: String(seq) }) })}`;
   return (
     <>
       <FilterBar realms={realms} filters={filters} entries={view.entries} onFilters={setFilters} />
       <div class="live-bar">
-        <FollowingNote view={view} />
-        <button type="button" class="button" aria-pressed={view.isPaused} onClick={turn}>
+        <StreamStatus view={view} />
+        <button type="button" class="button" aria-pressed={view.isPaused} onClick={togglePaused}>
           <Icon name={view.isPaused ? 'go' : 'pause'} />
           {view.isPaused ? `Resume${view.waiting > 0 ? ` (${view.waiting} new)` : ''}` : 'Pause'}
         </button>
@@ -73,15 +73,15 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
           restored. The list starts over.
         </p>
       )}
-      <Entries feed={feed} view={view} shown={shown} hrefOf={here} hasFilters={hasFilters(filters)} />
+      <Entries feed={feed} view={view} shown={shown} hrefOf={hrefWith} hasFilters={hasFilters(filters)} />
       {entry > 0 && (
         <EntryDialog
           realm={filters.realm}
           seq={entry}
           entry={view.entries.find(({ seq }) => seq === entry)}
-          isSought={!view.isWhole && (view.entries.at(-1)?.seq ?? entry) > entry}
-          seek={feed.readOlder}
-          onClose={() => go(here())}
+          isSearching={!view.isWhole && (view.entries.at(-1)?.seq ?? entry) > entry}
+          searchOlder={feed.readOlder}
+          onClose={() => navigate(hrefWith())}
         />
       )}
     </>
@@ -91,17 +91,17 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
 /** The filters, as the address says them or as they were chosen since. */
 function useFilters(realms: FeedRealms, query: URLSearchParams) {
   const read = () => {
-    const said = filtersIn(query);
-    return { ...said, realm: said.realm || (realms.all[0]?.id ?? '') };
+    const chosen = filtersFromQuery(query);
+    return { ...chosen, realm: chosen.realm || (realms.all[0]?.id ?? '') };
   };
   const [filters, setFilters] = useState<Filters>(read);
   // The address says which realm it is, so that it leads others to the same.
   useEffect(() => {
-    if (!query.has('realm')) keepQuery({ ...filters });
+    if (!query.has('realm')) replaceQuery({ ...filters });
   }, []);
   useEffect(() => setFilters(read()), [query]);
   const choose = (chosen: Filters) => {
-    keepQuery({ ...chosen });
+    replaceQuery({ ...chosen });
     setFilters(chosen);
   };
   return [filters, choose] as const;
@@ -132,12 +132,12 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
   useEffect(() => {
     if (hasBegun && shown.length === 0 && !view.problem) onEnd();
   }, [hasBegun, shown.length, onEnd, view.problem]);
-  if (!hasBegun) return view.following.kind === 'opening' ? <Waiting /> : null;
+  if (!hasBegun) return view.stream.kind === 'opening' ? <Loading /> : null;
   const isLooking = !view.isWhole && !isEnough && shown.length === 0;
   return (
     <>
       {shown.length > 0 && (
-        <GrowingRows
+        <LiveList
           label="Changes, newest first"
           items={shown}
           keyOf={({ seq }) => seq}
@@ -145,9 +145,9 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
           onEnd={onEnd}
         />
       )}
-      {isLooking && <Waiting />}
+      {isLooking && <Loading />}
       {shown.length === 0 && !isLooking && (
-        <Empty icon="changes" title={hasFilters ? 'No matching changes' : 'No changes yet'}>
+        <EmptyState icon="changes" title={hasFilters ? 'No matching changes' : 'No changes yet'}>
           <p>
             {hasFilters
               ? `Looked through the newest ${view.entries.length} changes. New matching changes appear here.`
@@ -158,9 +158,9 @@ function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
               Load older changes
             </button>
           )}
-        </Empty>
+        </EmptyState>
       )}
-      {view.problem && <ProblemNote problem={view.problem} again={feed.readOlder} />}
+      {view.problem && <ProblemNote problem={view.problem} reload={feed.readOlder} />}
       <p class="faint small list-foot">{footOf(view, shown.length)}</p>
     </>
   );
@@ -183,7 +183,7 @@ const BADGES: Readonly<Record<string, string>> = {
 /** One change in a line; its address opens it. */
 function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: string }) {
   const { kind, what, label, members, record, who, at } = entry;
-  const { one, icon } = nounOf(kind);
+  const { one, icon } = resourceLabel(kind);
   return (
     <a class="row entry-row" href={href}>
       <Icon name={icon} />
@@ -191,24 +191,26 @@ function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: strin
         <span class="entry-noun">{one}</span> <span class={BADGES[what] ?? 'badge'}>{what}</span>
       </span>
       <span class="row-main">
-        <span>{label === undefined ? <code class="small">{record}</code> : <Said text={label} />}</span>
+        <span>
+          {label === undefined ? <code class="small">{record}</code> : <UntrustedText text={label} />}
+        </span>
         {members.length > 0 && <span class="faint">{members.map(memberLabel).join(', ')}</span>}
       </span>
       <span class="entry-who faint small">
-        <Said text={who} />
+        <UntrustedText text={who} />
       </span>
       <span class="row-side faint small">
-        <Instant at={at} />
+        <Timestamp at={at} />
       </span>
     </a>
   );
 }
 
 /** How it stands with the stream, in words. */
-function FollowingNote({ view }: { readonly view: FeedView }) {
-  const { following, isPaused } = view;
-  const left = useLeft(following.kind === 'retrying' ? following.seconds : 0, following);
-  if (following.kind === 'live') {
+function StreamStatus({ view }: { readonly view: FeedView }) {
+  const { stream, isPaused } = view;
+  const secondsLeft = useSecondsLeft(stream.kind === 'retrying' ? stream.seconds : 0, stream);
+  if (stream.kind === 'live') {
     return (
       <p class="live" role="status">
         <span class={isPaused ? 'live-dot live-held' : 'live-dot'} />
@@ -216,7 +218,7 @@ function FollowingNote({ view }: { readonly view: FeedView }) {
       </p>
     );
   }
-  if (following.kind === 'opening') {
+  if (stream.kind === 'opening') {
     return (
       <p class="live faint" role="status">
         <span class="live-dot live-off" />
@@ -228,9 +230,9 @@ function FollowingNote({ view }: { readonly view: FeedView }) {
     <p class="live" role="status">
       <span class="live-dot live-off" />
       <span>
-        <strong>Not live.</strong> {following.why}{' '}
-        {following.kind === 'retrying' ? (
-          <span aria-hidden="true">{left > 0 ? `Retrying in ${left} s.` : 'Retrying…'}</span>
+        <strong>Not live.</strong> {stream.reason}{' '}
+        {stream.kind === 'retrying' ? (
+          <span aria-hidden="true">{secondsLeft > 0 ? `Retrying in ${secondsLeft} s.` : 'Retrying…'}</span>
         ) : (
           'The list is no longer updated.'
         )}
@@ -241,14 +243,14 @@ function FollowingNote({ view }: { readonly view: FeedView }) {
 
 const SECOND_MS = 1_000;
 
-function useLeft(seconds: number, about: unknown): number {
-  const [left, setLeft] = useState(seconds);
+function useSecondsLeft(seconds: number, changed: unknown): number {
+  const [secondsLeft, setLeft] = useState(seconds);
   useEffect(() => {
     setLeft(seconds);
     const timer = setInterval(() => setLeft((before) => Math.max(before - 1, 0)), SECOND_MS);
     return () => clearInterval(timer);
-  }, [about]);
-  return left;
+  }, [changed]);
+  return secondsLeft;
 }
 
 /** A realm whose changes can be followed. */
@@ -277,7 +279,7 @@ async function readRealms(state: SessionState, signal: AbortSignal): Promise<Fee
     namesOf(state, signal),
   ]);
   const { data, meta } = heads.body;
-  const newest = [...data].sort((left, right) => right.time.localeCompare(left.time));
+  const newest = [...data].sort((secondsLeft, right) => right.time.localeCompare(secondsLeft.time));
   return {
     all: newest.map(({ realm_id: id }) => ({ id, name: names.get(id) })),
     hasMore: meta.has_more,
@@ -287,7 +289,7 @@ async function readRealms(state: SessionState, signal: AbortSignal): Promise<Fee
 /** As many names as one page holds: without them realms are called by their IDs. */
 async function namesOf(state: SessionState, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
   const { realms } = RESOURCES;
-  if (!may(state, `${realms.scope}:read`)) return new Map();
-  const { items } = await pagesOf(realms, [])('', signal);
+  if (!hasScope(state, `${realms.scope}:read`)) return new Map();
+  const { items } = await recordPages(realms, [])('', signal);
   return new Map(items.map(({ id, name }) => [id, String(name)]));
 }

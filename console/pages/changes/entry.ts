@@ -64,7 +64,7 @@ function labelIn(record: Readonly<Record<string, unknown>> | undefined): string 
 const { realms, oidcProfiles, passwordProfiles } = RESOURCES;
 
 /** The page of a record; a link stands on that of its user. */
-export function placeOf({ kind, realm, record, user }: Entry): string {
+export function recordHref({ kind, realm, record, user }: Entry): string {
   if (kind === realms.name) return href('realms', realm);
   if (kind === oidcProfiles.name) return href('realms', realm, 'oidc-profiles', record);
   if (kind === passwordProfiles.name) return href('realms', realm, 'password-profiles', record);
@@ -80,14 +80,14 @@ export interface Filters {
 }
 
 /** What can happen to a record. */
-export const HAPPENINGS = ['created', 'updated', 'deleted', 'erased'] as const;
+export const CHANGE_KINDS = ['created', 'updated', 'deleted', 'erased'] as const;
 
-export function filtersIn(query: URLSearchParams): Filters {
-  const said = (name: string) => query.get(name) ?? '';
-  return { realm: said('realm'), kind: said('kind'), what: said('what'), who: said('who') };
+export function filtersFromQuery(query: URLSearchParams): Filters {
+  const value = (name: string) => query.get(name) ?? '';
+  return { realm: value('realm'), kind: value('kind'), what: value('what'), who: value('who') };
 }
 
-export function isWanted({ kind, what, who }: Filters, entry: Entry): boolean {
+export function matchesFilters({ kind, what, who }: Filters, entry: Entry): boolean {
   if (kind !== '' && kind !== entry.kind) return false;
   if (what !== '' && what !== entry.what) return false;
   return who === '' || entry.who.toLowerCase().includes(who.trim().toLowerCase());

@@ -1,16 +1,16 @@
 import { useEffect } from 'preact/hooks';
 import { ask } from '../../api/call_api.ts';
-import { useAsked } from '../../api/use_fetch.ts';
-import { useObserved } from '../../observable.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { useObservable } from '../../observable.ts';
 import { Identifier } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
-import { Answered, Waiting } from '../../parts/notices.tsx';
-import { memberLabel, nounOf } from '../../parts/resource_labels.ts';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, session } from '../../session/session.ts';
-import { type Entry, placeOf } from './entry.ts';
+import { Loaded, Loading } from '../../parts/notices.tsx';
+import { memberLabel, resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
+import { type Entry, recordHref } from './entry.ts';
 
 interface EntryDialogProps {
   readonly realm: string;
@@ -18,28 +18,28 @@ interface EntryDialogProps {
   /** Undefined where the page does not hold it. */
   readonly entry: Entry | undefined;
   /** Whether it may be among older ones. */
-  readonly isSought: boolean;
-  readonly seek: () => void;
+  readonly isSearching: boolean;
+  readonly searchOlder: () => void;
   readonly onClose: () => void;
 }
 
 /** Everything about one change. */
-export function EntryDialog({ realm, seq, entry, isSought, seek, onClose }: EntryDialogProps) {
-  const isAdmin = may(useObserved(session), 'admin');
+export function EntryDialog({ realm, seq, entry, isSearching, searchOlder, onClose }: EntryDialogProps) {
+  const isAdmin = hasScope(useObservable(session), 'admin');
   useEffect(() => {
-    if (!entry && isSought) seek();
+    if (!entry && isSearching) searchOlder();
   });
-  const noun = entry && nounOf(entry.kind).one;
+  const noun = entry && resourceLabel(entry.kind).one;
   const title = entry ? `${noun?.charAt(0).toUpperCase()}${noun?.slice(1)} ${entry.what}` : `Change ${seq}`;
   return (
     <Dialog title={title} onClose={onClose}>
       {entry && <EntryFacts entry={entry} />}
-      {!entry && isSought && !isAdmin && <Waiting />}
-      {!entry && !isSought && !isAdmin && (
+      {!entry && isSearching && !isAdmin && <Loading />}
+      {!entry && !isSearching && !isAdmin && (
         <p>The feed no longer holds this change, or it has not arrived yet.</p>
       )}
       {isAdmin ? (
-        <BeforeAndAfter realm={realm} seq={seq} />
+        <LogEntrySection realm={realm} seq={seq} />
       ) : (
         entry && (
           <p class="hint entry-hint">
@@ -56,14 +56,14 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
   return (
     <dl class="facts">
       <Fact label="When">
-        <Instant at={at} />
+        <Timestamp at={at} />
       </Fact>
       <Fact label="Who">
-        <Said text={who} />
+        <UntrustedText text={who} />
       </Fact>
       {label !== undefined && (
         <Fact label="Current name">
-          <Said text={label} />
+          <UntrustedText text={label} />
         </Fact>
       )}
       <Fact label="Record">
@@ -83,7 +83,7 @@ function EntryFacts({ entry }: { readonly entry: Entry }) {
       <Fact label="Sequence">{seq.toLocaleString()}</Fact>
       {what !== 'erased' && what !== 'deleted' && (
         <Fact label="Open">
-          <a href={placeOf(entry)}>Current {nounOf(kind).one}</a>
+          <a href={recordHref(entry)}>Current {resourceLabel(kind).one}</a>
         </Fact>
       )}
     </dl>
@@ -105,23 +105,23 @@ interface LogEntry {
   readonly personal: Sides | 'erased' | 'unreadable' | null;
 }
 
-interface BeforeAndAfterProps {
+interface LogEntrySectionProps {
   readonly realm: string;
   /** The place of the change, which is that of its entry. */
   readonly seq: number;
 }
 
 /** What stood in a record before a change and after it, as the audit log has it. */
-function BeforeAndAfter({ realm, seq }: BeforeAndAfterProps) {
-  const asked = useAsked((signal) => readEntry(realm, seq, signal), [realm, seq]);
+function LogEntrySection({ realm, seq }: LogEntrySectionProps) {
+  const fetched = useFetch((signal) => readEntry(realm, seq, signal), [realm, seq]);
   return (
     <section class="entry-log" aria-label="Before and after">
       <h3>Before and after</h3>
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {(entry) =>
           entry ? <LogEntryView entry={entry} /> : <p>The audit log no longer holds this entry.</p>
         }
-      </Answered>
+      </Loaded>
     </section>
   );
 }
@@ -178,7 +178,7 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
       )}
       {address !== null && (
         <p class="faint small">
-          Requested from <Said text={address} />
+          Requested from <UntrustedText text={address} />
         </p>
       )}
     </>
@@ -187,5 +187,5 @@ function LogEntryView({ entry }: { readonly entry: LogEntry }) {
 
 function MemberValue({ value }: { readonly value: unknown }) {
   if (value === undefined || value === null || value === '') return <span class="faint">none</span>;
-  return <Said text={typeof value === 'string' ? value : JSON.stringify(value)} />;
+  return <UntrustedText text={typeof value === 'string' ? value : JSON.stringify(value)} />;
 }

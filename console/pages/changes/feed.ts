@@ -1,8 +1,8 @@
 import { ask } from '../../api/call_api.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Observable, observable } from '../../observable.ts';
 import { type Entry, entryOf, type FeedEvent } from './entry.ts';
-import { type Following, followChanges } from './follow_changes.ts';
+import { followChanges, type StreamState } from './follow_changes.ts';
 
 /** The changes of one realm, as far as the page has them. */
 export interface FeedView {
@@ -11,7 +11,7 @@ export interface FeedView {
   /** How many came while it is paused. */
   readonly waiting: number;
   readonly isPaused: boolean;
-  readonly following: Following;
+  readonly stream: StreamState;
   /** Whether there is nothing older, in the feed or on this page. */
   readonly isWhole: boolean;
   readonly isReading: boolean;
@@ -36,7 +36,7 @@ const EMPTY: FeedView = {
   entries: [],
   waiting: 0,
   isPaused: false,
-  following: { kind: 'opening' },
+  stream: { kind: 'opening' },
   isWhole: false,
   isReading: false,
   problem: undefined,
@@ -52,7 +52,7 @@ interface Page {
   readonly older: string | undefined;
 }
 
-interface Answered {
+interface Loaded {
   readonly data: readonly FeedEvent[];
   readonly meta: { readonly cursor: string };
   readonly links: { readonly next: string | null };
@@ -62,11 +62,11 @@ interface Answered {
 async function readBefore(realm: string, cursor: string, signal: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ before: cursor });
   const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-  const { body } = await ask<Answered>({ path, signal, scope: 'changes:read' });
+  const { body } = await ask<Loaded>({ path, signal, scope: 'changes:read' });
   return {
     entries: body.data.map(entryOf).reverse(),
     cursor: body.meta.cursor,
-    older: cursorIn(body.links.next),
+    older: cursorOf(body.links.next),
   };
 }
 
@@ -75,13 +75,13 @@ export function openFeed(realm: string): Feed {
   const controller = new AbortController();
   const { signal } = controller;
   const view = observable(EMPTY);
-  let held: readonly Entry[] = [];
+  let pending: readonly Entry[] = [];
   let older: string | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const change = (part: Partial<FeedView>) => view.set({ ...view.get(), ...part });
 
   /** Newest first, each once, and no more than the page holds. */
-  function put(newer: readonly Entry[]): void {
+  function prepend(newer: readonly Entry[]): void {
     const { entries } = view.get();
     const newest = entries[0]?.seq ?? 0;
     const all = [...newer.filter(({ seq }) => seq > newest), ...entries];
@@ -89,45 +89,45 @@ export function openFeed(realm: string): Feed {
   }
 
   function release(): void {
-    put(held);
-    held = [];
+    prepend(pending);
+    pending = [];
   }
 
   function isWholeWith(count: number): boolean {
     return older === undefined || count >= ENTRIES_MAX;
   }
 
-  function hear(events: readonly FeedEvent[]): void {
-    held = [...events.map(entryOf).reverse(), ...held].slice(0, ENTRIES_MAX);
-    if (view.get().isPaused) change({ waiting: held.length });
+  function receive(events: readonly FeedEvent[]): void {
+    pending = [...events.map(entryOf).reverse(), ...pending].slice(0, ENTRIES_MAX);
+    if (view.get().isPaused) change({ waiting: pending.length });
     else release();
   }
 
   async function run(hasGap: boolean): Promise<void> {
     const { entries, cursor, older: before } = await readBefore(realm, '', signal);
     older = before;
-    held = [];
+    pending = [];
     change({ ...EMPTY, isPaused: view.get().isPaused, hasGap });
-    put(entries);
-    const onState = (following: Following) => change({ following });
-    await followChanges(realm, cursor, { onEvents: hear, onState, signal });
-    return begin(true);
+    prepend(entries);
+    const onState = (stream: StreamState) => change({ stream });
+    await followChanges(realm, cursor, { onEvents: receive, onState, signal });
+    return start(true);
   }
 
   /** A service that is busy is asked again when it said so. */
-  async function begin(hasGap = false): Promise<void> {
+  async function start(hasGap = false): Promise<void> {
     try {
       await run(hasGap);
     } catch (error) {
       if (signal.aborted) return;
-      const { message: why, waitSeconds: seconds } = problemOf(error);
-      if (seconds === undefined) return change({ following: { kind: 'over', why } });
-      change({ following: { kind: 'retrying', why, seconds } });
-      timer = setTimeout(() => void begin(hasGap), seconds * 1_000);
+      const { message: reason, waitSeconds: seconds } = toProblem(error);
+      if (seconds === undefined) return change({ stream: { kind: 'over', reason } });
+      change({ stream: { kind: 'retrying', reason, seconds } });
+      timer = setTimeout(() => void start(hasGap), seconds * 1_000);
     }
   }
 
-  void begin();
+  void start();
   return {
     view,
     pause(isPaused) {
@@ -145,7 +145,7 @@ export function openFeed(realm: string): Feed {
         },
         (error: unknown) => {
           if (signal.aborted) return;
-          const problem = problemOf(error);
+          const problem = toProblem(error);
           // What is too old for the feed is not there.
           change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
         },
@@ -159,7 +159,7 @@ export function openFeed(realm: string): Feed {
 }
 
 /** Of a link its cursor alone: where the token goes is not for an answer to say. */
-function cursorIn(link: string | null): string | undefined {
+function cursorOf(link: string | null): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get('before') ?? undefined;
 }

@@ -1,9 +1,9 @@
 import { useId, useMemo } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
 import { plainText } from '../../parts/confusables.ts';
-import { nounOf } from '../../parts/resource_labels.ts';
+import { resourceLabel } from '../../parts/resource_labels.ts';
 import type { FeedRealms } from './changes_page.tsx';
-import { type Entry, type Filters, HAPPENINGS } from './entry.ts';
+import { CHANGE_KINDS, type Entry, type Filters } from './entry.ts';
 
 interface FilterBarProps {
   readonly realms: FeedRealms;
@@ -20,7 +20,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
   const choose = (part: Partial<Filters>) => onFilters({ ...filters, ...part });
   const isListed = realms.all.some(({ id }) => id === filters.realm);
   const listed = isListed ? realms.all : [{ id: filters.realm, name: undefined }, ...realms.all];
-  const kinds = Object.values(RESOURCES).map(({ name }) => ({ id: name, label: nounOf(name).many }));
+  const kinds = Object.values(RESOURCES).map(({ name }) => ({ id: name, label: resourceLabel(name).many }));
   return (
     <search class="filters" aria-label="Filter changes">
       <Choice
@@ -54,7 +54,7 @@ export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProp
         id={`${ids}-what`}
         label="Event"
         value={filters.what}
-        options={[{ id: '', label: 'All events' }, ...HAPPENINGS.map((id) => ({ id, label: id }))]}
+        options={[{ id: '', label: 'All events' }, ...CHANGE_KINDS.map((id) => ({ id, label: id }))]}
         onChoice={(what) => choose({ what })}
       />
       <div class="field">

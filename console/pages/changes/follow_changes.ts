@@ -1,20 +1,20 @@
-import { DESCRIBED } from 'authrealm:described';
-import { overheard, reach, silence } from '../../api/call_api.ts';
-import { lost, type Problem, problemOf } from '../../api/problem.ts';
+import { SCHEMA } from 'authrealm:schema';
+import { fetchApi, idleTimeout, onEachChunk } from '../../api/call_api.ts';
+import { networkProblem, type Problem, toProblem } from '../../api/problem.ts';
 import type { FeedEvent } from './entry.ts';
 
 /** How it stands with a stream of changes. */
-export type Following =
+export type StreamState =
   | { readonly kind: 'opening' }
   | { readonly kind: 'live' }
   /** It goes on by itself. */
-  | { readonly kind: 'retrying'; readonly why: string; readonly seconds: number }
+  | { readonly kind: 'retrying'; readonly reason: string; readonly seconds: number }
   /** It does not. */
-  | { readonly kind: 'over'; readonly why: string };
+  | { readonly kind: 'over'; readonly reason: string };
 
-interface FollowerRooms {
+interface FollowOptions {
   readonly onEvents: (events: readonly FeedEvent[]) => void;
-  readonly onState: (state: Following) => void;
+  readonly onState: (state: StreamState) => void;
   readonly signal: AbortSignal;
 }
 
@@ -26,98 +26,100 @@ const ENDS: Readonly<Record<string, string>> = {
   fault: 'The stream failed in the service.',
   shutdown: 'The service is stopping or restarting.',
 };
-const CUT = 'The connection was interrupted.';
-const SILENT = 'The service stopped sending data.';
-const CROWDED =
+const INTERRUPTED = 'The connection was interrupted.';
+const NO_DATA = 'The service stopped sending data.';
+const TOO_MANY_STREAMS =
   'The service has no free streams: the limit is 4 per session and 100 in total. Close another tab with this page, or wait.';
 
 /** The service says that it is there at least that often: it was not heard twice. */
-const SILENT_MS_MAX = 2.5 * DESCRIBED.limits.streamKeepAliveMs;
+const IDLE_MS_MAX = 2.5 * SCHEMA.limits.streamKeepAliveMs;
 const SECONDS_MIN = 1;
 const SECONDS_MAX = 15;
 /** Messages that come together are told together. */
-const TOGETHER_MS = 100;
+const BATCH_MS = 100;
 
 /**
  * Follows the changes of a realm behind a cursor, until `signal`. A stream that ends is gone on with from the last event
  * that it told. Returns where the place to go on from is gone; otherwise what happens is told by `onState`.
  */
-export async function followChanges(realm: string, from: string, rooms: FollowerRooms): Promise<'gone'> {
+export async function followChanges(realm: string, from: string, options: FollowOptions): Promise<'gone'> {
   let cursor = from;
   for (let failures = 0; ; failures += 1) {
-    const round = await followOnce(realm, cursor, rooms);
+    const round = await readStream(realm, cursor, options);
     cursor = round.cursor;
-    if (round.isAlive) failures = 0;
+    if (round.hasAnswered) failures = 0;
     const { end } = round;
     if (end === 'gone') return end;
     if (end.kind === 'over') {
-      rooms.onState({ kind: 'over', why: end.why });
-      await ended(rooms.signal);
+      options.onState({ kind: 'over', reason: end.reason });
+      await ended(options.signal);
     }
     const seconds = Math.min(Math.max(end.seconds, SECONDS_MIN * 2 ** failures), SECONDS_MAX);
-    rooms.onState({ kind: 'retrying', why: end.why, seconds });
-    await pause(seconds, rooms.signal);
+    options.onState({ kind: 'retrying', reason: end.reason, seconds });
+    await pause(seconds, options.signal);
   }
 }
 
-interface Round {
+interface StreamEnd {
   readonly cursor: string;
   /** Whether the service began to answer. */
-  readonly isAlive: boolean;
-  readonly end: 'gone' | { readonly kind: 'again' | 'over'; readonly why: string; readonly seconds: number };
+  readonly hasAnswered: boolean;
+  readonly end:
+    | 'gone'
+    | { readonly kind: 'again' | 'over'; readonly reason: string; readonly seconds: number };
 }
 
-async function followOnce(realm: string, from: string, rooms: FollowerRooms): Promise<Round> {
-  const { onState } = rooms;
-  const { signal, heard, end } = silence(SILENT_MS_MAX, lost(true), rooms.signal);
+async function readStream(realm: string, from: string, options: FollowOptions): Promise<StreamEnd> {
+  const { onState } = options;
+  const { signal, onData, end } = idleTimeout(IDLE_MS_MAX, networkProblem(true), options.signal);
   let cursor = from;
-  let isAlive = false;
-  const told = gathering(rooms);
+  let hasAnswered = false;
+  const batch = createBatch(options);
   try {
-    const response = await reach({
+    const response = await fetchApi({
       path: `v2/authentication-realms/${encodeURIComponent(realm)}/changes`,
       headers: { Accept: 'text/event-stream', 'Last-Event-ID': from },
       scope: 'changes:read',
       signal,
     });
-    isAlive = true;
+    hasAnswered = true;
     onState({ kind: 'live' });
-    const body = overheard(response.body as ReadableStream<Uint8Array>, heard);
+    const body = onEachChunk(response.body as ReadableStream<Uint8Array>, onData);
     for await (const { id, event, data } of messagesIn(body)) {
-      if (event === 'end') return { cursor, isAlive, end: endOf(data) };
+      if (event === 'end') return { cursor, hasAnswered, end: windowAtEnd(data) };
       cursor = id;
-      told.add(JSON.parse(data) as FeedEvent);
+      batch.add(JSON.parse(data) as FeedEvent);
     }
   } catch (error) {
-    rooms.signal.throwIfAborted();
+    options.signal.throwIfAborted();
     // A connection that breaks while it is read throws no Problem.
-    if (!isAlive) return { cursor, isAlive, end: endOfProblem(problemOf(error)) };
+    if (!hasAnswered) return { cursor, hasAnswered, end: endOfProblem(toProblem(error)) };
   } finally {
     end();
-    told.flush();
+    batch.flush();
   }
-  const why = signal.aborted ? SILENT : CUT;
-  return { cursor, isAlive, end: { kind: 'again', why, seconds: SECONDS_MIN } };
+  const reason = signal.aborted ? NO_DATA : INTERRUPTED;
+  return { cursor, hasAnswered, end: { kind: 'again', reason, seconds: SECONDS_MIN } };
 }
 
-function endOf(data: string): Round['end'] {
+function windowAtEnd(data: string): StreamEnd['end'] {
   const { reason } = JSON.parse(data) as { reason: string };
   if (reason === 'cursor') return 'gone';
   // Asking again tells what has become of session and rights.
-  return { kind: 'again', why: ENDS[reason] ?? CUT, seconds: SECONDS_MIN };
+  return { kind: 'again', reason: ENDS[reason] ?? INTERRUPTED, seconds: SECONDS_MIN };
 }
 
-function endOfProblem({ kind, message, waitSeconds, complaints }: Problem): Round['end'] {
+function endOfProblem({ kind, message, waitSeconds, errors }: Problem): StreamEnd['end'] {
   if (kind === 'gone') return 'gone';
   if (waitSeconds !== undefined) {
-    const isCrowded = complaints.some(({ detail }) => detail.startsWith('Too much work'));
-    return { kind: 'again', why: isCrowded ? CROWDED : message, seconds: waitSeconds };
+    const isCrowded = errors.some(({ detail }) => detail.startsWith('Too much work'));
+    return { kind: 'again', reason: isCrowded ? TOO_MANY_STREAMS : message, seconds: waitSeconds };
   }
-  if (kind === 'broken') return { kind: 'again', why: message, seconds: SECONDS_MIN };
-  return { kind: 'over', why: kind === 'forbidden' ? (ENDS.rights ?? message) : message, seconds: 0 };
+  if (kind === 'broken') return { kind: 'again', reason: message, seconds: SECONDS_MIN };
+  return { kind: 'over', reason: kind === 'forbidden' ? (ENDS.rights ?? message) : message, seconds: 0 };
 }
 
-function gathering({ onEvents }: FollowerRooms) {
+function createBatch({ onEvents }: FollowOptions) {
   let waiting: FeedEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const flush = () => {
@@ -129,7 +131,7 @@ function gathering({ onEvents }: FollowerRooms) {
   return {
     add(event: FeedEvent) {
       waiting.push(event);
-      timer ??= setTimeout(flush, TOGETHER_MS);
+      timer ??= setTimeout(flush, BATCH_MS);
     },
     flush,
   };
@@ -190,11 +192,11 @@ function messageIn(block: string, idBefore: string) {
     const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
     return { name, value };
   });
-  const last = (wanted: string) => lines.findLast(({ name }) => name === wanted)?.value;
+  const lastValue = (field: string) => lines.findLast(({ name }) => name === field)?.value;
   const data = lines.filter(({ name }) => name === 'data').map(({ value }) => value);
   return {
-    id: last('id') ?? idBefore,
-    event: last('event') ?? 'message',
+    id: lastValue('id') ?? idBefore,
+    event: lastValue('event') ?? 'message',
     data: data.length === 0 ? undefined : data.join('\n'),
   };
 }

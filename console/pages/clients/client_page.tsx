@@ -1,27 +1,27 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import { useId } from 'preact/hooks';
-import { clients, type Grant, readUsedClient } from '../../api/admin.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import { type ClientInput, clients, readClientWithLastUse } from '../../api/admin.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { RealmsField, TextField } from '../../form/fields.tsx';
-import { type Missing, useSaying } from '../../form/use_form.ts';
+import { type MissingFields, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
-import { AdministeredPage, RealmsFact } from '../managed/managed_page.tsx';
+import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
 
-export const CLIENT: Kind<Grant> = {
+export const CLIENT: Kind<ClientInput> = {
   what: 'client',
   title: 'Client',
   home: { label: 'Clients and keys', href: href('clients') },
   collection: clients,
   blank: { name: '', scopes: [], realms: '*' },
   labels: { name: 'Name', scopes: 'Scopes', realms: 'Realms' },
-  Form: GrantForm,
+  Form: ClientForm,
   words: {
     of: {
       rotate: 'gets a new secret, which is shown once.',
@@ -30,20 +30,20 @@ export const CLIENT: Kind<Grant> = {
       delete:
         'will be deleted permanently, and its tokens are rejected within one second. Its actions stay in the audit log.',
     },
-    isOn: 'accepted',
-    isOff: 'disabled: it and its tokens are rejected',
-    turnedOn: 'The client was enabled.',
-    before: 'accepted until',
+    isEnabled: 'accepted',
+    isDisabled: 'disabled: it and its tokens are rejected',
+    enabledMessage: 'The client was enabled.',
+    previousSecret: 'accepted until',
   },
 };
 
 /** A client: its rights, its last use, and what can be done with it. */
 export function ClientPage({ parameters: { client = '' } }: PageProps) {
-  const asked = useAsked((signal) => readUsedClient(client, signal), [client]);
+  const fetched = useFetch((signal) => readClientWithLastUse(client, signal), [client]);
   return (
-    <AdministeredPage
+    <ManagedPage
       kind={CLIENT}
-      asked={asked}
+      fetched={fetched}
       facts={({ record: { id, scopes, realms }, last_used_at: lastUse }) => (
         <>
           <Fact label="Client ID">
@@ -60,7 +60,7 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
           </Fact>
           <RealmsFact realms={realms} />
           <Fact label="Last use">
-            {lastUse === null ? <span class="faint">never</span> : <Instant at={lastUse} />}
+            {lastUse === null ? <span class="faint">never</span> : <Timestamp at={lastUse} />}
           </Fact>
         </>
       )}
@@ -69,42 +69,42 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
 }
 
 /** What a client is called, what it may do, and where. */
-function GrantForm({ begin, verb, save, onCancel }: FormProps<Grant>) {
+function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
   const {
-    said: grant,
+    input: grant,
     change,
-    about,
+    errorOf,
     problem,
     isBusy,
     send,
     form,
-  } = useSaying({ begin, missingOf: missingGrantFields, save });
+  } = useForm({ initial, missingOf: missingGrantFields, save });
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
         label="Name"
         value={grant.name}
-        complaint={about('name')}
+        error={errorOf('name')}
         isRequired
         onText={(name) => change({ name })}
       />
       <ScopesField
         scopes={grant.scopes}
-        complaint={about('scopes')}
+        error={errorOf('scopes')}
         onScopes={(scopes) => change({ scopes })}
       />
       <RealmsField
         realms={grant.realms}
-        complaint={about('realms')}
+        error={errorOf('realms')}
         onRealms={(realms) => change({ realms })}
       />
       {problem && <ProblemNote problem={problem} />}
-      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isOff={isBusy} onCancel={onCancel} />
+      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
     </form>
   );
 }
 
-function missingGrantFields({ name, scopes, realms }: Grant): Missing {
+function missingGrantFields({ name, scopes, realms }: ClientInput): MissingFields {
   return {
     ...(name.trim() === '' ? { name: 'This field is required' } : {}),
     ...(scopes.length === 0 ? { scopes: 'Select at least one' } : {}),
@@ -114,26 +114,26 @@ function missingGrantFields({ name, scopes, realms }: Grant): Missing {
 
 interface ScopesFieldProps {
   readonly scopes: readonly string[];
-  readonly complaint: string;
+  readonly error: string;
   readonly onScopes: (scopes: readonly string[]) => void;
 }
 
 /** Every right there is. */
-function ScopesField({ scopes, complaint, onScopes }: ScopesFieldProps) {
+function ScopesField({ scopes, error, onScopes }: ScopesFieldProps) {
   const id = useId();
   return (
-    <fieldset class="choices" aria-describedby={complaint === '' ? undefined : id}>
+    <fieldset class="choices" aria-describedby={error === '' ? undefined : id}>
       <legend>Scopes</legend>
       <div class="choices-grid">
-        {DESCRIBED.scopes.map((scope, index) => (
+        {SCHEMA.scopes.map((scope, index) => (
           <label key={scope} class="check">
             <input
               type="checkbox"
               checked={scopes.includes(scope)}
-              aria-invalid={index === 0 && complaint !== ''}
+              aria-invalid={index === 0 && error !== ''}
               onChange={({ currentTarget }) =>
                 onScopes(
-                  DESCRIBED.scopes.filter((each) =>
+                  SCHEMA.scopes.filter((each) =>
                     each === scope ? currentTarget.checked : scopes.includes(each),
                   ),
                 )
@@ -146,9 +146,9 @@ function ScopesField({ scopes, complaint, onScopes }: ScopesFieldProps) {
       {scopes.includes('admin') && (
         <p class="hint">admin controls all permissions: it can create a client with any scope.</p>
       )}
-      {complaint !== '' && (
-        <p class="complaint" id={id}>
-          {complaint}
+      {error !== '' && (
+        <p class="field-error" id={id}>
+          {error}
         </p>
       )}
     </fieldset>

@@ -3,11 +3,11 @@ import { clientPages, type ListedClient } from '../../api/admin.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Empty } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { LongList } from '../../parts/virtual_list.tsx';
-import { NewButton } from '../managed/managed_page.tsx';
+import { EmptyState } from '../../parts/notices.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { CLIENT } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
 
@@ -19,21 +19,21 @@ export function ClientsPage() {
     <>
       <PageHead
         title="Clients and keys"
-        actions={<NewButton kind={CLIENT} onMade={() => setRound(round + 1)} />}
+        actions={<CreateManagedButton kind={CLIENT} onCreated={() => setRound(round + 1)} />}
       />
       <section aria-label="Clients">
         <div class="card-head">
           <h2>Clients</h2>
           <p class="faint small">Programs that request tokens with an ID and a secret.</p>
         </div>
-        <LongList
+        <VirtualList
           label="Clients"
           read={read}
           row={(client) => <ClientRow client={client} />}
           empty={
-            <Empty icon="clients" title="No client yet">
+            <EmptyState icon="clients" title="No client yet">
               <p>Create one for each program that calls this service, with the scopes it needs.</p>
-            </Empty>
+            </EmptyState>
           }
         />
       </section>
@@ -49,7 +49,7 @@ function ClientRow({ client }: { readonly client: ListedClient }) {
       <Icon name="clients" />
       <span class="row-main">
         <span>
-          <Said text={name} />
+          <UntrustedText text={name} />
         </span>
         <span class="faint">{scopes.join(' ')}</span>
       </span>
@@ -59,7 +59,7 @@ function ClientRow({ client }: { readonly client: ListedClient }) {
           'never used'
         ) : (
           <>
-            used <Instant at={last_used_at} />
+            used <Timestamp at={last_used_at} />
           </>
         )}
       </span>

@@ -6,16 +6,16 @@ import {
   type SigningKey,
   withdrawSigningKey,
 } from '../../api/admin.ts';
-import { useAsked } from '../../api/use_fetch.ts';
-import { Told, useAct } from '../../form/use_action.tsx';
-import { useObserved } from '../../observable.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { ActionError, useAction } from '../../form/use_action.tsx';
+import { useObservable } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Identifier } from '../../parts/copy.tsx';
 import { Confirmation, confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
-import { may, session } from '../../session/session.ts';
+import { Loaded } from '../../parts/notices.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { hasScope, session } from '../../session/session.ts';
 
 type State = SigningKey['state'];
 
@@ -37,35 +37,39 @@ const BADGES: Readonly<Record<State, string>> = {
 
 /** The keys that sign access tokens, the newest first. */
 export function KeysSection() {
-  const state = useObserved(session);
-  const asked = useAsked(readSigningKeys, []);
-  const [isMaking, setMaking] = useState(false);
-  const [leaving, setLeaving] = useState<SigningKey>();
-  const mayWrite = may(state, ADMIN);
+  const state = useObservable(session);
+  const fetched = useFetch(readSigningKeys, []);
+  const [isCreating, setCreating] = useState(false);
+  const [withdrawing, setWithdrawing] = useState<SigningKey>();
+  const mayWrite = hasScope(state, ADMIN);
   return (
     <section class="section" aria-label="Signing keys">
       <div class="card-head">
         <h2>Signing keys</h2>
         {mayWrite && (
-          <button type="button" class="button" onClick={() => setMaking(true)}>
+          <button type="button" class="button" onClick={() => setCreating(true)}>
             <Icon name="add" /> New key
           </button>
         )}
       </div>
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {(keys) => (
           <ul class="rows">
             {keys.toReversed().map((key) => (
               <li key={key.id}>
-                <KeyRow signingKey={key} onWithdraw={mayWrite ? () => setLeaving(key) : undefined} />
+                <KeyRow signingKey={key} onWithdraw={mayWrite ? () => setWithdrawing(key) : undefined} />
               </li>
             ))}
           </ul>
         )}
-      </Answered>
-      {isMaking && <Making onClose={() => setMaking(false)} onDone={asked.again} />}
-      {leaving && (
-        <Withdrawal signingKey={leaving} onClose={() => setLeaving(undefined)} onDone={asked.again} />
+      </Loaded>
+      {isCreating && <CreateKeyDialog onClose={() => setCreating(false)} onDone={fetched.reload} />}
+      {withdrawing && (
+        <WithdrawKeyDialog
+          signingKey={withdrawing}
+          onClose={() => setWithdrawing(undefined)}
+          onDone={fetched.reload}
+        />
       )}
     </section>
   );
@@ -87,7 +91,7 @@ function KeyRow({ signingKey, onWithdraw }: KeyRowProps) {
         <Identifier id={id} what="the key ID" />
         <span class="faint small">
           {WORDS[state]} · {withdrawn_at === null ? 'from ' : ''}
-          <Instant at={withdrawn_at ?? signs_from} />
+          <Timestamp at={withdrawn_at ?? signs_from} />
         </span>
       </div>
       <span class={BADGES[state]}>{state}</span>
@@ -111,7 +115,7 @@ interface KeyDialogProps {
 }
 
 /** Tells what was done, and closes the dialog. */
-function doneWith({ onClose, onDone }: KeyDialogProps, words: string): () => void {
+function finishWith({ onClose, onDone }: KeyDialogProps, words: string): () => void {
   return () => {
     announce(words);
     onDone();
@@ -119,8 +123,8 @@ function doneWith({ onClose, onDone }: KeyDialogProps, words: string): () => voi
   };
 }
 
-function Making(props: KeyDialogProps) {
-  const { isBusy, problem, run } = useAct(doneWith(props, 'The key was created.'));
+function CreateKeyDialog(props: KeyDialogProps) {
+  const { isBusy, problem, run } = useAction(finishWith(props, 'The key was created.'));
   return (
     <Confirmation
       title="New signing key"
@@ -134,18 +138,18 @@ function Making(props: KeyDialogProps) {
         The key is published now and starts signing once every cached key set includes it. Tokens of the
         previous key stay valid until they expire. No session ends.
       </p>
-      <Told problem={problem} />
+      <ActionError problem={problem} />
     </Confirmation>
   );
 }
 
-function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
-  const { isBusy, problem, run } = useAct(doneWith(props, 'The key was withdrawn.'));
+function WithdrawKeyDialog({ signingKey, ...props }: KeyDialogProps & { readonly signingKey: SigningKey }) {
+  const { isBusy, problem, run } = useAction(finishWith(props, 'The key was withdrawn.'));
   const { id, state } = signingKey;
   return (
     <Confirmation
       title="Withdraw this signing key?"
-      word={confirmationWord('withdraw', id)}
+      confirmation={confirmationWord('withdraw', id)}
       verb="Withdraw"
       isBusy={isBusy}
       onConfirm={() => run(() => withdrawSigningKey(id))}
@@ -162,7 +166,7 @@ function Withdrawal({ signingKey, ...props }: KeyDialogProps & { readonly signin
           immediately.
         </p>
       )}
-      <Told problem={problem} />
+      <ActionError problem={problem} />
     </Confirmation>
   );
 }

@@ -1,16 +1,16 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
-import { useAgain, useAsked } from '../../api/use_fetch.ts';
+import { useFetch, useRetryAfter } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead } from '../../layout/page.tsx';
-import { href, keepQuery, place } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
+import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty, ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
+import { EmptyState, Loaded, ProblemNote } from '../../parts/notices.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { session } from '../../session/session.ts';
-import { type Findings, type Found, type SearchCache, seek } from './search.ts';
+import { type SearchCache, type SearchResult, type SearchResults, search } from './search.ts';
 
 /** How long typing pauses before something is asked. */
 const PAUSE_MS = 180;
@@ -19,17 +19,20 @@ const PAUSE_MS = 180;
 export function FindPage() {
   const box = useRef<HTMLInputElement>(null);
   const field = useId();
-  const [clue, setClue] = useState(place.get().query.get('clue') ?? '');
-  const sought = useSettled(clue.trim());
-  const state = useObserved(session);
-  const cache = useMemo((): SearchCache => new Map(), [sought]);
-  const asked = useAsked<Findings>((signal, tell) => seek(sought, state, { cache, signal, tell }), [sought]);
-  useAgain(
-    asked.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
-    asked.again,
+  const [text, setText] = useState(currentRoute.get().query.get('q') ?? '');
+  const term = useDebounced(text.trim());
+  const state = useObservable(session);
+  const cache = useMemo((): SearchCache => new Map(), [term]);
+  const fetched = useFetch<SearchResults>(
+    (signal, report) => search(term, state, { cache, signal, report }),
+    [term],
   );
-  useShortcuts(useMemo(() => [{ keys: '/', words: 'Search', act: () => box.current?.focus() }], []));
-  useEffect(() => keepQuery({ clue: sought }), [sought]);
+  useRetryAfter(
+    fetched.answer?.problems.find(({ waitSeconds }) => waitSeconds !== undefined),
+    fetched.reload,
+  );
+  useShortcuts(useMemo(() => [{ keys: '/', label: 'Search', run: () => box.current?.focus() }], []));
+  useEffect(() => replaceQuery({ q: term }), [term]);
   // Before anything is shown: who goes here by keys types on at once.
   useLayoutEffect(() => box.current?.focus(), []);
   return (
@@ -44,21 +47,21 @@ export function FindPage() {
           ref={box}
           id={field}
           type="search"
-          value={clue}
+          value={text}
           autocomplete="off"
           autocapitalize="off"
           spellcheck={false}
           placeholder="User ID, username, subject, e-mail, name, or a link"
-          onInput={({ currentTarget }) => setClue(currentTarget.value)}
+          onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </search>
-      <div aria-live="polite" aria-busy={asked.isWaiting}>
-        {sought === '' ? (
+      <div aria-live="polite" aria-busy={fetched.isWaiting}>
+        {term === '' ? (
           <Hints />
         ) : (
-          <Answered asked={asked}>
-            {(findings) => <Results {...findings} isLooking={asked.isWaiting} again={asked.again} />}
-          </Answered>
+          <Loaded fetched={fetched}>
+            {(findings) => <Results {...findings} isLooking={fetched.isWaiting} reload={fetched.reload} />}
+          </Loaded>
         )}
       </div>
     </>
@@ -66,7 +69,7 @@ export function FindPage() {
 }
 
 /** A value once it has not changed for a moment. */
-function useSettled(value: string): string {
+function useDebounced(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), PAUSE_MS);
@@ -75,39 +78,39 @@ function useSettled(value: string): string {
   return settled;
 }
 
-interface ResultsProps extends Findings {
+interface ResultsProps extends SearchResults {
   /** Not every realm has been asked yet. */
   readonly isLooking: boolean;
-  readonly again: () => void;
+  readonly reload: () => void;
 }
 
-function Results({ found, hasMore, problems, unasked, isLooking, again }: ResultsProps) {
+function Results({ results, hasMore, problems, forbidden, isLooking, reload }: ResultsProps) {
   const isWhole = !isLooking && problems.length === 0;
   return (
     <>
       {problems.map((problem) => (
-        <ProblemNote key={problem.message} problem={problem} again={again} />
+        <ProblemNote key={problem.message} problem={problem} reload={reload} />
       ))}
-      {found.length > 0 && <FoundList found={found} hasMore={hasMore} isWhole={isWhole} />}
+      {results.length > 0 && <ResultList results={results} hasMore={hasMore} isWhole={isWhole} />}
       {isLooking && <p class="faint">Still searching: not all realms have been searched yet.</p>}
-      {found.length === 0 && isWhole && (
-        <Empty icon="find" title="No user found">
+      {results.length === 0 && isWhole && (
+        <EmptyState icon="find" title="No user found">
           <p>
             Usernames and subjects must match exactly; names and e-mail addresses match by prefix. Deleted
             records are found under Changes.
           </p>
-        </Empty>
+        </EmptyState>
       )}
-      {unasked.length > 0 && (
+      {forbidden.length > 0 && (
         <p class="faint small">
-          This session cannot search: {unasked.map((name) => nounOf(name).many).join(', ')}.
+          This session cannot search: {forbidden.map((name) => resourceLabel(name).many).join(', ')}.
         </p>
       )}
     </>
   );
 }
 
-const CLUES = [
+const SEARCH_EXAMPLES = [
   ['The ID of a user or of a link', 'from a log line or a token'],
   ['A username', 'exact, in any letter case'],
   ['A subject', 'exact; put the issuer before it if several issuers use the same'],
@@ -120,7 +123,7 @@ function Hints() {
     <section class="hints" aria-label="Search examples">
       <p>Type or paste anything you know about a user:</p>
       <ul>
-        {CLUES.map(([what, how]) => (
+        {SEARCH_EXAMPLES.map(([what, how]) => (
           <li key={what}>
             <strong>{what}</strong> <span class="faint">{how}</span>
           </li>
@@ -131,12 +134,12 @@ function Hints() {
 }
 
 /** Users, each with what they were found by. */
-function FoundList({
-  found,
+function ResultList({
+  results,
   hasMore,
   isWhole,
 }: {
-  readonly found: readonly Found[];
+  readonly results: readonly SearchResult[];
   readonly hasMore: boolean;
   readonly isWhole: boolean;
 }) {
@@ -145,13 +148,13 @@ function FoundList({
     <>
       <p class="faint small">
         {hasMore
-          ? `Showing the first ${found.length}. Type more to narrow the results.`
-          : `${found.length} found${soFar}`}
+          ? `Showing the first ${results.length}. Type more to narrow the results.`
+          : `${results.length} found${soFar}`}
       </p>
       <ul class="rows found">
-        {found.map((each) => (
+        {results.map((each) => (
           <li key={each.record.id}>
-            <FoundRow {...each} />
+            <ResultRow {...each} />
           </li>
         ))}
       </ul>
@@ -159,27 +162,27 @@ function FoundList({
   );
 }
 
-function FoundRow({ realm, user, record, name }: Found) {
+function ResultRow({ realm, user, record, name }: SearchResult) {
   const isUser = name === RESOURCES.users.name;
   const { main, more } = resultText(record);
   return (
     <a class="row" href={href('realms', realm, 'users', user)}>
       <Icon name={isUser ? 'user' : 'link'} />
       <span class="row-main">
-        <Said text={main} />
+        <UntrustedText text={main} />
         {more !== '' && (
           <span class="faint">
-            <Said text={more} />
+            <UntrustedText text={more} />
           </span>
         )}
       </span>
-      <span class="row-side faint small">{nounOf(name).one}</span>
+      <span class="row-side faint small">{resourceLabel(name).one}</span>
     </a>
   );
 }
 
 /** A user by name and address; a link by what the user signs in with, and where. */
-function resultText({ name, email, username, subject, issuer }: Found['record']) {
+function resultText({ name, email, username, subject, issuer }: SearchResult['record']) {
   const said = [name, username, subject].find((each) => typeof each === 'string');
   const beside = [email, issuer].find((each) => typeof each === 'string');
   return { main: String(said ?? ''), more: String(beside ?? '') };

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { isDark, theme } from '../../layout/theme.tsx';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import type { Line, Plot } from './plot.ts';
 import type { Sample } from './polling.ts';
 
@@ -20,15 +20,15 @@ interface ChartProps {
 /** Figures of the last minutes, drawn; who cannot see it has the newest of them in words. */
 export function Chart({ title, lines, samples, format, none }: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
-  const drawn = usePlot(element, lines, format);
+  const chart = usePlot(element, lines, format);
   useEffect(() => {
-    drawn?.show([
+    chart?.show([
       samples.map(({ at }) => at),
       ...lines.map(({ read }) => samples.map((sample) => read(sample) ?? null)),
     ]);
-  }, [drawn, samples]);
+  }, [chart, samples]);
   const newest = samples.at(-1);
-  const said = lines.map(({ label, read }) => {
+  const latest = lines.map(({ label, read }) => {
     const value = newest && read(newest);
     return { label, words: value === undefined ? none : format(value) };
   });
@@ -37,9 +37,9 @@ export function Chart({ title, lines, samples, format, none }: ChartProps) {
       <figcaption>
         <h2>{title}</h2>
         <ul class="chart-lines">
-          {said.map(({ label, words }, index) => (
+          {latest.map(({ label, words }, index) => (
             <li key={label}>
-              <svg class={`chart-key ${lines[index]?.colour.slice(2)}`} viewBox="0 0 16 8" aria-hidden="true">
+              <svg class={`chart-key ${lines[index]?.color.slice(2)}`} viewBox="0 0 16 8" aria-hidden="true">
                 <path d="M0 4h16" stroke-dasharray={lines[index]?.dash?.join(' ')} />
               </svg>
               {label} <strong>{words}</strong>
@@ -58,38 +58,38 @@ function usePlot(
   lines: readonly ChartLine[],
   format: (value: number) => string,
 ): Plot | undefined {
-  const [drawn, setDrawn] = useState<Plot>();
-  const isNight = useNight();
+  const [chart, setDrawn] = useState<Plot>();
+  const isDarkMode = useDarkMode();
   useEffect(() => {
     const into = element.current;
     if (!into) return;
-    let made: Plot | undefined;
+    let created: Plot | undefined;
     let isOver = false;
-    const watcher = new ResizeObserver(() => made?.resize(into.clientWidth));
+    const watcher = new ResizeObserver(() => created?.resize(into.clientWidth));
     void import('./plot.ts').then(({ plot }) => {
       if (isOver) return;
-      made = plot(into, lines, format);
+      created = plot(into, lines, format);
       watcher.observe(into);
-      setDrawn(made);
+      setDrawn(created);
     });
     return () => {
       isOver = true;
       watcher.disconnect();
-      made?.end();
+      created?.end();
       setDrawn(undefined);
     };
-  }, [isNight]);
-  return drawn;
+  }, [isDarkMode]);
+  return chart;
 }
 
-function useNight(): boolean {
-  const chosen = useObserved(theme);
+function useDarkMode(): boolean {
+  const chosen = useObservable(theme);
   const [, draw] = useState(0);
   useEffect(() => {
     const query = matchMedia('(prefers-color-scheme: dark)');
-    const hear = () => draw((count) => count + 1);
-    query.addEventListener('change', hear);
-    return () => query.removeEventListener('change', hear);
+    const listener = () => draw((count) => count + 1);
+    query.addEventListener('change', listener);
+    return () => query.removeEventListener('change', listener);
   }, []);
   return isDark(chosen);
 }

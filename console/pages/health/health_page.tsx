@@ -1,8 +1,8 @@
 import { PageHead } from '../../layout/page.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { ProblemNote, Waiting } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
+import { Loading, ProblemNote } from '../../parts/notices.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
 import { Chart, type ChartLine } from './chart.tsx';
 import {
   countsRequests,
@@ -15,11 +15,11 @@ import {
   rate,
   type Snapshot,
 } from './metrics.ts';
-import { type Sample, useSampling } from './polling.ts';
+import { type Sample, usePolling } from './polling.ts';
 
 /** How the service does, all its processes together. */
 export function HealthPage() {
-  const { samples, newest, problem, restarts } = useSampling();
+  const { samples, newest, problem, restarts } = usePolling();
   const isCounted = newest === undefined || countsRequests(newest);
   return (
     <>
@@ -31,7 +31,7 @@ export function HealthPage() {
           {restarts > 1 ? `, ${restarts} times` : ''}. Gaps mark times without data.
         </p>
       )}
-      {!newest && samples.length === 0 && !problem && <Waiting />}
+      {!newest && samples.length === 0 && !problem && <Loading />}
       {(newest || samples.length > 0) && (
         <>
           {newest && <Service snapshot={newest} />}
@@ -58,11 +58,11 @@ export function HealthPage() {
 
 function line(
   label: string,
-  colour: string,
+  color: string,
   read: (sample: Sample) => number | undefined,
   dash?: readonly number[],
 ): ChartLine {
-  return { label, colour, read, ...(dash ? { dash } : {}) };
+  return { label, color, read, ...(dash ? { dash } : {}) };
 }
 
 const COUNTED = [
@@ -120,7 +120,7 @@ function Service({ snapshot }: { readonly snapshot: Snapshot }) {
         <Fact label="Memory">{memory === undefined ? '–' : `${Math.round(memory / 2 ** 20)} MiB`}</Fact>
         <Fact label="Streams of changes">{(streams ?? 0).toLocaleString()}</Fact>
         <Fact label="Started">
-          {started === undefined ? '–' : <Instant at={new Date(started * 1_000).toISOString()} />}
+          {started === undefined ? '–' : <Timestamp at={new Date(started * 1_000).toISOString()} />}
         </Fact>
       </dl>
     </section>
@@ -164,7 +164,7 @@ function FiguresTable({ sample, snapshot }: FiguresTableProps) {
         <h2>Latest metrics</h2>
         {sample && (
           <p class="faint small">
-            last 2 seconds, <Instant at={new Date(sample.at * 1_000).toISOString()} />
+            last 2 seconds, <Timestamp at={new Date(sample.at * 1_000).toISOString()} />
           </p>
         )}
       </div>

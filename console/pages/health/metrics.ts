@@ -52,10 +52,10 @@ const SECONDS = 'authrealm_request_seconds';
 /** A lookup, as the dashboard in deploy/ has it. */
 const LOOKUP = /\/user-authentication-(?:oidc|password)-profile-info\/:id$/;
 
-type IsMeant = (labels: Labels) => boolean;
+type LabelFilter = (labels: Labels) => boolean;
 
-const isAny: IsMeant = () => true;
-const isLookup: IsMeant = ({ method, route = '' }) => method === 'GET' && LOOKUP.test(route);
+const anyLabels: LabelFilter = () => true;
+const isLookup: LabelFilter = ({ method, route = '' }) => method === 'GET' && LOOKUP.test(route);
 
 /** Whether the service counts requests: it does where it has a listener for metrics. */
 export function countsRequests({ families }: Snapshot): boolean {
@@ -67,15 +67,15 @@ export function countsRequests({ families }: Snapshot): boolean {
  * before is not in what it counts.
  */
 export function figuresBetween(before: Snapshot, now: Snapshot): Figures | undefined {
-  if (wentBack(before, now)) return undefined;
+  if (wasReset(before, now)) return undefined;
   const seconds = (now.at - before.at) / 1_000;
-  const rate = (name: string, isMeant: IsMeant = isAny) => {
-    const grown = growth(before, now, name, isMeant);
+  const rate = (name: string, matches: LabelFilter = anyLabels) => {
+    const grown = increase(before, now, name, matches);
     return grown === undefined ? undefined : grown / seconds;
   };
-  const lookups = grownCounts(before, now, SECONDS, isLookup);
-  const all = grownCounts(before, now, SECONDS, isAny);
-  const loop = grownCounts(before, now, 'authrealm_event_loop_delay_seconds', isAny);
+  const lookups = countsBetween(before, now, SECONDS, isLookup);
+  const all = countsBetween(before, now, SECONDS, anyLabels);
+  const loop = countsBetween(before, now, 'authrealm_event_loop_delay_seconds', anyLabels);
   return {
     lookups: rate(REQUESTS, isLookup),
     requests: rate(REQUESTS),
@@ -91,7 +91,7 @@ export function figuresBetween(before: Snapshot, now: Snapshot): Figures | undef
   };
 }
 
-function wentBack(before: Snapshot, now: Snapshot): boolean {
+function wasReset(before: Snapshot, now: Snapshot): boolean {
   const start = 'process_start_time_seconds';
   if (gaugeOf(before, start) !== gaugeOf(now, start)) return true;
   return [...before.families.values()].some((family) => {
@@ -105,14 +105,14 @@ function totalOf({ samples = [], distributions = [] }: Family): number {
   return sum(samples.map(({ value }) => value)) + sum(distributions.flatMap(({ counts }) => counts));
 }
 
-function growth(before: Snapshot, now: Snapshot, name: string, isMeant: IsMeant): number | undefined {
+function increase(before: Snapshot, now: Snapshot, name: string, matches: LabelFilter): number | undefined {
   const family = now.families.get(name);
   if (!family) return undefined;
-  return meant(family, isMeant) - meant(before.families.get(name), isMeant);
+  return sumOf(family, matches) - sumOf(before.families.get(name), matches);
 }
 
-function meant(family: Family | undefined, isMeant: IsMeant): number {
-  return sum((family?.samples ?? []).filter(({ labels }) => isMeant(labels)).map(({ value }) => value));
+function sumOf(family: Family | undefined, matches: LabelFilter): number {
+  return sum((family?.samples ?? []).filter(({ labels }) => matches(labels)).map(({ value }) => value));
 }
 
 interface Counts {
@@ -120,16 +120,16 @@ interface Counts {
   readonly counts: readonly number[];
 }
 
-function grownCounts(before: Snapshot, now: Snapshot, name: string, isMeant: IsMeant): Counts {
+function countsBetween(before: Snapshot, now: Snapshot, name: string, matches: LabelFilter): Counts {
   const family = now.families.get(name);
   const bounds = family?.bounds ?? [];
-  const later = countsOf(family, isMeant);
-  const earlier = countsOf(before.families.get(name), isMeant);
+  const later = countsOf(family, matches);
+  const earlier = countsOf(before.families.get(name), matches);
   return { bounds, counts: later.map((count, place) => count - (earlier[place] ?? 0)) };
 }
 
-function countsOf(family: Family | undefined, isMeant: IsMeant): readonly number[] {
-  const distributions = (family?.distributions ?? []).filter(({ labels }) => isMeant(labels));
+function countsOf(family: Family | undefined, matches: LabelFilter): readonly number[] {
+  const distributions = (family?.distributions ?? []).filter(({ labels }) => matches(labels));
   const places = (family?.bounds?.length ?? -1) + 1;
   return Array.from({ length: places }, (_, place) =>
     sum(distributions.map(({ counts }) => counts[place] ?? 0)),
@@ -143,15 +143,15 @@ export function quantile({ bounds, counts }: Counts, part: number): number | und
   const total = sum(counts);
   if (total <= 0) return undefined;
   const rank = part * total;
-  let under = 0;
+  let below = 0;
   for (const [place, count] of counts.entries()) {
     const upper = bounds[place];
     if (upper === undefined) break;
-    if (under + count >= rank && count > 0) {
+    if (below + count >= rank && count > 0) {
       const lower = bounds[place - 1] ?? 0;
-      return (lower + ((upper - lower) * (rank - under)) / count) * MS;
+      return (lower + ((upper - lower) * (rank - below)) / count) * MS;
     }
-    under += count;
+    below += count;
   }
   return (bounds.at(-1) ?? 0) * MS;
 }

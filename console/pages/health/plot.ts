@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 export interface Line {
   readonly label: string;
   /** A variable of tokens.css. */
-  readonly colour: string;
+  readonly color: string;
   readonly dash?: readonly number[];
 }
 
@@ -21,9 +21,9 @@ const FONT = '12px system-ui, sans-serif';
 /** Draws a chart into an element, in the colours that the page has now. */
 export function plot(into: HTMLElement, lines: readonly Line[], format: (value: number) => string): Plot {
   const style = getComputedStyle(into);
-  const colour = (name: string) => resolved(into, style.getPropertyValue(name));
-  const grid = { stroke: colour('--line'), width: 1 };
-  const axis = { stroke: colour('--ink-faint'), font: FONT, grid, ticks: { show: false } };
+  const color = (name: string) => resolveColor(into, style.getPropertyValue(name));
+  const grid = { stroke: color('--line'), width: 1 };
+  const axis = { stroke: color('--ink-faint'), font: FONT, grid, ticks: { show: false } };
   const chart = new uPlot(
     {
       width: into.clientWidth,
@@ -31,15 +31,15 @@ export function plot(into: HTMLElement, lines: readonly Line[], format: (value: 
       padding: [8, 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
-      scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.15 : 1] } },
+      scales: { y: { range: (_, __, maximum) => [0, maximum > 0 ? maximum * 1.15 : 1] } },
       axes: [
         { ...axis, space: 70, size: 30, values: (_, splits) => splits.map(clock) },
         { ...axis, size: 62, values: (_, splits) => splits.map(format) },
       ],
       series: [
         {},
-        ...lines.map(({ label, colour: name, dash }) => ({
-          ...{ label, stroke: colour(name), width: 2, points: { show: false } },
+        ...lines.map(({ label, color: name, dash }) => ({
+          ...{ label, stroke: color(name), width: 2, points: { show: false } },
           ...(dash ? { dash: [...dash] } : {}),
         })),
       ],
@@ -54,18 +54,18 @@ export function plot(into: HTMLElement, lines: readonly Line[], format: (value: 
   };
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const TIME_FORMAT = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 
 function clock(seconds: number): string {
-  return CLOCK.format(new Date(seconds * 1_000));
+  return TIME_FORMAT.format(new Date(seconds * 1_000));
 }
 
 /** A canvas does not know light-dark(): what it comes to here is asked of an element. */
-function resolved(into: HTMLElement, value: string): string {
+function resolveColor(into: HTMLElement, value: string): string {
   const probe = document.createElement('span');
   probe.style.color = value;
   into.append(probe);
-  const colour = getComputedStyle(probe).color;
+  const color = getComputedStyle(probe).color;
   probe.remove();
-  return colour;
+  return color;
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ask } from '../../api/call_api.ts';
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Family, type Figures, figuresBetween, gaugeOf, type Snapshot, snapshotOf } from './metrics.ts';
 
 /** What is told of a moment; without figures there is a gap. */
@@ -12,7 +12,7 @@ export interface Sample {
   readonly lag: number | undefined;
 }
 
-interface Sampling {
+interface PollState {
   /** The oldest first. */
   readonly samples: readonly Sample[];
   readonly newest: Snapshot | undefined;
@@ -25,46 +25,46 @@ const EACH_MS = 2_000;
 /** Five minutes of them. */
 const SAMPLES_MAX = 150;
 
-const EMPTY: Sampling = { samples: [], newest: undefined, problem: undefined, restarts: 0 };
+const EMPTY: PollState = { samples: [], newest: undefined, problem: undefined, restarts: 0 };
 
 /** Asks for what the service measures every two seconds, while somebody sees the page. */
-export function useSampling(): Sampling {
+export function usePolling(): PollState {
   const [sampling, setSampling] = useState(EMPTY);
   useEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let isAsking = false;
+    let isPolling = false;
 
-    async function look(): Promise<void> {
-      if (isAsking || document.hidden) return;
-      isAsking = true;
+    async function poll(): Promise<void> {
+      if (isPolling || document.hidden) return;
+      isPolling = true;
       const waitMs = await readSnapshot(signal).then(
         (snapshot) => {
-          setSampling((before) => after(before, snapshot));
+          setSampling((before) => withSnapshot(before, snapshot));
           return EACH_MS;
         },
         (error: unknown) => {
-          const problem = problemOf(error);
-          if (!signal.aborted) setSampling((before) => failed(before, problem));
+          const problem = toProblem(error);
+          if (!signal.aborted) setSampling((before) => withProblem(before, problem));
           return waitAfter(problem);
         },
       );
-      isAsking = false;
-      if (waitMs !== undefined && !signal.aborted) timer = setTimeout(() => void look(), waitMs);
+      isPolling = false;
+      if (waitMs !== undefined && !signal.aborted) timer = setTimeout(() => void poll(), waitMs);
     }
 
-    const turn = () => {
+    const onVisibilityChange = () => {
       clearTimeout(timer);
-      if (document.hidden) setSampling(paused);
-      else void look();
+      if (document.hidden) setSampling(withPause);
+      else void poll();
     };
-    void look();
-    document.addEventListener('visibilitychange', turn);
+    void poll();
+    document.addEventListener('visibilitychange', onVisibilityChange);
     return () => {
       controller.abort();
       clearTimeout(timer);
-      document.removeEventListener('visibilitychange', turn);
+      document.removeEventListener('visibilitychange', onVisibilityChange);
     };
   }, []);
   return sampling;
@@ -83,16 +83,16 @@ function waitAfter({ kind, waitSeconds = 0 }: Problem): number | undefined {
 }
 
 /** What happens until it is told again is in no figure. */
-function failed(before: Sampling, problem: Problem): Sampling {
+function withProblem(before: PollState, problem: Problem): PollState {
   return { ...before, problem, samples: withGap(before.samples) };
 }
 
 /** Nobody looked: the time until somebody does again is a gap, and not one long figure. */
-function paused(before: Sampling): Sampling {
+function withPause(before: PollState): PollState {
   return { ...before, newest: undefined, samples: withGap(before.samples) };
 }
 
-function after({ samples, newest, restarts }: Sampling, snapshot: Snapshot): Sampling {
+function withSnapshot({ samples, newest, restarts }: PollState, snapshot: Snapshot): PollState {
   const figures = newest && figuresBetween(newest, snapshot);
   const hasRestarted = newest !== undefined && figures === undefined;
   const lag = gaugeOf(snapshot, 'authrealm_webhook_behind_seconds');

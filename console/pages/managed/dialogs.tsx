@@ -1,36 +1,38 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
-import type { Administered, Issued } from '../../api/admin.ts';
-import { problemOf } from '../../api/problem.ts';
-import type { Tagged } from '../../api/records.ts';
-import { Comparison, Meanwhile } from '../../form/comparison.tsx';
+import type { Managed, WithSecret } from '../../api/admin.ts';
+import { toProblem } from '../../api/problem.ts';
+import type { WithEtag } from '../../api/records.ts';
+import { ChangedSinceShown, Comparison } from '../../form/comparison.tsx';
 import type { Value, Values } from '../../form/record_form.tsx';
-import { Told, useAct } from '../../form/use_action.tsx';
-import { go } from '../../layout/router.ts';
+import { ActionError, useAction } from '../../form/use_action.tsx';
+import { navigate } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Copy } from '../../parts/copy.tsx';
+import { CopyButton } from '../../parts/copy.tsx';
 import { Confirmation, confirmationWord, Dialog, FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import type { Act, Kind } from './kind.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import type { Action, Kind } from './kind.ts';
 
-type Labels<Said> = Kind<Said>['labels'];
+type Labels<UntrustedText> = Kind<UntrustedText>['labels'];
 
 /** Every member that is said of one, as a comparison names it. */
-function comparedFields<Said>(labels: Labels<Said>) {
+function comparedFields<UntrustedText>(labels: Labels<UntrustedText>) {
   return memberNames(labels).map((name) => ({ name, label: labels[name] }));
 }
 
-function memberNames<Said>(labels: Labels<Said>): readonly (keyof Said & string)[] {
-  return Object.keys(labels) as (keyof Said & string)[];
+function memberNames<UntrustedText>(
+  labels: Labels<UntrustedText>,
+): readonly (keyof UntrustedText & string)[] {
+  return Object.keys(labels) as (keyof UntrustedText & string)[];
 }
 
 /** What is said of one, as a comparison shows it. */
-function comparedValues<Said>(labels: Labels<Said>, said: Said): Values {
-  return Object.fromEntries(memberNames(labels).map((member) => [member, comparedValue(said[member])]));
+function comparedValues<UntrustedText>(labels: Labels<UntrustedText>, input: UntrustedText): Values {
+  return Object.fromEntries(memberNames(labels).map((member) => [member, comparedValue(input[member])]));
 }
 
 /** A text, or that something is so. */
@@ -39,10 +41,10 @@ function comparedValue(member: unknown): Value {
   return Array.isArray(member) ? member.join('\n') : String(member ?? '');
 }
 
-interface ActDialogProps<Said, Created> {
-  readonly kind: Kind<Said, Created>;
-  readonly act: Act;
-  readonly tagged: Tagged<Administered & Said>;
+interface ManagedActionDialogProps<UntrustedText, Created> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly action: Action;
+  readonly withEtag: WithEtag<Managed & UntrustedText>;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
@@ -50,114 +52,123 @@ interface ActDialogProps<Said, Created> {
 const VERBS = { disable: 'Disable', enable: 'Enable', delete: 'Delete' } as const;
 
 /** Gives one a new secret, turns it off or on, or deletes it, after asking. */
-export function ActDialog<Said, Created>(props: ActDialogProps<Said, Created>) {
-  const { kind, act, tagged, onChanged, onClose } = props;
+export function ManagedActionDialog<UntrustedText, Created>(
+  props: ManagedActionDialogProps<UntrustedText, Created>,
+) {
+  const { kind, action, withEtag, onChanged, onClose } = props;
   const { what, collection, labels, words } = kind;
-  const [shown] = useState(tagged.record);
-  const { id, name } = tagged.record;
-  const { isBusy, problem, run } = useAct(() => {
-    announce(act === 'enable' ? words.turnedOn : `The ${what} is ${act}d.`);
-    if (act === 'delete') {
-      go(kind.home.href);
+  const [shown] = useState(withEtag.record);
+  const { id, name } = withEtag.record;
+  const { isBusy, problem, run } = useAction(() => {
+    announce(action === 'enable' ? words.enabledMessage : `The ${what} is ${action}d.`);
+    if (action === 'delete') {
+      navigate(kind.home.href);
     } else {
       onChanged();
       onClose();
     }
   }, onChanged);
-  const named = (
+  const summary = (
     <p>
       <strong>
-        <Said text={name} />
+        <UntrustedText text={name} />
       </strong>{' '}
-      {words.of[act]}
+      {words.of[action]}
     </p>
   );
-  if (act === 'rotate') {
+  if (action === 'rotate') {
     const rotate = (seconds: number) => collection.rotate(id, seconds);
-    return <RotationDialog what={what} named={named} rotate={rotate} onDone={onChanged} onClose={onClose} />;
+    return (
+      <RotationDialog what={what} summary={summary} rotate={rotate} onDone={onChanged} onClose={onClose} />
+    );
   }
   return (
     <Confirmation
-      title={`${VERBS[act]} this ${what}?`}
-      word={act === 'delete' ? confirmationWord('delete', id) : undefined}
-      verb={VERBS[act]}
-      isDanger={act !== 'enable'}
+      title={`${VERBS[action]} this ${what}?`}
+      confirmation={action === 'delete' ? confirmationWord('delete', id) : undefined}
+      verb={VERBS[action]}
+      isDanger={action !== 'enable'}
       isBusy={isBusy}
       onConfirm={() =>
-        run(() => (act === 'delete' ? collection.remove(id, tagged.etag) : collection.turn(id, act)))
+        run(() =>
+          action === 'delete' ? collection.remove(id, withEtag.etag) : collection.setEnabled(id, action),
+        )
       }
       onClose={onClose}
     >
-      {named}
-      <Told problem={problem} />
-      {act === 'delete' && (
-        <Meanwhile
-          fields={comparedFields<Said>(labels)}
-          before={comparedValues<Said>(labels, shown)}
-          now={comparedValues<Said>(labels, tagged.record)}
-          isOther={tagged.record.meta.updated_at !== shown.meta.updated_at}
+      {summary}
+      <ActionError problem={problem} />
+      {action === 'delete' && (
+        <ChangedSinceShown
+          fields={comparedFields<UntrustedText>(labels)}
+          before={comparedValues<UntrustedText>(labels, shown)}
+          now={comparedValues<UntrustedText>(labels, withEtag.record)}
+          isNewVersion={withEtag.record.meta.updated_at !== shown.meta.updated_at}
         />
       )}
     </Confirmation>
   );
 }
 
-interface EditManagedDialogProps<Said, Created> {
-  readonly kind: Kind<Said, Created>;
-  readonly tagged: Tagged<Administered & Said>;
+interface EditManagedDialogProps<UntrustedText, Created> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly withEtag: WithEtag<Managed & UntrustedText>;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
 
-interface ManagedConflict<Said> {
-  readonly mine: Said;
-  readonly theirs: Tagged<Administered & Said>;
+interface ManagedConflict<UntrustedText> {
+  readonly mine: UntrustedText;
+  readonly theirs: WithEtag<Managed & UntrustedText>;
 }
 
 /** Changes what is said of one. Where another one was faster, both are shown before anything is saved. */
-export function EditManagedDialog<Said, Created extends Said>(props: EditManagedDialogProps<Said, Created>) {
-  const { kind, tagged, onChanged, onClose } = props;
+export function EditManagedDialog<UntrustedText, Created extends UntrustedText>(
+  props: EditManagedDialogProps<UntrustedText, Created>,
+) {
+  const { kind, withEtag, onChanged, onClose } = props;
   const { what, collection, labels, Form } = kind;
-  const [from, setFrom] = useState(tagged);
-  const [conflict, setConflict] = useState<ManagedConflict<Said>>();
-  const { id } = tagged.record;
-  const send = async (mine: Said, etag: string | undefined) => {
-    const isOther = (member: keyof Said) =>
+  const [from, setFrom] = useState(withEtag);
+  const [conflict, setConflict] = useState<ManagedConflict<UntrustedText>>();
+  const { id } = withEtag.record;
+  const send = async (mine: UntrustedText, etag: string | undefined) => {
+    const isNewVersion = (member: keyof UntrustedText) =>
       JSON.stringify(from.record[member]) !== JSON.stringify(mine[member]);
-    const said = memberNames<Said>(labels)
-      .filter(isOther)
+    const input = memberNames<UntrustedText>(labels)
+      .filter(isNewVersion)
       .map((member) => [member, mine[member]]);
-    await collection.update(id, Object.fromEntries(said) as Partial<Said>, etag);
+    await collection.update(id, Object.fromEntries(input) as Partial<UntrustedText>, etag);
     announce('Saved.');
     onChanged();
     onClose();
   };
-  const meet = async (mine: Said) => setConflict({ mine, theirs: await collection.read(id) });
-  const save = async (mine: Said) => {
+  const showConflict = async (mine: UntrustedText) =>
+    setConflict({ mine, theirs: await collection.read(id) });
+  const save = async (mine: UntrustedText) => {
     try {
       await send(mine, from.etag);
     } catch (error) {
-      if (problemOf(error).kind !== 'stale') throw error;
-      await meet(mine);
+      if (toProblem(error).kind !== 'stale') throw error;
+      await showConflict(mine);
     }
   };
   return (
     <Dialog title={conflict ? 'Edit conflict' : `Edit ${what}`} onClose={onClose}>
       {conflict ? (
         <Comparison
-          fields={comparedFields<Said>(labels)}
-          before={comparedValues<Said>(labels, from.record)}
-          mine={comparedValues<Said>(labels, conflict.mine)}
-          theirs={comparedValues<Said>(labels, conflict.theirs.record)}
+          fields={comparedFields<UntrustedText>(labels)}
+          before={comparedValues<UntrustedText>(labels, from.record)}
+          mine={comparedValues<UntrustedText>(labels, conflict.mine)}
+          theirs={comparedValues<UntrustedText>(labels, conflict.theirs.record)}
           overwrite={() => send(conflict.mine, conflict.theirs.etag)}
-          onStale={() => meet(conflict.mine)}
+          onStale={() => showConflict(conflict.mine)}
           takeTheirs={() => {
             setFrom(conflict.theirs);
             setConflict(undefined);
           }}
         />
       ) : (
-        <Form key={from.etag} begin={from.record} verb="update" save={save} onCancel={onClose} />
+        <Form key={from.etag} initial={from.record} verb="update" save={save} onCancel={onClose} />
       )}
     </Dialog>
   );
@@ -177,18 +188,18 @@ interface RotationDialogProps {
   /** `client`, `webhook`. */
   readonly what: string;
   /** Of which one, and what comes of it. */
-  readonly named: ComponentChildren;
+  readonly summary: ComponentChildren;
   /** The secret it has now holds for so many seconds more. */
-  readonly rotate: (overlapSeconds: number) => Promise<Issued>;
+  readonly rotate: (overlapSeconds: number) => Promise<WithSecret>;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
 /** Gives something a new secret, and shows it once. */
-function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialogProps) {
+function RotationDialog({ what, summary, rotate, onDone, onClose }: RotationDialogProps) {
   const [overlap, setOverlap] = useState(DAY_SECONDS);
-  const [issued, setIssued] = useState<Issued>();
-  const { isBusy, problem, run } = useAct(onDone);
+  const [issued, setIssued] = useState<WithSecret>();
+  const { isBusy, problem, run } = useAction(onDone);
   const field = useId();
   if (issued) return <SecretDialog what={what} issued={issued} onClose={onClose} />;
   const submit = (event: Event) => {
@@ -198,7 +209,7 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
   return (
     <Dialog title="New secret" onClose={onClose}>
       <form class="form" onSubmit={submit}>
-        {named}
+        {summary}
         <div class="field">
           <label for={field}>Keep accepting the current secret for</label>
           <select
@@ -207,7 +218,7 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
             onChange={({ currentTarget }) => setOverlap(Number(currentTarget.value))}
           >
             {OVERLAPS.filter(
-              ([seconds]) => seconds <= DESCRIBED.limits.secretOverlapHoursMax * HOUR_SECONDS,
+              ([seconds]) => seconds <= SCHEMA.limits.secretOverlapHoursMax * HOUR_SECONDS,
             ).map(([seconds, words]) => (
               <option key={seconds} value={String(seconds)}>
                 {words}
@@ -215,8 +226,8 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
             ))}
           </select>
         </div>
-        <Told problem={problem} />
-        <FormActions submit="Create secret" isOff={isBusy} onCancel={onClose} />
+        <ActionError problem={problem} />
+        <FormActions submit="Create secret" isDisabled={isBusy} onCancel={onClose} />
       </form>
     </Dialog>
   );
@@ -225,7 +236,7 @@ function RotationDialog({ what, named, rotate, onDone, onClose }: RotationDialog
 interface SecretDialogProps {
   /** What that is: `client`. */
   readonly what: string;
-  readonly issued: Issued;
+  readonly issued: WithSecret;
   readonly onClose: () => void;
 }
 
@@ -241,23 +252,23 @@ export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
         </p>
         <dl class="facts">
           <Fact label="Name">
-            <Said text={name} />
+            <UntrustedText text={name} />
           </Fact>
           <Fact label="ID">
             <span class="command">
               <code>{id}</code>
-              <Copy text={id} what={`the ${what} ID`} />
+              <CopyButton text={id} what={`the ${what} ID`} />
             </span>
           </Fact>
           <Fact label="Secret">
             <span class="command">
               <code>{secret}</code>
-              <Copy text={secret} what="the secret" />
+              <CopyButton text={secret} what="the secret" />
             </span>
           </Fact>
           {previous !== null && (
             <Fact label="Old secret">
-              accepted until <Instant at={previous} />
+              accepted until <Timestamp at={previous} />
             </Fact>
           )}
         </dl>

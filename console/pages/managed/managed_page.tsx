@@ -1,24 +1,24 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { ADMIN, type Administered, type Issued } from '../../api/admin.ts';
-import { readRealmNames, type Tagged } from '../../api/records.ts';
-import { type Asked, useAsked } from '../../api/use_fetch.ts';
+import { ADMIN, type Managed, type WithSecret } from '../../api/admin.ts';
+import { readRealmNames, type WithEtag } from '../../api/records.ts';
+import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, session } from '../../session/session.ts';
-import { ActDialog, EditManagedDialog, SecretDialog } from './dialogs.tsx';
-import type { Act, Kind } from './kind.ts';
+import { Loaded } from '../../parts/notices.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
+import { EditManagedDialog, ManagedActionDialog, SecretDialog } from './dialogs.tsx';
+import type { Action, Kind } from './kind.ts';
 
-interface AdministeredPageProps<Said, Created, Read> {
-  readonly kind: Kind<Said, Created>;
-  readonly asked: Asked<Read>;
+interface ManagedPageProps<UntrustedText, Created, Read> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly fetched: Fetched<Read>;
   /** What only its kind has to tell, as facts. */
   readonly facts: (answer: Read) => ComponentChildren;
   /** What stands below the facts. */
@@ -26,20 +26,22 @@ interface AdministeredPageProps<Said, Created, Read> {
 }
 
 /** One of a kind: what is known of it, and what can be done with it. */
-export function AdministeredPage<Said, Created extends Said, Read extends Tagged<Administered & Said>>(
-  props: AdministeredPageProps<Said, Created, Read>,
-) {
-  const { kind, asked, facts, rest } = props;
-  const { answer } = asked;
+export function ManagedPage<
+  UntrustedText,
+  Created extends UntrustedText,
+  Read extends WithEtag<Managed & UntrustedText>,
+>(props: ManagedPageProps<UntrustedText, Created, Read>) {
+  const { kind, fetched, facts, rest } = props;
+  const { answer } = fetched;
   return (
     <>
       <PageHead
         title={answer?.record.name ?? kind.title}
-        heading={answer ? <Said text={answer.record.name} /> : undefined}
-        above={[kind.home]}
-        actions={answer && <ActButtons kind={kind} tagged={answer} onChanged={asked.again} />}
+        heading={answer ? <UntrustedText text={answer.record.name} /> : undefined}
+        breadcrumbs={[kind.home]}
+        actions={answer && <ManagedActions kind={kind} withEtag={answer} onChanged={fetched.reload} />}
       />
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {(known) => (
           <>
             <Facts kind={kind} record={known.record}>
@@ -48,38 +50,42 @@ export function AdministeredPage<Said, Created extends Said, Read extends Tagged
             {rest?.(known)}
           </>
         )}
-      </Answered>
+      </Loaded>
     </>
   );
 }
 
-interface FactsProps<Said, Created> {
-  readonly kind: Kind<Said, Created>;
-  readonly record: Administered;
+interface FactsProps<UntrustedText, Created> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly record: Managed;
   readonly children: ComponentChildren;
 }
 
-function Facts<Said, Created>({ kind: { what, words }, record, children }: FactsProps<Said, Created>) {
-  const { is_disabled: isOff, previous_secret_expires_at: previous, meta } = record;
+function Facts<UntrustedText, Created>({
+  kind: { what, words },
+  record,
+  children,
+}: FactsProps<UntrustedText, Created>) {
+  const { is_disabled: isDisabled, previous_secret_expires_at: previous, meta } = record;
   return (
     <section class="card" aria-label={`This ${what}`}>
       <dl class="facts">
         <Fact label="State">
-          <span class={isOff ? 'badge badge-warn' : 'badge badge-good'}>
-            {isOff ? words.isOff : words.isOn}
+          <span class={isDisabled ? 'badge badge-warn' : 'badge badge-good'}>
+            {isDisabled ? words.isDisabled : words.isEnabled}
           </span>
         </Fact>
         {children}
         {previous !== null && (
           <Fact label="Old secret">
-            {words.before} <Instant at={previous} />
+            {words.previousSecret} <Timestamp at={previous} />
           </Fact>
         )}
         <Fact label="Created">
-          <Instant at={meta.created_at} />
+          <Timestamp at={meta.created_at} />
         </Fact>
         <Fact label="Changed">
-          <Instant at={meta.updated_at} />
+          <Timestamp at={meta.updated_at} />
         </Fact>
       </dl>
     </section>
@@ -93,14 +99,14 @@ export function RealmsFact({ realms }: { readonly realms: '*' | readonly string[
 
 /** By name where it is known, else by ID. */
 function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
-  const { answer: known } = useAsked(readRealmNames, []);
+  const { answer: known } = useFetch(readRealmNames, []);
   return (
     <ul>
       {ids.map((id) => {
         const realm = known?.find((each) => each.id === id);
         return (
           <li key={id}>
-            <a href={href('realms', id)}>{realm ? <Said text={realm.name} /> : <code>{id}</code>}</a>
+            <a href={href('realms', id)}>{realm ? <UntrustedText text={realm.name} /> : <code>{id}</code>}</a>
           </li>
         );
       })}
@@ -108,31 +114,34 @@ function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
   );
 }
 
-interface NewButtonProps<Said, Created> {
-  readonly kind: Kind<Said, Created>;
-  readonly onMade: () => void;
+interface CreateManagedButtonProps<UntrustedText, Created> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly onCreated: () => void;
 }
 
 /** Makes one, for who may, and shows its secret once. */
-export function NewButton<Said, Created>({ kind, onMade }: NewButtonProps<Said, Created>) {
+export function CreateManagedButton<UntrustedText, Created>({
+  kind,
+  onCreated,
+}: CreateManagedButtonProps<UntrustedText, Created>) {
   const { what, collection, blank, Form } = kind;
-  const state = useObserved(session);
-  const [isMaking, setMaking] = useState(false);
-  const [issued, setIssued] = useState<Issued>();
-  if (!may(state, ADMIN)) return null;
-  const create = async (said: Created) => {
-    setIssued(await collection.create(said));
-    setMaking(false);
-    onMade();
+  const state = useObservable(session);
+  const [isCreating, setCreating] = useState(false);
+  const [issued, setIssued] = useState<WithSecret>();
+  if (!hasScope(state, ADMIN)) return null;
+  const create = async (input: Created) => {
+    setIssued(await collection.create(input));
+    setCreating(false);
+    onCreated();
   };
   return (
     <>
-      <button type="button" class="button button-main" onClick={() => setMaking(true)}>
+      <button type="button" class="button button-main" onClick={() => setCreating(true)}>
         <Icon name="add" /> New {what}
       </button>
-      {isMaking && (
-        <Dialog title={`New ${what}`} onClose={() => setMaking(false)}>
-          <Form begin={blank} verb="create" save={create} onCancel={() => setMaking(false)} />
+      {isCreating && (
+        <Dialog title={`New ${what}`} onClose={() => setCreating(false)}>
+          <Form initial={blank} verb="create" save={create} onCancel={() => setCreating(false)} />
         </Dialog>
       )}
       {issued && <SecretDialog what={what} issued={issued} onClose={() => setIssued(undefined)} />}
@@ -140,35 +149,39 @@ export function NewButton<Said, Created>({ kind, onMade }: NewButtonProps<Said, 
   );
 }
 
-interface ActButtonsProps<Said, Created> {
-  readonly kind: Kind<Said, Created>;
-  readonly tagged: Tagged<Administered & Said>;
+interface ManagedActionsProps<UntrustedText, Created> {
+  readonly kind: Kind<UntrustedText, Created>;
+  readonly withEtag: WithEtag<Managed & UntrustedText>;
   readonly onChanged: () => void;
 }
 
 /** Everything that can be done with one, for who may. */
-function ActButtons<Said, Created extends Said>(props: ActButtonsProps<Said, Created>) {
-  const state = useObserved(session);
-  const [act, setAct] = useState<Act | 'edit'>();
-  if (!may(state, ADMIN)) return null;
-  const isOff = props.tagged.record.is_disabled;
-  const close = () => setAct(undefined);
+function ManagedActions<UntrustedText, Created extends UntrustedText>(
+  props: ManagedActionsProps<UntrustedText, Created>,
+) {
+  const state = useObservable(session);
+  const [action, setAction] = useState<Action | 'edit'>();
+  if (!hasScope(state, ADMIN)) return null;
+  const isDisabled = props.withEtag.record.is_disabled;
+  const close = () => setAction(undefined);
   return (
     <>
-      <button type="button" class="button" onClick={() => setAct('edit')}>
+      <button type="button" class="button" onClick={() => setAction('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      <button type="button" class="button" onClick={() => setAct('rotate')}>
+      <button type="button" class="button" onClick={() => setAction('rotate')}>
         <Icon name="history" /> New secret
       </button>
-      <button type="button" class="button" onClick={() => setAct(isOff ? 'enable' : 'disable')}>
-        <Icon name={isOff ? 'done' : 'close'} /> {isOff ? 'Enable' : 'Disable'}
+      <button type="button" class="button" onClick={() => setAction(isDisabled ? 'enable' : 'disable')}>
+        <Icon name={isDisabled ? 'done' : 'close'} /> {isDisabled ? 'Enable' : 'Disable'}
       </button>
-      <button type="button" class="button" onClick={() => setAct('delete')}>
+      <button type="button" class="button" onClick={() => setAction('delete')}>
         <Icon name="remove" /> Delete
       </button>
-      {act === 'edit' && <EditManagedDialog {...props} onClose={close} />}
-      {act !== undefined && act !== 'edit' && <ActDialog {...props} act={act} onClose={close} />}
+      {action === 'edit' && <EditManagedDialog {...props} onClose={close} />}
+      {action !== undefined && action !== 'edit' && (
+        <ManagedActionDialog {...props} action={action} onClose={close} />
+      )}
     </>
   );
 }

@@ -1,15 +1,15 @@
 import { ask } from '../../api/call_api.ts';
 import { type Key, pathOf, RESOURCES, readRecord } from '../../api/records.ts';
-import { type Asked, useAsked } from '../../api/use_fetch.ts';
+import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Fact, RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { aboveIn, RecordActions } from './record_views.tsx';
+import { Loaded } from '../../parts/notices.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { RecordActions, realmBreadcrumbs } from './record_views.tsx';
 
 export function OidcProfilePage({ parameters }: PageProps) {
   return <ProfileView description={RESOURCES.oidcProfiles} parameters={parameters} />;
@@ -24,29 +24,29 @@ function ProfileView({
   description,
   parameters: { realm = '', profile = '' },
 }: PageProps & { readonly description: Description }) {
-  const asked = useAsked((signal) => readRecord(description, [realm, profile], signal), [realm, profile]);
-  const { one } = nounOf(description.name);
-  const name = asked.answer ? String(asked.answer.record.name) : one;
+  const fetched = useFetch((signal) => readRecord(description, [realm, profile], signal), [realm, profile]);
+  const { one } = resourceLabel(description.name);
+  const name = fetched.answer ? String(fetched.answer.record.name) : one;
   return (
     <>
       <PageHead
         title={name}
-        heading={asked.answer ? <Said text={name} /> : undefined}
-        above={aboveIn(realm)}
+        heading={fetched.answer ? <UntrustedText text={name} /> : undefined}
+        breadcrumbs={realmBreadcrumbs(realm)}
         actions={
-          asked.answer && (
+          fetched.answer && (
             <RecordActions
               description={description}
               recordKey={[realm, profile]}
-              tagged={asked.answer}
+              withEtag={fetched.answer}
               consequence="User links to it are deleted as well."
               after={href('realms', realm)}
-              onChanged={asked.again}
+              onChanged={fetched.reload}
             />
           )
         }
       />
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {({ record }) => (
           <>
             <section class="card" aria-label={`This ${one}`}>
@@ -61,7 +61,7 @@ function ProfileView({
             )}
           </>
         )}
-      </Answered>
+      </Loaded>
     </>
   );
 }
@@ -95,7 +95,7 @@ interface CardProps {
 
 /** What the provider of a profile says of itself, asked when the page comes up, and whether it answers. */
 function ProviderCard({ recordKey, issuer, discoveryUrl }: CardProps) {
-  const asked = useAsked(
+  const fetched = useFetch(
     async (signal) => {
       const path = `${pathOf(OIDC_PROFILE, recordKey)}/discovery`;
       return (await ask<{ data: Discovery }>({ path, signal, scope: `${OIDC_PROFILE.scope}:read` })).body
@@ -107,28 +107,28 @@ function ProviderCard({ recordKey, issuer, discoveryUrl }: CardProps) {
     <section class="card" aria-labelledby="provider">
       <div class="card-head">
         <h2 id="provider">Provider status</h2>
-        <CheckAgain asked={asked} />
+        <CheckAgain fetched={fetched} />
       </div>
-      {asked.isWaiting && (
+      {fetched.isWaiting && (
         <p class="waiting" role="status">
           Contacting the provider…
         </p>
       )}
-      {(!asked.isWaiting || asked.problem) && (
-        <Answered asked={asked}>
+      {(!fetched.isWaiting || fetched.problem) && (
+        <Loaded fetched={fetched}>
           {(discovery) => (
             <DiscoveryResult discovery={discovery} issuer={issuer} discoveryUrl={discoveryUrl} />
           )}
-        </Answered>
+        </Loaded>
       )}
     </section>
   );
 }
 
-function CheckAgain({ asked: { answer, isWaiting, again } }: { readonly asked: Asked<Discovery> }) {
+function CheckAgain({ fetched: { answer, isWaiting, reload } }: { readonly fetched: Fetched<Discovery> }) {
   if (answer?.asked === false) return null;
   return (
-    <button type="button" class="button" disabled={isWaiting} onClick={again}>
+    <button type="button" class="button" disabled={isWaiting} onClick={reload}>
       Check again
     </button>
   );
@@ -193,7 +193,7 @@ function IssuerCheck({ discovery, issuer }: Pick<DiscoveryResultProps, 'discover
             {discovery.document?.issuer
               ? 'It names a different issuer. This profile has '
               : 'It names no issuer. This profile has '}
-            <Said text={issuer} />. Its tokens match no link that has the issuer of this profile.
+            <UntrustedText text={issuer} />. Its tokens match no link that has the issuer of this profile.
           </p>
         </div>
       )}
@@ -203,12 +203,12 @@ function IssuerCheck({ discovery, issuer }: Pick<DiscoveryResultProps, 'discover
 
 function DiscoveryValue({ value }: { readonly value: string | readonly string[] | null }) {
   if (value === null || value.length === 0) return <span class="faint">not given</span>;
-  if (typeof value === 'string') return <Said text={value} />;
+  if (typeof value === 'string') return <UntrustedText text={value} />;
   return (
     <ul>
       {[...new Set(value)].map((each) => (
         <li key={each}>
-          <Said text={each} />
+          <UntrustedText text={each} />
         </li>
       ))}
     </ul>

@@ -1,21 +1,28 @@
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { type Key, type Order, pagesOf, readRealmName, type Shown, type Tagged } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import {
+  type ApiRecord,
+  type Key,
+  type Order,
+  readRealmName,
+  recordPages,
+  type WithEtag,
+} from '../../api/records.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
-import { CreateDialog, EditDialog, mayMakeOrRemove, Removal } from '../../form/record_dialogs.tsx';
-import { go, href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { CreateDialog, canCreateOrDelete, DeleteDialog, EditDialog } from '../../form/record_dialogs.tsx';
+import { href, navigate } from '../../layout/router.ts';
+import { useObservable } from '../../observable.ts';
 import { confirmationWord } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { LongList } from '../../parts/virtual_list.tsx';
-import { may, session } from '../../session/session.ts';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import { hasScope, session } from '../../session/session.ts';
 
 /** The pages above whatever belongs to a realm. */
-export function aboveIn(realm: string) {
+export function realmBreadcrumbs(realm: string) {
   return [
     { label: 'Realms', href: href('realms') },
     { label: <RealmName realm={realm} />, href: href('realms', realm) },
@@ -23,24 +30,27 @@ export function aboveIn(realm: string) {
 }
 
 function RealmName({ realm }: { readonly realm: string }) {
-  const { answer: name } = useAsked((signal) => readRealmName(realm, signal), [realm]);
-  return name === undefined ? <>Realm</> : <Said text={name} />;
+  const { answer: name } = useFetch((signal) => readRealmName(realm, signal), [realm]);
+  return name === undefined ? <>Realm</> : <UntrustedText text={name} />;
 }
 
 interface RecordListProps {
   readonly description: Description;
-  readonly above: Key;
-  readonly hrefOf: (record: Shown) => string;
+  readonly parentKey: Key;
+  readonly hrefOf: (record: ApiRecord) => string;
   /** Beside the name. */
-  readonly more: (record: Shown) => string;
+  readonly more: (record: ApiRecord) => string;
   readonly empty: ComponentChildren;
 }
 
 /** The records of a collection, the newest first or the oldest. */
-export function RecordList({ description, above, hrefOf, more, empty }: RecordListProps) {
+export function RecordList({ description, parentKey, hrefOf, more, empty }: RecordListProps) {
   const [order, setOrder] = useState<Order>('-created_at');
-  const read = useMemo(() => pagesOf(description, above, order), [description, above.join('/'), order]);
-  const { many, icon } = nounOf(description.name);
+  const read = useMemo(
+    () => recordPages(description, parentKey, order),
+    [description, parentKey.join('/'), order],
+  );
+  const { many, icon } = resourceLabel(description.name);
   const other = order === 'created_at' ? '-created_at' : 'created_at';
   return (
     <div class="stack-tight">
@@ -49,7 +59,7 @@ export function RecordList({ description, above, hrefOf, more, empty }: RecordLi
           <Icon name="order" /> {order === 'created_at' ? 'Oldest first' : 'Newest first'}
         </button>
       </div>
-      <LongList
+      <VirtualList
         label={many}
         read={read}
         empty={empty}
@@ -58,14 +68,14 @@ export function RecordList({ description, above, hrefOf, more, empty }: RecordLi
             <Icon name={icon} />
             <span class="row-main">
               <span>
-                <Said text={String(record.name)} />
+                <UntrustedText text={String(record.name)} />
               </span>
               <span class="faint">
-                <Said text={more(record)} />
+                <UntrustedText text={more(record)} />
               </span>
             </span>
             <span class="row-side faint small">
-              <Instant at={record.created_at} />
+              <Timestamp at={record.created_at} />
             </span>
           </a>
         )}
@@ -76,16 +86,16 @@ export function RecordList({ description, above, hrefOf, more, empty }: RecordLi
 
 interface CreateButtonProps {
   readonly description: Description;
-  readonly above: Key;
-  readonly onDone: (made: Tagged) => void;
+  readonly parentKey: Key;
+  readonly onDone: (created: WithEtag) => void;
 }
 
 /** Makes a record, for who may. */
-export function CreateButton({ description, above, onDone }: CreateButtonProps) {
+export function CreateButton({ description, parentKey, onDone }: CreateButtonProps) {
   const [isOpen, setOpen] = useState(false);
-  const state = useObserved(session);
-  if (!mayMakeOrRemove(state, description)) return null;
-  const { one } = nounOf(description.name);
+  const state = useObservable(session);
+  if (!canCreateOrDelete(state, description)) return null;
+  const { one } = resourceLabel(description.name);
   return (
     <>
       <button type="button" class="button button-main" onClick={() => setOpen(true)}>
@@ -94,10 +104,10 @@ export function CreateButton({ description, above, onDone }: CreateButtonProps) 
       {isOpen && (
         <CreateDialog
           description={description}
-          above={above}
-          onDone={(made) => {
+          parentKey={parentKey}
+          onDone={(created) => {
             setOpen(false);
-            onDone(made);
+            onDone(created);
           }}
           onClose={() => setOpen(false)}
         />
@@ -109,7 +119,7 @@ export function CreateButton({ description, above, onDone }: CreateButtonProps) 
 interface RecordActionsProps {
   readonly description: Description;
   readonly recordKey: Key;
-  readonly tagged: Tagged;
+  readonly withEtag: WithEtag;
   /** What goes along with the record, in words. */
   readonly consequence: string;
   /** Where to go when it is gone. */
@@ -119,23 +129,24 @@ interface RecordActionsProps {
 
 /** Edits or deletes a realm or a profile, for who may write. */
 export function RecordActions(props: RecordActionsProps) {
-  const { description, recordKey, tagged, consequence, after, onChanged } = props;
-  const [act, setAct] = useState<'edit' | 'delete'>();
-  const state = useObserved(session);
-  if (!may(state, `${description.scope}:write`)) return null;
-  const close = () => setAct(undefined);
-  const isKept = description.keptBy !== undefined && tagged.record[description.keptBy] === true;
+  const { description, recordKey, withEtag, consequence, after, onChanged } = props;
+  const [action, setAction] = useState<'edit' | 'delete'>();
+  const state = useObservable(session);
+  if (!hasScope(state, `${description.scope}:write`)) return null;
+  const close = () => setAction(undefined);
+  const isUnchangedSecret =
+    description.protectedBy !== undefined && withEtag.record[description.protectedBy] === true;
   return (
     <>
-      <button type="button" class="button" onClick={() => setAct('edit')}>
+      <button type="button" class="button" onClick={() => setAction('edit')}>
         <Icon name="edit" /> Edit
       </button>
-      {!isKept && mayMakeOrRemove(state, description) && (
-        <button type="button" class="button" onClick={() => setAct('delete')}>
+      {!isUnchangedSecret && canCreateOrDelete(state, description) && (
+        <button type="button" class="button" onClick={() => setAction('delete')}>
           <Icon name="remove" /> Delete
         </button>
       )}
-      {act === 'edit' && (
+      {action === 'edit' && (
         <EditDialog
           description={description}
           recordKey={recordKey}
@@ -146,25 +157,25 @@ export function RecordActions(props: RecordActionsProps) {
           onClose={close}
         />
       )}
-      {act === 'delete' && (
-        <Removal
+      {action === 'delete' && (
+        <DeleteDialog
           description={description}
           recordKey={recordKey}
-          shown={tagged.record}
+          shown={withEtag.record}
           verb="Delete"
-          word={confirmationWord('delete', tagged.record.id)}
-          onRemoved={() => go(after)}
+          confirmation={confirmationWord('delete', withEtag.record.id)}
+          onRemoved={() => navigate(after)}
           onClose={close}
         >
           {({ name }) => (
             <p>
               <strong>
-                <Said text={String(name)} />
+                <UntrustedText text={String(name)} />
               </strong>{' '}
               will be deleted permanently. {consequence}
             </p>
           )}
-        </Removal>
+        </DeleteDialog>
       )}
     </>
   );

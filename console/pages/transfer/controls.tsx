@@ -2,12 +2,12 @@ import { useId, useMemo } from 'preact/hooks';
 import type { ReadPage } from '../../api/list_page.ts';
 import type { Problem } from '../../api/problem.ts';
 import { readRealmNames } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { plainText } from '../../parts/confusables.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { LongList } from '../../parts/virtual_list.tsx';
-import type { Refused } from './import_run.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import type { RejectedLine } from './import_run.ts';
 
 interface RealmChoiceProps {
   readonly label: string;
@@ -20,14 +20,14 @@ interface RealmChoiceProps {
 /** A realm, by its name; by its ID where there are too many. */
 export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoiceProps) {
   const id = useId();
-  const { answer: known } = useAsked(readRealmNames, []);
+  const { answer: realms } = useFetch(readRealmNames, []);
   return (
     <div class="field">
       <label for={id}>{label}</label>
-      {known ? (
+      {realms ? (
         <select id={id} value={realm} onChange={({ currentTarget }) => onRealm(currentTarget.value)}>
           <option value="">{otherwise ?? 'Choose…'}</option>
-          {known.map((each) => (
+          {realms.map((each) => (
             <option key={each.id} value={each.id}>
               {plainText(each.name)} · {each.id}
             </option>
@@ -47,25 +47,25 @@ export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoicePro
   );
 }
 
-interface WorkNotesProps {
+interface WaitingNoteProps {
   readonly waiting: Problem | undefined;
-  readonly goOn: () => void;
+  readonly resume: () => void;
 }
 
 /** Why nothing moves, and what helps. */
-export function WorkNotes({ waiting, goOn }: WorkNotesProps) {
+export function WaitingNote({ waiting, resume }: WaitingNoteProps) {
   if (!waiting) return null;
-  const isStanding = waiting.waitSeconds === undefined;
+  const needsUser = waiting.waitSeconds === undefined;
   return (
     <div class="note note-warn" role="status">
       <Icon name="warning" />
       <div>
         <p>{waiting.message}</p>
-        {isStanding ? (
+        {needsUser ? (
           <p>
             Nothing is lost unless you sign out: sign in again in this tab as the same user, with the required
             scopes, then resume.{' '}
-            <button type="button" class="text-button" onClick={goOn}>
+            <button type="button" class="text-button" onClick={resume}>
               {' '}
               Resume{' '}
             </button>
@@ -85,8 +85,8 @@ interface ProgressProps {
 }
 
 export function Progress({ label, done, total }: ProgressProps) {
-  const known = total === undefined ? {} : { max: Math.max(total, 1), value: Math.min(done, total) };
-  return <progress class="progress" aria-label={label} {...known} />;
+  const realms = total === undefined ? {} : { max: Math.max(total, 1), value: Math.min(done, total) };
+  return <progress class="progress" aria-label={label} {...realms} />;
 }
 
 /** Hands a file to the browser, which asks its reader where to keep it. */
@@ -102,8 +102,8 @@ export function saveFile(name: string, content: Blob): void {
 /** Browsers begin to read a file some time after the click. */
 const KEPT_MS = 60_000;
 
-interface RefusalsProps {
-  readonly refused: readonly Refused[];
+interface RejectedLinesProps {
+  readonly refused: readonly RejectedLine[];
   /** Of the file they stand in. */
   readonly name: string;
 }
@@ -111,8 +111,8 @@ interface RefusalsProps {
 const PAGE = 500;
 
 /** The lines that were not taken, and why: to read, and to keep. */
-export function Refusals({ refused, name }: RefusalsProps) {
-  const read = useMemo((): ReadPage<Refused> => {
+export function RejectedLines({ refused, name }: RejectedLinesProps) {
+  const read = useMemo((): ReadPage<RejectedLine> => {
     return async (cursor) => {
       const from = Number(cursor);
       const next = from + PAGE < refused.length ? String(from + PAGE) : undefined;
@@ -127,12 +127,12 @@ export function Refusals({ refused, name }: RefusalsProps) {
   return (
     <section class="stack-tight" aria-label="Rejected lines">
       <div class="card-head refused-head">
-        <h3>{refused.length === 1 ? '1 line was' : `${numbered(refused.length)} lines were`} rejected</h3>
+        <h3>{refused.length === 1 ? '1 line was' : `${formatCount(refused.length)} lines were`} rejected</h3>
         <button type="button" class="button" onClick={save}>
           <Icon name="transfer" /> Save list
         </button>
       </div>
-      <LongList
+      <VirtualList
         label="Rejected lines"
         read={read}
         empty={null}
@@ -142,7 +142,7 @@ export function Refusals({ refused, name }: RefusalsProps) {
             <span class="row-main">
               <span>Line {line}</span>
               <span class="faint">
-                <Said text={reason} />
+                <UntrustedText text={reason} />
               </span>
             </span>
           </div>
@@ -154,6 +154,6 @@ export function Refusals({ refused, name }: RefusalsProps) {
 
 const NUMBERS = new Intl.NumberFormat();
 
-export function numbered(count: number): string {
+export function formatCount(count: number): string {
   return NUMBERS.format(count);
 }

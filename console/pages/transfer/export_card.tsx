@@ -1,20 +1,27 @@
 import { useState } from 'preact/hooks';
-import { type Problem, problemOf } from '../../api/problem.ts';
-import { countOf, type Key, pagesOf, RESOURCES, readRecord, type Shown } from '../../api/records.ts';
+import { type Problem, toProblem } from '../../api/problem.ts';
+import {
+  type ApiRecord,
+  countRecords,
+  type Key,
+  RESOURCES,
+  readRecord,
+  recordPages,
+} from '../../api/records.ts';
 import type { Description } from '../../description.ts';
-import { keepQuery, place } from '../../layout/router.ts';
-import { type Observable, observable, useObserved } from '../../observable.ts';
+import { currentRoute, replaceQuery } from '../../layout/router.ts';
+import { type Observable, observable, useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { belonging, may, type SessionState, session } from '../../session/session.ts';
-import { numbered, Progress, RealmChoice, saveFile, WorkNotes } from './controls.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { hasScope, type SessionState, session, sessionOwned } from '../../session/session.ts';
+import { formatCount, Progress, RealmChoice, saveFile, WaitingNote } from './controls.tsx';
 import { lineOf } from './line_format.ts';
-import { eachOf, type Patience, patience } from './retry.ts';
+import { forEachLimited, type RetryGate, retryGate } from './retry.ts';
 
 /** Writes a realm into a file, as far as the API shows it. */
 export function ExportCard() {
-  const run = useObserved(currentExport);
+  const run = useObservable(currentExport);
   return (
     <section class="card" aria-label="Export">
       <div class="card-head">
@@ -26,8 +33,8 @@ export function ExportCard() {
 }
 
 function ExportForm() {
-  const [realm, setRealm] = useState(place.get().query.get('realm') ?? '');
-  const unseen = unseenBy(useObserved(session));
+  const [realm, setRealm] = useState(currentRoute.get().query.get('realm') ?? '');
+  const forbidden = forbiddenBy(useObservable(session));
   return (
     <div class="form">
       <p>
@@ -53,18 +60,18 @@ function ExportForm() {
         realm={realm}
         onRealm={(chosen) => {
           setRealm(chosen);
-          keepQuery({ realm: chosen });
+          replaceQuery({ realm: chosen });
         }}
       />
-      {unseen.length > 0 && (
-        <p class="hint">This session cannot read: {unseen.join(', ')}. They are left out.</p>
+      {forbidden.length > 0 && (
+        <p class="hint">This session cannot read: {forbidden.join(', ')}. They are left out.</p>
       )}
       <div class="actions">
         <button
           type="button"
           class="button button-main"
           disabled={realm === ''}
-          onClick={() => beginExport(realm)}
+          onClick={() => startExport(realm)}
         >
           Export
         </button>
@@ -74,11 +81,11 @@ function ExportForm() {
 }
 
 /** What a session may not read of a realm. */
-function unseenBy(state: SessionState): readonly string[] {
+function forbiddenBy(state: SessionState): readonly string[] {
   const { oidcProfiles, passwordProfiles, users } = RESOURCES;
-  return [oidcProfiles, passwordProfiles, users, ...LINKS]
-    .filter(({ scope }) => !may(state, `${scope}:read`))
-    .map(({ name }) => nounOf(name).many);
+  return [oidcProfiles, passwordProfiles, users, ...LINK_RESOURCES]
+    .filter(({ scope }) => !hasScope(state, `${scope}:read`))
+    .map(({ name }) => resourceLabel(name).many);
 }
 
 const EXPORT_RESULTS = {
@@ -88,19 +95,19 @@ const EXPORT_RESULTS = {
 } as const;
 
 function ExportProgress({ run }: { readonly run: ExportRun }) {
-  const { realm, records, users, usersTotal, waiting, end, problem, file } = useObserved(run.state);
+  const { realm, records, users, usersTotal, waiting, end, problem, file } = useObservable(run.state);
   return (
     <div class="stack">
       {end === undefined && <Progress label="Exported users" done={users} total={usersTotal} />}
       <p role="status">
         {end !== undefined && `${EXPORT_RESULTS[end]} `}
-        {numbered(records)} {records === 1 ? 'record' : 'records'}
+        {formatCount(records)} {records === 1 ? 'record' : 'records'}
         {usersTotal !== undefined &&
           end === undefined &&
-          `, ${numbered(users)} of ${numbered(usersTotal)} users`}
+          `, ${formatCount(users)} of ${formatCount(usersTotal)} users`}
         .
       </p>
-      <WorkNotes waiting={waiting} goOn={run.goOn} />
+      <WaitingNote waiting={waiting} resume={run.resume} />
       {problem && <ProblemNote problem={problem} />}
       <div class="actions">
         {file && (
@@ -141,99 +148,113 @@ interface ExportState {
 interface ExportRun {
   readonly state: Observable<ExportState>;
   cancel(): void;
-  goOn(): void;
+  resume(): void;
 }
 
 /** The export of whoever is signed in: it goes on while another page is shown, and outlives a session that expired. */
-const currentExport = belonging<ExportRun>();
+const currentExport = sessionOwned<ExportRun>();
 
 /** Browsers open six connections to a service: one is left for the reader. */
-const AT_ONCE = 5;
+const CONCURRENCY = 5;
 
 /** Below a user. */
-const LINKS: readonly Description[] = [RESOURCES.oidcProfileInfos, RESOURCES.passwordProfileInfos];
+const LINK_RESOURCES: readonly Description[] = [RESOURCES.oidcProfileInfos, RESOURCES.passwordProfileInfos];
 
-interface Work {
+interface TransferContext {
   readonly realm: string;
   /** As it was at the beginning: one that has ended since leaves nothing out, what it may not read is asked for and refused. */
-  readonly began: SessionState;
+  readonly sessionAtStart: SessionState;
   readonly signal: AbortSignal;
-  readonly patience: Patience;
-  readonly tell: (what: Partial<ExportState>) => void;
+  readonly retryGate: RetryGate;
+  readonly report: (what: Partial<ExportState>) => void;
   records: number;
   users: number;
 }
 
-function beginExport(realm: string): void {
+function startExport(realm: string): void {
   const controller = new AbortController();
   const state = observable<ExportState>({
     ...{ realm, records: 0, users: 0, usersTotal: undefined },
     ...{ waiting: undefined, end: undefined, problem: undefined, file: undefined },
   });
-  const tell = (what: Partial<ExportState>) => state.set({ ...state.get(), ...what });
+  const report = (what: Partial<ExportState>) => state.set({ ...state.get(), ...what });
   const { signal } = controller;
-  const waiting = patience({ signal, onWaiting: (problem) => tell({ waiting: problem }) });
-  const work: Work = { realm, began: session.get(), signal, tell, patience: waiting, records: 0, users: 0 };
-  currentExport.set({ state, cancel: () => controller.abort(), goOn: waiting.goOn });
-  perform(work).then(
-    (file) => tell({ ...talliesOf(work), end: 'done', file }),
+  const waiting = retryGate({ signal, onWait: (problem) => report({ waiting: problem }) });
+  const work: TransferContext = {
+    realm,
+    sessionAtStart: session.get(),
+    signal,
+    report,
+    retryGate: waiting,
+    records: 0,
+    users: 0,
+  };
+  currentExport.set({ state, cancel: () => controller.abort(), resume: waiting.resume });
+  runExport(work).then(
+    (file) => report({ ...countersOf(work), end: 'done', file }),
     (error: unknown) =>
-      tell({
-        ...talliesOf(work),
-        ...(signal.aborted ? { end: 'cancelled' } : { end: 'failed', problem: problemOf(error) }),
+      report({
+        ...countersOf(work),
+        ...(signal.aborted ? { end: 'cancelled' } : { end: 'failed', problem: toProblem(error) }),
         waiting: undefined,
       }),
   );
 }
 
-function talliesOf({ records, users }: Work) {
+function countersOf({ records, users }: TransferContext) {
   return { records, users };
 }
 
 /** Parents first, as `authrealm export` has them; of links what the session may read. */
-async function perform(work: Work): Promise<Blob> {
-  const { realm, patience: waiting, signal } = work;
+async function runExport(work: TransferContext): Promise<Blob> {
+  const { realm, retryGate: waiting, signal } = work;
   const parts: Blob[] = [];
-  const keep = (lines: readonly string[]) => {
+  const append = (lines: readonly string[]) => {
     parts.push(new Blob([lines.join('')]));
     work.records += lines.length;
-    work.tell(talliesOf(work));
+    work.report(countersOf(work));
   };
   const { record } = await waiting.ask(() => readRecord(RESOURCES.realms, [realm], signal));
-  keep([lineOf(RESOURCES.realms, [], record)]);
+  append([lineOf(RESOURCES.realms, [], record)]);
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
-    if (!may(work.began, `${description.scope}:read`)) continue;
+    if (!hasScope(work.sessionAtStart, `${description.scope}:read`)) continue;
     for await (const page of pages(work, description, [realm])) {
-      keep(page.map((each) => lineOf(description, [realm], each)));
+      append(page.map((each) => lineOf(description, [realm], each)));
     }
   }
-  return may(work.began, `${RESOURCES.users.scope}:read`) ? withUsers(work, parts, keep) : new Blob(parts);
+  return hasScope(work.sessionAtStart, `${RESOURCES.users.scope}:read`)
+    ? withUsers(work, parts, append)
+    : new Blob(parts);
 }
 
 async function withUsers(
-  work: Work,
+  work: TransferContext,
   parts: readonly Blob[],
-  keep: (lines: readonly string[]) => void,
+  append: (lines: readonly string[]) => void,
 ): Promise<Blob> {
-  const { realm, patience: waiting, signal } = work;
+  const { realm, retryGate: waiting, signal } = work;
   const { users } = RESOURCES;
-  const links = new Map<Description, Blob[]>(LINKS.map((description) => [description, []]));
-  work.tell({ usersTotal: await waiting.ask(() => countOf(users, [realm], signal)) });
+  const links = new Map<Description, Blob[]>(LINK_RESOURCES.map((description) => [description, []]));
+  work.report({ usersTotal: await waiting.ask(() => countRecords(users, [realm], signal)) });
   for await (const page of pages(work, users, [realm])) {
-    keep(page.map((each) => lineOf(users, [realm], each)));
-    await linksOf(work, page, links);
+    append(page.map((each) => lineOf(users, [realm], each)));
+    await exportLinks(work, page, links);
     work.users += page.length;
-    work.tell(talliesOf(work));
+    work.report(countersOf(work));
   }
-  return new Blob([...parts, ...LINKS.flatMap((description) => links.get(description) ?? [])]);
+  return new Blob([...parts, ...LINK_RESOURCES.flatMap((description) => links.get(description) ?? [])]);
 }
 
 /** The API lists links below their user alone. */
-async function linksOf(work: Work, users: readonly Shown[], into: ReadonlyMap<Description, Blob[]>) {
-  for (const description of LINKS) {
-    if (!may(work.began, `${description.scope}:read`)) continue;
+async function exportLinks(
+  work: TransferContext,
+  users: readonly ApiRecord[],
+  into: ReadonlyMap<Description, Blob[]>,
+) {
+  for (const description of LINK_RESOURCES) {
+    if (!hasScope(work.sessionAtStart, `${description.scope}:read`)) continue;
     const lines: string[][] = users.map(() => []);
-    await eachOf(users.entries(), AT_ONCE, async ([index, { id }]) => {
+    await forEachLimited(users.entries(), CONCURRENCY, async ([index, { id }]) => {
       const key = [work.realm, id];
       for await (const page of pages(work, description, key)) {
         lines[index]?.push(...page.map((each) => lineOf(description, key, each)));
@@ -247,11 +268,11 @@ async function linksOf(work: Work, users: readonly Shown[], into: ReadonlyMap<De
 
 /** The pages of a collection, the oldest records first. */
 async function* pages(
-  { patience: waiting, signal }: Work,
+  { retryGate: waiting, signal }: TransferContext,
   description: Description,
-  above: Key,
-): AsyncGenerator<readonly Shown[]> {
-  const read = pagesOf(description, above, 'created_at');
+  parentKey: Key,
+): AsyncGenerator<readonly ApiRecord[]> {
+  const read = recordPages(description, parentKey, 'created_at');
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
     const from: string = cursor;
     const { items, next } = await waiting.ask(() => read(from, signal));

@@ -1,25 +1,25 @@
 import { useEffect, useId, useState } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, type SessionState, session } from '../../session/session.ts';
-import { numbered, Progress, RealmChoice, Refusals, WorkNotes } from './controls.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, type SessionState, session } from '../../session/session.ts';
+import { formatCount, Progress, RealmChoice, RejectedLines, WaitingNote } from './controls.tsx';
 import {
-  beginImport,
   type Contents,
   currentImport,
   type ImportRun,
   type ImportState,
-  lookInto,
+  inspectFile,
+  startImport,
 } from './import_run.ts';
-import { ORDER } from './line_format.ts';
+import { IMPORT_ORDER } from './line_format.ts';
 
 /** Reads a file into this service, line by line, over the API. */
 export function ImportCard() {
-  const run = useObserved(currentImport);
+  const run = useObservable(currentImport);
   return (
     <section class="card" aria-label="Import">
       <div class="card-head">
@@ -67,7 +67,7 @@ function ImportForm() {
     setContents(undefined);
     setFailure(undefined);
     if (!chosen) return;
-    lookInto(chosen).then(setContents, () => setFailure('The file cannot be read.'));
+    inspectFile(chosen).then(setContents, () => setFailure('The file cannot be read.'));
   };
   return (
     <div class="form">
@@ -82,7 +82,7 @@ function ImportForm() {
         />
       </div>
       {failure !== undefined && (
-        <p class="complaint" role="alert">
+        <p class="field-error" role="alert">
           {failure}
         </p>
       )}
@@ -107,11 +107,11 @@ function ContentsFacts({ contents: { lines, counts, refused } }: { readonly cont
   return (
     <div role="status">
       <p>
-        {numbered(lines)} {lines === 1 ? 'line' : 'lines'}
-        {refused.length > 0 && `, ${numbered(refused.length)} of them invalid`}
+        {formatCount(lines)} {lines === 1 ? 'line' : 'lines'}
+        {refused.length > 0 && `, ${formatCount(refused.length)} of them invalid`}
       </p>
       <ul class="words">
-        {ORDER.flatMap(({ name }) => {
+        {IMPORT_ORDER.flatMap(({ name }) => {
           const count = counts.get(name) ?? 0;
           return count === 0
             ? []
@@ -133,22 +133,22 @@ interface StartProps {
 }
 
 function Start({ file, contents, target }: StartProps) {
-  const hindrance = hindranceOf(contents, target, useObserved(session));
-  if (hindrance !== undefined) {
+  const blocked = blockedBy(contents, target, useObservable(session));
+  if (blocked !== undefined) {
     return (
       <>
         <p class="note note-warn">
-          <Icon name="warning" /> <span>{hindrance}</span>
+          <Icon name="warning" /> <span>{blocked}</span>
         </p>
-        <Refusals refused={contents.refused} name={contents.name} />
+        <RejectedLines refused={contents.refused} name={contents.name} />
       </>
     );
   }
   return (
     <>
-      <Lacking contents={contents} target={target} />
+      <MissingSecrets contents={contents} target={target} />
       <div class="actions">
-        <button type="button" class="button button-main" onClick={() => beginImport(file, contents, target)}>
+        <button type="button" class="button button-main" onClick={() => startImport(file, contents, target)}>
           Import
         </button>
       </div>
@@ -157,7 +157,7 @@ function Start({ file, contents, target }: StartProps) {
 }
 
 /** What will be refused for want of a secret. */
-function Lacking({ contents: { withoutSecret }, target }: Omit<StartProps, 'file'>) {
+function MissingSecrets({ contents: { withoutSecret }, target }: Omit<StartProps, 'file'>) {
   const { oidcProfiles, passwordProfileInfos } = RESOURCES;
   const profiles = target === undefined ? (withoutSecret.get(oidcProfiles.name) ?? 0) : 0;
   const links = withoutSecret.get(passwordProfileInfos.name) ?? 0;
@@ -184,12 +184,12 @@ function Lacking({ contents: { withoutSecret }, target }: Omit<StartProps, 'file
 }
 
 function wordsFor(name: string, count: number): string {
-  const { one, many } = nounOf(name);
-  return `${numbered(count)} ${count === 1 ? one : many}`;
+  const { one, many } = resourceLabel(name);
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
 /** Why this file cannot go there, in words. */
-function hindranceOf(
+function blockedBy(
   { lines, counts, realms }: Contents,
   target: string | undefined,
   state: SessionState,
@@ -199,14 +199,16 @@ function hindranceOf(
   if (target !== undefined && realms.size > 1) {
     return 'This file holds several realms: import them as new realms, or export them one by one with --realm.';
   }
-  const lacking = ORDER.filter(({ name, parent }) => counts.has(name) && !(target !== undefined && !parent))
+  const missingScopes = IMPORT_ORDER.filter(
+    ({ name, parent }) => counts.has(name) && !(target !== undefined && !parent),
+  )
     .map(({ scope }) => `${scope}:write`)
-    .filter((scope) => !may(state, scope));
-  if (lacking.length === 0 && target === undefined && state.open?.realms !== '*') {
+    .filter((scope) => !hasScope(state, scope));
+  if (missingScopes.length === 0 && target === undefined && state.open?.realms !== '*') {
     return 'This session is limited to some realms and cannot create one: choose an existing realm.';
   }
-  if (lacking.length === 0) return undefined;
-  return `This session lacks the scopes to create these records: ${[...new Set(lacking)].join(', ')}.`;
+  if (missingScopes.length === 0) return undefined;
+  return `This session lacks the scopes to create these records: ${[...new Set(missingScopes)].join(', ')}.`;
 }
 
 const IMPORT_RESULTS = {
@@ -216,30 +218,30 @@ const IMPORT_RESULTS = {
 } as const;
 
 function ImportProgress({ run }: { readonly run: ImportRun }) {
-  const state = useObserved(run.state);
-  const { contents, made, found, refused, end, waiting, problem } = state;
-  const done = made + found + refused.length;
-  useStaying(end === undefined);
+  const state = useObservable(run.state);
+  const { contents, created, found, refused, end, waiting, problem } = state;
+  const done = created + found + refused.length;
+  useConfirmLeave(end === undefined);
   return (
     <div class="stack">
       <p>
-        <Said text={contents.name} />
+        <UntrustedText text={contents.name} />
       </p>
       <Progress label="Processed lines" done={done} total={contents.lines} />
       <p class="tally">
         <span>
-          {numbered(done)} of {numbered(contents.lines)} lines
+          {formatCount(done)} of {formatCount(contents.lines)} lines
         </span>
-        <span class="faint">{paceOf(state, done)}</span>
+        <span class="faint">{paceText(state, done)}</span>
       </p>
       <p role="status">
         {end !== undefined && `${IMPORT_RESULTS[end]} `}
-        {numbered(made)} created{found > 0 && `, ${numbered(found)} existing`}, {numbered(refused.length)}{' '}
-        rejected.
+        {formatCount(created)} created{found > 0 && `, ${formatCount(found)} existing`},{' '}
+        {formatCount(refused.length)} rejected.
       </p>
-      <WorkNotes waiting={waiting} goOn={run.goOn} />
+      <WaitingNote waiting={waiting} resume={run.resume} />
       {problem && <ProblemNote problem={problem} />}
-      {end !== undefined && <Refusals refused={refused} name={contents.name} />}
+      {end !== undefined && <RejectedLines refused={refused} name={contents.name} />}
       <div class="actions">
         {end === undefined ? (
           <button type="button" class="button" onClick={run.cancel}>
@@ -259,17 +261,17 @@ const SECOND_MS = 1_000;
 const MINUTE_SECONDS = 60;
 
 /** How fast, and how long still; nothing where that is not known yet. */
-function paceOf({ contents, end, elapsedMs }: ImportState, done: number): string {
+function paceText({ contents, end, elapsedMs }: ImportState, done: number): string {
   const seconds = elapsedMs / SECOND_MS;
   const rate = done / Math.max(seconds, 1);
   if (rate === 0 || end !== undefined) return '';
   const left = Math.ceil((contents.lines - done) / rate);
   const words = left < MINUTE_SECONDS ? `${left} s` : `${Math.ceil(left / MINUTE_SECONDS)} min`;
-  return `${numbered(Math.round(rate))} per second, ${words} left`;
+  return `${formatCount(Math.round(rate))} per second, ${words} left`;
 }
 
 /** Asks before the page is left, while something would end with it. */
-function useStaying(isNeeded: boolean): void {
+function useConfirmLeave(isNeeded: boolean): void {
   useEffect(() => {
     if (!isNeeded) return;
     const ask = (event: Event) => event.preventDefault();

@@ -1,24 +1,24 @@
-import { type Key, RESOURCES, type Shown } from '../../api/records.ts';
+import { type ApiRecord, type Key, RESOURCES } from '../../api/records.ts';
 import type { Description, Field } from '../../description.ts';
 
 /** The lines of `authrealm export`, as far as the API shows and takes what stands in them. */
 
 /** Parents before children: the order in which records can be made. */
-export const ORDER: readonly Description[] = Object.values(RESOURCES);
+export const IMPORT_ORDER: readonly Description[] = Object.values(RESOURCES);
 
-const BY_TYPE = new Map(ORDER.map((description) => [description.type, description]));
+const BY_TYPE = new Map(IMPORT_ORDER.map((description) => [description.type, description]));
 
 /** Why a line is not taken, in words that hold no value of it. */
-export class LineProblem extends Error {}
+export class LineError extends Error {}
 
 /** A line as it was understood. */
 export interface ReadLine {
   readonly description: Description;
   /** As the file names it. */
   readonly id: string;
-  readonly above: Key;
+  readonly parentKey: Key;
   /** What a request can say of it. */
-  readonly said: Readonly<Record<string, unknown>>;
+  readonly input: Readonly<Record<string, unknown>>;
   readonly members: JsonObject;
 }
 
@@ -28,19 +28,19 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** Throws LineProblem. `bytes` are undefined for a line that is too long. */
 export function readLine(bytes: Uint8Array | undefined): ReadLine {
-  if (bytes === undefined) throw new LineProblem('exceeds the maximum line length');
+  if (bytes === undefined) throw new LineError('exceeds the maximum line length');
   const line = objectOf(parsed(decoded(bytes)), 'the line');
   const description = BY_TYPE.get(String(line.type));
-  if (!description) throw new LineProblem(`type: must be one of ${[...BY_TYPE.keys()].join(', ')}`);
+  if (!description) throw new LineError(`type: must be one of ${[...BY_TYPE.keys()].join(', ')}`);
   const members = flattened(line, description);
-  const said = description.fields.flatMap(({ name, saidBy }) =>
-    saidBy === 'nobody' || members[name] === undefined ? [] : [[name, members[name]] as const],
+  const input = description.fields.flatMap(({ name, writableBy }) =>
+    writableBy === 'nobody' || members[name] === undefined ? [] : [[name, members[name]] as const],
   );
   return {
     description,
     id: idOf(line, 'id'),
-    above: description.namesAbove.map((name) => idOf(line, name)),
-    said: Object.fromEntries(said),
+    parentKey: description.namesAbove.map((name) => idOf(line, name)),
+    input: Object.fromEntries(input),
     members,
   };
 }
@@ -49,7 +49,7 @@ function decoded(bytes: Uint8Array): string {
   try {
     return UTF8.decode(bytes);
   } catch {
-    throw new LineProblem('is not UTF-8');
+    throw new LineError('is not UTF-8');
   }
 }
 
@@ -57,13 +57,13 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new LineProblem('is not JSON');
+    throw new LineError('is not JSON');
   }
 }
 
 function objectOf(value: unknown, name: string): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
-  throw new LineProblem(`${name}: must be a JSON object`);
+  throw new LineError(`${name}: must be a JSON object`);
 }
 
 function flattened(line: JsonObject, { fields }: Description): JsonObject {
@@ -78,13 +78,13 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 function idOf(line: JsonObject, name: string): string {
   const raw = line[name];
-  if (raw === undefined) throw new LineProblem(`${name}: is missing`);
+  if (raw === undefined) throw new LineError(`${name}: is missing`);
   if (typeof raw === 'string' && UUID.test(raw)) return raw.toLowerCase();
-  throw new LineProblem(`${name}: must be the identifier of a record`);
+  throw new LineError(`${name}: must be the identifier of a record`);
 }
 
 /** The line of a record, with its newline: what an answer shows of it, and the records above. */
-export function lineOf({ type, namesAbove, fields }: Description, above: Key, record: Shown): string {
+export function lineOf({ type, namesAbove, fields }: Description, parentKey: Key, record: ApiRecord): string {
   const of = (wanted: Field['within']) =>
     fields.flatMap(({ name, within, isShown, isNullable }) => {
       const isThere = record[name] !== null || isNullable;
@@ -93,7 +93,7 @@ export function lineOf({ type, namesAbove, fields }: Description, above: Key, re
   const related = of('relationships');
   const line = {
     type,
-    ...Object.fromEntries(namesAbove.map((name, depth) => [name, above[depth]])),
+    ...Object.fromEntries(namesAbove.map((name, depth) => [name, parentKey[depth]])),
     id: record.id,
     ...Object.fromEntries(of('data')),
     ...(related.length > 0 ? { relationships: Object.fromEntries(related) } : {}),

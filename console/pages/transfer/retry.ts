@@ -1,46 +1,46 @@
-import { type Problem, problemOf } from '../../api/problem.ts';
+import { type Problem, toProblem } from '../../api/problem.ts';
 import { session } from '../../session/session.ts';
 
 /** What many requests of one piece of work have in common: when one of them has to wait, all do. */
-export interface Patience {
+export interface RetryGate {
   /**
    * Asks until there is an answer, or a refusal that waiting does not change. A busy or lost service is asked again when
    * it said so; without a session, or a right, the work stands still until it goes on. Throws Problem, or the reason of
    * the signal.
    */
-  ask<T>(question: () => Promise<T>): Promise<T>;
+  ask<T>(request: () => Promise<T>): Promise<T>;
   /** Lets work that stands still go on. */
-  goOn(): void;
+  resume(): void;
 }
 
-interface PatienceProps {
+interface RetryGateOptions {
   readonly signal: AbortSignal;
   /** Told why nothing moves; undefined when it does again. */
-  readonly onWaiting: (problem: Problem | undefined) => void;
+  readonly onWait: (problem: Problem | undefined) => void;
 }
 
-const STANDING = new Set<Problem['kind']>(['ended', 'forbidden']);
+const NEEDS_USER = new Set<Problem['kind']>(['ended', 'forbidden']);
 
 function tokenNow(): string | undefined {
   return session.get().open?.token;
 }
 
-export function patience({ signal, onWaiting }: PatienceProps): Patience {
+export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
   let gate: Promise<void> | undefined;
   let open: (() => void) | undefined;
 
   /** One wait for all; who comes while it lasts waits along. */
-  function hold(problem: Problem): void {
+  function closeGate(problem: Problem): void {
     if (gate) return;
-    onWaiting(problem);
+    onWait(problem);
     gate = new Promise<void>((resolve) => {
-      const isStanding = STANDING.has(problem.kind);
-      const timer = isStanding ? undefined : setTimeout(() => open?.(), (problem.waitSeconds ?? 2) * 1_000);
+      const needsUser = NEEDS_USER.has(problem.kind);
+      const timer = needsUser ? undefined : setTimeout(() => open?.(), (problem.waitSeconds ?? 2) * 1_000);
       open = () => {
         clearTimeout(timer);
         gate = undefined;
         open = undefined;
-        onWaiting(undefined);
+        onWait(undefined);
         resolve();
       };
       signal.addEventListener('abort', () => open?.(), { once: true });
@@ -48,37 +48,37 @@ export function patience({ signal, onWaiting }: PatienceProps): Patience {
   }
 
   /** Undefined where it is worth another attempt. */
-  async function attempt<T>(question: () => Promise<T>): Promise<{ readonly answer: T } | undefined> {
+  async function attempt<T>(request: () => Promise<T>): Promise<{ readonly answer: T } | undefined> {
     const token = tokenNow();
     try {
-      return { answer: await question() };
+      return { answer: await request() };
     } catch (error) {
       signal.throwIfAborted();
-      const problem = problemOf(error);
-      const isStanding = STANDING.has(problem.kind);
-      if (problem.waitSeconds === undefined && !isStanding) throw problem;
+      const problem = toProblem(error);
+      const needsUser = NEEDS_USER.has(problem.kind);
+      if (problem.waitSeconds === undefined && !needsUser) throw problem;
       // What was asked with a token of before is asked once more with the one that came since.
-      const isLate = isStanding && tokenNow() !== undefined && tokenNow() !== token;
-      if (!isLate) hold(problem);
+      const hasNewToken = needsUser && tokenNow() !== undefined && tokenNow() !== token;
+      if (!hasNewToken) closeGate(problem);
       return undefined;
     }
   }
 
   return {
-    async ask(question) {
+    async ask(request) {
       for (;;) {
         while (gate) await gate;
         signal.throwIfAborted();
-        const done = await attempt(question);
+        const done = await attempt(request);
         if (done) return done.answer;
       }
     },
-    goOn: () => open?.(),
+    resume: () => open?.(),
   };
 }
 
 /** Does something with each of many, a few at a time. Rejects with the first error, when those under way are done. */
-export async function eachOf<T>(
+export async function forEachLimited<T>(
   items: AsyncIterable<T> | Iterable<T>,
   atOnce: number,
   act: (item: T) => Promise<void>,

@@ -1,23 +1,23 @@
 import { PageHead } from '../../layout/page.tsx';
-import { useObserved } from '../../observable.ts';
-import { may, session } from '../../session/session.ts';
+import { useObservable } from '../../observable.ts';
+import { hasScope, session } from '../../session/session.ts';
 import { ExportCard } from './export_card.tsx';
 import { ImportCard } from './import_card.tsx';
 import { currentImport } from './import_run.ts';
-import { ORDER } from './line_format.ts';
+import { IMPORT_ORDER } from './line_format.ts';
 
 /** Realms out of this service into files, and files into it. */
 export function TransferPage() {
-  const state = useObserved(session);
+  const state = useObservable(session);
   // What is under way stays in sight, whatever right was lost meanwhile.
-  const isUnderWay = useObserved(currentImport) !== undefined;
-  const mayMake = isUnderWay || ORDER.some(({ scope }) => may(state, `${scope}:write`));
+  const isImporting = useObservable(currentImport) !== undefined;
+  const mayImport = isImporting || IMPORT_ORDER.some(({ scope }) => hasScope(state, `${scope}:write`));
   return (
     <>
-      <PageHead title={mayMake ? 'Import and export' : 'Export'} />
+      <PageHead title={mayImport ? 'Import and export' : 'Export'} />
       <div class="transfer">
-        {may(state, 'realms:read') && <ExportCard />}
-        {mayMake && <ImportCard />}
+        {hasScope(state, 'realms:read') && <ExportCard />}
+        {mayImport && <ImportCard />}
       </div>
     </>
   );

@@ -1,30 +1,30 @@
 import { useId } from 'preact/hooks';
 import { Prose } from '../../openapi/code.tsx';
-import type { Draft, Slot } from '../../openapi/request.ts';
+import type { Draft, RequestField } from '../../openapi/request.ts';
 
 interface RequestFormProps {
-  readonly slots: readonly Slot[];
+  readonly fields: readonly RequestField[];
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
 }
 
 /** What a request says: every parameter, and the body as text. */
-export function RequestForm({ slots, draft, onDraft }: RequestFormProps) {
+export function RequestForm({ fields, draft, onDraft }: RequestFormProps) {
   const id = useId();
   const { values, body } = draft;
-  const put = (key: string, value: string | undefined) => {
+  const setValue = (key: string, value: string | undefined) => {
     const { [key]: _, ...others } = values;
     onDraft({ ...draft, values: value === undefined ? others : { ...others, [key]: value } });
   };
-  const complaint = body === undefined ? undefined : complaintAbout(body);
+  const parseError = body === undefined ? undefined : jsonError(body);
   return (
     <>
-      {slots.map((slot) => (
-        <SlotField
+      {fields.map((slot) => (
+        <RequestFieldRow
           key={slot.key}
           slot={slot}
           value={values[slot.key]}
-          onValue={(value) => put(slot.key, value)}
+          onValue={(value) => setValue(slot.key, value)}
         />
       ))}
       {body !== undefined && (
@@ -37,12 +37,12 @@ export function RequestForm({ slots, draft, onDraft }: RequestFormProps) {
             rows={Math.min(Math.max(body.split('\n').length + 1, 4), 24)}
             spellcheck={false}
             autocomplete="off"
-            aria-describedby={complaint === undefined ? undefined : `${id}-complaint`}
+            aria-describedby={parseError === undefined ? undefined : `${id}-error`}
             onInput={({ currentTarget }) => onDraft({ ...draft, body: currentTarget.value })}
           />
-          {complaint !== undefined && (
-            <p class="hint" id={`${id}-complaint`}>
-              {complaint}
+          {parseError !== undefined && (
+            <p class="hint" id={`${id}-error`}>
+              {parseError}
             </p>
           )}
         </div>
@@ -52,7 +52,7 @@ export function RequestForm({ slots, draft, onDraft }: RequestFormProps) {
 }
 
 /** It is sent all the same: what the service says of it is worth a look. */
-function complaintAbout(body: string): string | undefined {
+function jsonError(body: string): string | undefined {
   try {
     JSON.parse(body);
     return undefined;
@@ -61,15 +61,15 @@ function complaintAbout(body: string): string | undefined {
   }
 }
 
-interface SlotFieldProps {
-  readonly slot: Slot;
+interface RequestFieldRowProps {
+  readonly slot: RequestField;
   /** Undefined where it is not sent. */
   readonly value: string | undefined;
   readonly onValue: (value: string | undefined) => void;
 }
 
 /** What need not be said is sent where its box is checked; typing checks it. */
-function SlotField({ slot, value, onValue }: SlotFieldProps) {
+function RequestFieldRow({ slot, value, onValue }: RequestFieldRowProps) {
   const { name, place, isRequired, description, example, choices } = slot;
   const id = useId();
   const field = {

@@ -1,7 +1,7 @@
 import type { HttpRequest } from '../../openapi/request.ts';
 
 /** What came of a request, so far: a stream grows until it is over or stopped. */
-export interface Outcome {
+export interface ResponseState {
   readonly status: number;
   readonly statusText: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
@@ -24,7 +24,7 @@ const TEXT_MAX = 1_000_000;
 export async function send(
   request: HttpRequest,
   token: string | undefined,
-  { signal, tell }: { readonly signal: AbortSignal; readonly tell: (outcome: Outcome) => void },
+  { signal, report }: { readonly signal: AbortSignal; readonly report: (outcome: ResponseState) => void },
 ): Promise<void> {
   const begun = performance.now();
   const since = () => performance.now() - begun;
@@ -43,16 +43,16 @@ export async function send(
     headMs: since(),
   };
   let text = '';
-  const told = (wholeMs: number | undefined) =>
-    tell({ ...head, text: text.slice(0, TEXT_MAX), wholeMs, isCut: text.length > TEXT_MAX });
-  told(undefined);
+  const reportText = (wholeMs: number | undefined) =>
+    report({ ...head, text: text.slice(0, TEXT_MAX), wholeMs, isCut: text.length > TEXT_MAX });
+  reportText(undefined);
   const decoder = new TextDecoder();
   const reader = response.body?.getReader();
   for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
     text += decoder.decode(read.value, { stream: true });
     if (text.length > TEXT_MAX) await reader?.cancel();
-    told(undefined);
+    reportText(undefined);
   }
   text += decoder.decode();
-  told(since());
+  reportText(since());
 }

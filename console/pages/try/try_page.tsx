@@ -1,32 +1,32 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { BASE } from '../../api/call_api.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import { BASE_PATH } from '../../api/call_api.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
-import { href, keepQuery, place } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { currentRoute, href, replaceQuery } from '../../layout/router.ts';
+import { useObservable } from '../../observable.ts';
 import { CodeBlock, formatted, Prose } from '../../openapi/code.tsx';
 import type { Operation } from '../../openapi/document.ts';
 import { OperationList, OperationSearch } from '../../openapi/operation_list.tsx';
 import { badgeOf, Description, OperationLine } from '../../openapi/operation_parts.tsx';
 import { readApi } from '../../openapi/read_api.ts';
-import { curlOf, type Draft, draftOf, requestOf, slotsOf } from '../../openapi/request.ts';
+import { curlOf, type Draft, draftOf, requestFields, requestOf } from '../../openapi/request.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty } from '../../parts/notices.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
+import { EmptyState, Loaded } from '../../parts/notices.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { endSession, type SessionState, session } from '../../session/session.ts';
 import { RequestForm } from './request_form.tsx';
-import { type Outcome, send } from './send_request.ts';
+import { type ResponseState, send } from './send_request.ts';
 
 const hrefOf = ({ id }: Operation) => href('try', id);
 
 /** Every operation that can be tried. */
 export function TryListPage() {
-  const asked = useAsked(readApi, []);
-  const [sought, setSought] = useState(place.get().query.get('words') ?? '');
-  useEffect(() => keepQuery({ words: sought }), [sought]);
-  const seek = () => document.querySelector<HTMLInputElement>('.find-operation input')?.focus();
-  useShortcuts(useMemo(() => [{ keys: '/', words: 'Find an operation', act: seek }], []));
+  const fetched = useFetch(readApi, []);
+  const [term, setTerm] = useState(currentRoute.get().query.get('q') ?? '');
+  useEffect(() => replaceQuery({ q: term }), [term]);
+  const focusSearch = () => document.querySelector<HTMLInputElement>('.find-operation input')?.focus();
+  useShortcuts(useMemo(() => [{ keys: '/', label: 'Find an operation', run: focusSearch }], []));
   return (
     <>
       <PageHead
@@ -37,25 +37,25 @@ export function TryListPage() {
           </a>
         }
       />
-      <OperationSearch sought={sought} onSought={setSought} />
-      <Answered asked={asked}>
-        {({ groups }) => <OperationList groups={groups} sought={sought} hrefOf={hrefOf} />}
-      </Answered>
+      <OperationSearch term={term} onTerm={setTerm} />
+      <Loaded fetched={fetched}>
+        {({ groups }) => <OperationList groups={groups} term={term} hrefOf={hrefOf} />}
+      </Loaded>
     </>
   );
 }
 
 /** One operation, with the token of this session. */
 export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
-  const asked = useAsked(readApi, []);
-  const operation = asked.answer?.operations.get(id);
-  const words = operation?.summary.replace(/\.$/, '');
+  const fetched = useFetch(readApi, []);
+  const operation = fetched.answer?.operations.get(id);
+  const label = operation?.summary.replace(/\.$/, '');
   return (
     <>
       <PageHead
-        title={words ?? 'Try it'}
-        heading={words === undefined ? undefined : <Prose text={words} />}
-        above={[{ label: 'Try it', href: href('try') }]}
+        title={label ?? 'Try it'}
+        heading={label === undefined ? undefined : <Prose text={label} />}
+        breadcrumbs={[{ label: 'Try it', href: href('try') }]}
         actions={
           operation && (
             <a class="button" href={`docs${href(id)}`}>
@@ -64,19 +64,19 @@ export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
           )
         }
       />
-      <Answered asked={asked}>
+      <Loaded fetched={fetched}>
         {() =>
           operation ? (
-            <Trial operation={operation} />
+            <OperationTester operation={operation} />
           ) : (
-            <Empty icon="try" title="This release has no such operation">
+            <EmptyState icon="try" title="This release has no such operation">
               <p>
                 <a href={href('try')}>See all operations</a>
               </p>
-            </Empty>
+            </EmptyState>
           )
         }
-      </Answered>
+      </Loaded>
     </>
   );
 }
@@ -85,23 +85,23 @@ interface OperationProps {
   readonly operation: Operation;
 }
 
-function Trial({ operation }: OperationProps) {
-  const state = useObserved(session);
-  const slots = useMemo(() => slotsOf(operation), [operation]);
-  const [draft, setDraft] = useState(() => draftFrom(operation, place.get().query));
-  const { outcome, failure, isBusy, run, stop } = useSending();
-  const request = requestOf(operation, draft, location.origin + BASE);
-  const lacking = lackingOf(operation, state);
+function OperationTester({ operation }: OperationProps) {
+  const state = useObservable(session);
+  const fields = useMemo(() => requestFields(operation), [operation]);
+  const [draft, setDraft] = useState(() => draftFrom(operation, currentRoute.get().query));
+  const { outcome, failure, isBusy, run, stop } = useSendRequest();
+  const request = requestOf(operation, draft, location.origin + BASE_PATH);
+  const missing = missingScope(operation, state);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (lacking === undefined) run(operation, draft, state.open?.token);
+    if (missing === undefined) run(operation, draft, state.open?.token);
   };
   const answer = useRef<HTMLElement>(null);
-  const isTold = outcome !== undefined || failure !== undefined;
-  useEffect(() => keepQuery(keptOf(draft)), [draft]);
+  const hasResult = outcome !== undefined || failure !== undefined;
+  useEffect(() => replaceQuery(queryOf(draft)), [draft]);
   useEffect(() => {
-    if (isTold) bringIntoView(answer.current);
-  }, [isTold]);
+    if (hasResult) scrollIntoViewIfBelow(answer.current);
+  }, [hasResult]);
   return (
     <>
       <OperationLine operation={operation} />
@@ -110,8 +110,8 @@ function Trial({ operation }: OperationProps) {
         <section class="card" aria-label="Request">
           <h2>Request</h2>
           <form class="form" noValidate onSubmit={submit}>
-            <RequestForm slots={slots} draft={draft} onDraft={setDraft} />
-            {lacking === undefined ? (
+            <RequestForm fields={fields} draft={draft} onDraft={setDraft} />
+            {missing === undefined ? (
               <div class="actions">
                 <button
                   type="submit"
@@ -129,7 +129,7 @@ function Trial({ operation }: OperationProps) {
             ) : (
               <p class="note">
                 <span>
-                  This session lacks the scope <code>{lacking}</code> for this operation.
+                  This session lacks the scope <code>{missing}</code> for this operation.
                 </span>
               </p>
             )}
@@ -160,32 +160,32 @@ function Trial({ operation }: OperationProps) {
 }
 
 /** Below a long request, on a narrow screen, the answer would come unseen. */
-function bringIntoView(element: HTMLElement | null): void {
+function scrollIntoViewIfBelow(element: HTMLElement | null): void {
   if (element && element.getBoundingClientRect().top > innerHeight / 2) element.scrollIntoView();
 }
 
 /** The scope that a session lacks for an operation. */
-function lackingOf({ scopes = [] }: Operation, { open }: SessionState): string | undefined {
+function missingScope({ scopes = [] }: Operation, { open }: SessionState): string | undefined {
   return scopes.find((scope) => !open?.scopes.has(scope));
 }
 
 /** The examples of the document, and over them what the address says. */
 function draftFrom(operation: Operation, query: URLSearchParams): Draft {
   const draft = draftOf(operation);
-  const said = slotsOf(operation).flatMap(({ key }) => {
+  const given = requestFields(operation).flatMap(({ key }) => {
     const value = query.get(key);
     return value === null ? [] : [[key, value] as const];
   });
-  return { ...draft, values: { ...draft.values, ...Object.fromEntries(said) } };
+  return { ...draft, values: { ...draft.values, ...Object.fromEntries(given) } };
 }
 
 /** Of a request what may stand in an address: its path and its query. */
-function keptOf({ values }: Draft): Readonly<Record<string, string>> {
+function queryOf({ values }: Draft): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(values).filter(([key]) => /^(path|query)\./.test(key)));
 }
 
-function useSending() {
-  const [outcome, setOutcome] = useState<Outcome>();
+function useSendRequest() {
+  const [outcome, setOutcome] = useState<ResponseState>();
   const [failure, setFailure] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   const sending = useRef<AbortController>(undefined);
@@ -197,8 +197,8 @@ function useSending() {
     setFailure(undefined);
     setOutcome(undefined);
     try {
-      const request = requestOf(operation, draft, BASE);
-      await send(request, token, { signal: controller.signal, tell: setOutcome });
+      const request = requestOf(operation, draft, BASE_PATH);
+      await send(request, token, { signal: controller.signal, report: setOutcome });
     } catch (error) {
       if (!controller.signal.aborted) setFailure(wordsOf(error));
     } finally {
@@ -217,7 +217,7 @@ function wordsOf(error: unknown): string {
 }
 
 /** An answer as it came: status, time, headers and body. */
-function ResponseView({ outcome }: { readonly outcome: Outcome }) {
+function ResponseView({ outcome }: { readonly outcome: ResponseState }) {
   const { status, statusText, headers, text, headMs, wholeMs, isCut } = outcome;
   const body = formatted(text);
   return (
@@ -256,7 +256,7 @@ function ResponseView({ outcome }: { readonly outcome: Outcome }) {
               </dt>
               <dd>
                 <code>
-                  <Said text={value} />
+                  <UntrustedText text={value} />
                 </code>
               </dd>
             </div>

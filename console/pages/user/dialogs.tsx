@@ -1,52 +1,52 @@
 import { ask } from '../../api/call_api.ts';
-import { pagesOf, RESOURCES, type Shown } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
-import { CreateDialog, EditDialog, Removal } from '../../form/record_dialogs.tsx';
+import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { CreateDialog, DeleteDialog, EditDialog } from '../../form/record_dialogs.tsx';
 import type { Values } from '../../form/record_form.tsx';
-import { Told, useAct } from '../../form/use_action.tsx';
-import { go, href } from '../../layout/router.ts';
+import { ActionError, useAction } from '../../form/use_action.tsx';
+import { href, navigate } from '../../layout/router.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { plainText } from '../../parts/confusables.ts';
 import { Confirmation, confirmationWord, Dialog } from '../../parts/dialog.tsx';
-import { Answered } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
+import { Loaded } from '../../parts/notices.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { ChangeList } from './history.tsx';
-import { type Link, type LinkKind, nameOf, type Whole } from './load_user.ts';
+import { type Link, type LinkKind, nameOf, type UserWithLinks } from './load_user.ts';
 
 /** What is about to be done on the page of a user. */
-export type Act =
+export type Action =
   | { readonly kind: 'edit' | 'delete' | 'erase' }
   | { readonly kind: 'add'; readonly links: LinkKind }
   | { readonly kind: 'editLink' | 'removeLink' | 'history'; readonly link: Link };
 
-interface ActsProps {
+interface UserDialogProps {
   readonly realm: string;
-  readonly whole: Whole;
-  readonly act: Act;
+  readonly loaded: UserWithLinks;
+  readonly action: Action;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
 
 /** The dialog of an act. */
-export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
-  const user = whole.user.record.id;
+export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDialogProps) {
+  const user = loaded.user.record.id;
   const done = () => {
     onChanged();
     onClose();
   };
-  switch (act.kind) {
+  switch (action.kind) {
     case 'edit':
       return (
         <EditDialog description={RESOURCES.users} recordKey={[realm, user]} onDone={done} onClose={onClose} />
       );
     case 'add':
-      return <AddLinkDialog realm={realm} user={user} kind={act.links} onDone={done} onClose={onClose} />;
+      return <AddLinkDialog realm={realm} user={user} kind={action.links} onDone={done} onClose={onClose} />;
     case 'editLink':
       return (
         <EditDialog
-          description={act.link.description}
-          recordKey={[realm, user, act.link.record.id]}
+          description={action.link.description}
+          recordKey={[realm, user, action.link.record.id]}
           onDone={done}
           onClose={done}
         />
@@ -54,13 +54,13 @@ export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
     case 'history':
       return (
         <Dialog title="History of this link" onClose={onClose}>
-          <ChangeList realm={realm} user={user} record={act.link.record.id} />
+          <ChangeList realm={realm} user={user} record={action.link.record.id} />
         </Dialog>
       );
     case 'removeLink': {
-      const { description, record } = act.link;
+      const { description, record } = action.link;
       return (
-        <Removal
+        <DeleteDialog
           description={description}
           recordKey={[realm, user, record.id]}
           shown={record}
@@ -70,60 +70,61 @@ export function Acts({ realm, whole, act, onChanged, onClose }: ActsProps) {
         >
           {(now) => (
             <p>
-              From now on the user cannot sign in as <Said text={nameOf({ ...act.link, record: now })} />.
+              From now on the user cannot sign in as{' '}
+              <UntrustedText text={nameOf({ ...action.link, record: now })} />.
             </p>
           )}
-        </Removal>
+        </DeleteDialog>
       );
     }
     case 'delete':
-      return <Deletion realm={realm} whole={whole} onClose={onClose} />;
+      return <DeleteUserDialog realm={realm} loaded={loaded} onClose={onClose} />;
     default:
-      return <Erasure realm={realm} whole={whole} onClose={onClose} />;
+      return <EraseUserDialog realm={realm} loaded={loaded} onClose={onClose} />;
   }
 }
 
-interface LeaveProps {
+interface UserDialogTarget {
   readonly realm: string;
-  readonly whole: Whole;
+  readonly loaded: UserWithLinks;
   readonly onClose: () => void;
 }
 
-function Deletion({ realm, whole: { user }, onClose }: LeaveProps) {
+function DeleteUserDialog({ realm, loaded: { user }, onClose }: UserDialogTarget) {
   return (
-    <Removal
+    <DeleteDialog
       description={RESOURCES.users}
       recordKey={[realm, user.record.id]}
       shown={user.record}
       verb="Delete"
-      word={confirmationWord('delete', user.record.id)}
-      onRemoved={() => go(href('realms', realm, 'users'))}
+      confirmation={confirmationWord('delete', user.record.id)}
+      onRemoved={() => navigate(href('realms', realm, 'users'))}
       onClose={onClose}
     >
       {({ name }) => (
         <p>
           <strong>
-            <Said text={String(name)} />
+            <UntrustedText text={String(name)} />
           </strong>{' '}
           and all of its links are deleted. The audit log keeps the old values: erase the user to remove those
           too.
         </p>
       )}
-    </Removal>
+    </DeleteDialog>
   );
 }
 
 /** Erases all that was ever kept of the person. */
-function Erasure({ realm, whole, onClose }: LeaveProps) {
-  const { record } = whole.user;
-  const { run, isBusy, problem } = useAct(() => {
+function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
+  const { record } = loaded.user;
+  const { run, isBusy, problem } = useAction(() => {
     announce('The user was erased.');
-    go(href('realms', realm, 'users'));
+    navigate(href('realms', realm, 'users'));
   });
   return (
     <Confirmation
       title="Erase this user permanently?"
-      word={confirmationWord('erase', record.id)}
+      confirmation={confirmationWord('erase', record.id)}
       verb="Erase permanently"
       isBusy={isBusy}
       onConfirm={() => run(() => erase(realm, record.id))}
@@ -131,12 +132,12 @@ function Erasure({ realm, whole, onClose }: LeaveProps) {
     >
       <p>
         <strong>
-          <Said text={String(record.name)} />
+          <UntrustedText text={String(record.name)} />
         </strong>{' '}
         and all of its links are deleted, and so are all personal data in the audit log. This cannot be
         undone.
       </p>
-      <Told problem={problem} />
+      <ActionError problem={problem} />
     </Confirmation>
   );
 }
@@ -156,25 +157,27 @@ interface AddLinkProps {
 
 /** Adds a way to sign in. Of its profile it takes over what the two should have in common. */
 function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
-  const { description, profiles, by } = kind;
-  const asked = useAsked((signal) => pagesOf(profiles, [realm], 'created_at')('', signal), []);
-  if (!asked.answer) {
+  const { description, profiles, reference } = kind;
+  const fetched = useFetch((signal) => recordPages(profiles, [realm], 'created_at')('', signal), []);
+  if (!fetched.answer) {
     return (
-      <Dialog title={`New ${nounOf(description.name).one}`} onClose={onClose}>
-        <Answered asked={asked}>{() => null}</Answered>
+      <Dialog title={`New ${resourceLabel(description.name).one}`} onClose={onClose}>
+        <Loaded fetched={fetched}>{() => null}</Loaded>
       </Dialog>
     );
   }
-  const { items, next } = asked.answer;
+  const { items, next } = fetched.answer;
   const options = items.map(({ id, name }) => ({ id, label: plainText(String(name)) }));
-  const begin = { [by]: items.length === 1 ? items[0]?.id : undefined };
+  const initial = { [reference]: items.length === 1 ? items[0]?.id : undefined };
   return (
     <CreateDialog
       description={description}
-      above={[realm, user]}
-      begin={taken(kind, items, begin)}
-      options={{ [by]: next === undefined ? options : undefined }}
-      follow={(name, values) => (name === by ? taken(kind, items, values) : values) as Values}
+      parentKey={[realm, user]}
+      initial={withProfileValues(kind, items, initial)}
+      options={{ [reference]: next === undefined ? options : undefined }}
+      follow={(name, values) =>
+        (name === reference ? withProfileValues(kind, items, values) : values) as Values
+      }
       onDone={onDone}
       onClose={onClose}
     />
@@ -182,12 +185,12 @@ function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
 }
 
 /** The same with what the profile that is named says of it. */
-function taken(
-  { description, by }: LinkKind,
-  profiles: readonly Shown[],
+function withProfileValues(
+  { description, reference }: LinkKind,
+  profiles: readonly ApiRecord[],
   values: Readonly<Record<string, unknown>>,
 ): Readonly<Record<string, unknown>> {
-  const profile = profiles.find(({ id }) => id === values[by]);
+  const profile = profiles.find(({ id }) => id === values[reference]);
   const same = description.fields.flatMap(({ name, sameAs }) =>
     profile && sameAs ? [[name, profile[sameAs.member]] as const] : [],
   );

@@ -1,15 +1,15 @@
 import { ask } from '../../api/call_api.ts';
-import { problemOf } from '../../api/problem.ts';
+import { toProblem } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
-import { useAct } from '../../form/use_action.tsx';
-import { useObserved } from '../../observable.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { useAction } from '../../form/use_action.tsx';
+import { useObservable } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
-import { Answered, ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, session } from '../../session/session.ts';
+import { Loaded, ProblemNote } from '../../parts/notices.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
 
 /** A change as the feed tells it. */
 interface Event {
@@ -29,7 +29,7 @@ interface EventPage {
 }
 
 /** Changes of a user as far back as they were read. */
-interface Past {
+interface HistoryPages {
   /** The newest first. */
   readonly events: readonly Event[];
   /** Where to read on; undefined where the feed has nothing older. */
@@ -40,7 +40,12 @@ interface Past {
 const PAGES_MAX = 5;
 
 /** Reads on from what is known of a user, back in time. */
-async function readBack(realm: string, user: string, from: Past, signal?: AbortSignal): Promise<Past> {
+async function readOlder(
+  realm: string,
+  user: string,
+  from: HistoryPages,
+  signal?: AbortSignal,
+): Promise<HistoryPages> {
   const events = [...from.events];
   let { older } = from;
   for (let page = 0; page < PAGES_MAX && older !== undefined; page += 1) {
@@ -64,12 +69,12 @@ async function readPage(
   try {
     return (await ask<EventPage>({ path, scope: 'changes:read', ...(signal ? { signal } : {}) })).body;
   } catch (error) {
-    if (before === '' || problemOf(error).kind !== 'gone') throw error;
+    if (before === '' || toProblem(error).kind !== 'gone') throw error;
     return undefined;
   }
 }
 
-const NOTHING_YET: Past = { events: [], older: '' };
+const UNREAD: HistoryPages = { events: [], older: '' };
 
 interface HistoryProps {
   readonly realm: string;
@@ -78,8 +83,8 @@ interface HistoryProps {
 
 /** Everything that was done with a user and their links. */
 export function History({ realm, user }: HistoryProps) {
-  const state = useObserved(session);
-  if (!may(state, 'changes:read')) return null;
+  const state = useObservable(session);
+  if (!hasScope(state, 'changes:read')) return null;
   return (
     <section class="card" aria-label="History">
       <div class="card-head">
@@ -99,12 +104,12 @@ interface ChangeListProps {
 
 /** Changes of a user, or of one of their links, the newest first. */
 export function ChangeList({ realm, user, record }: ChangeListProps) {
-  const asked = useAsked((signal) => readBack(realm, user, NOTHING_YET, signal), [realm, user]);
-  const { run, isBusy, problem } = useAct(() => announce('Older changes loaded.'));
+  const fetched = useFetch((signal) => readOlder(realm, user, UNREAD, signal), [realm, user]);
+  const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
   const isListed = (event: Event) =>
     record === undefined ? !isUserTouch(event) : event.data.record_id === record;
   return (
-    <Answered asked={asked}>
+    <Loaded fetched={fetched}>
       {(past) => (
         <>
           <EventList events={past.events.filter(isListed)} isWhole={past.older === undefined} />
@@ -113,12 +118,12 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
             <LoadOlder
               read={past.events.length}
               isBusy={isBusy}
-              onOlder={() => run(async () => asked.put(await readBack(realm, user, past)))}
+              onOlder={() => run(async () => fetched.setAnswer(await readOlder(realm, user, past)))}
             />
           )}
         </>
       )}
-    </Answered>
+    </Loaded>
   );
 }
 
@@ -150,7 +155,7 @@ function EventList({ events, isWhole }: { readonly events: readonly Event[]; rea
     <ol class="history">
       {events.map((event) => (
         <li key={event.id}>
-          <Instant at={event.time} />
+          <Timestamp at={event.time} />
           <span>
             {eventText(event)}
             {event.data.members.length > 0 && (
@@ -158,7 +163,7 @@ function EventList({ events, isWhole }: { readonly events: readonly Event[]; rea
             )}
           </span>
           <span class="faint small">
-            <Said text={event.data.client_id} />
+            <UntrustedText text={event.data.client_id} />
           </span>
         </li>
       ))}
@@ -174,14 +179,14 @@ function isUserTouch({ data: { members } }: Event): boolean {
 /** `user-authentication-info.updated` is `user updated`. */
 function eventText({ type }: Event): string {
   const dot = type.lastIndexOf('.');
-  const { one } = nounOf(type.slice(0, dot));
+  const { one } = resourceLabel(type.slice(0, dot));
   return `${one.charAt(0).toUpperCase()}${one.slice(1)} ${type.slice(dot + 1)}`;
 }
 
-const LABELS = new Map(
+const MEMBER_LABELS = new Map(
   Object.values(RESOURCES).flatMap(({ fields }) => fields.map(({ name, label }) => [name, label] as const)),
 );
 
 function memberLabel(member: string): string {
-  return LABELS.get(member) ?? member;
+  return MEMBER_LABELS.get(member) ?? member;
 }

@@ -1,27 +1,27 @@
 import type { ComponentChildren } from 'preact';
-import { RESOURCES, type Shown } from '../../api/records.ts';
+import { type ApiRecord, RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import { plainText } from '../../parts/confusables.ts';
-import { Copy } from '../../parts/copy.tsx';
+import { CopyButton } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Instant } from '../../parts/timestamp.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, session } from '../../session/session.ts';
-import type { Act } from './dialogs.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
+import type { Action } from './dialogs.tsx';
 import { type Link, nameOf, type Profile } from './load_user.ts';
 
-interface PictureProps {
+interface IdentityGraphProps {
   readonly realm: string;
-  readonly user: Shown;
+  readonly user: ApiRecord;
   readonly links: readonly Link[];
   /** What can be done with a link. */
   readonly controls: (link: Link) => ComponentChildren;
 }
 
 /** A user, and from there to every profile and issuer that leads to them. */
-export function Picture({ realm, user, links, controls }: PictureProps) {
+export function IdentityGraph({ realm, user, links, controls }: IdentityGraphProps) {
   return (
     <figure class="picture" aria-label="How this user signs in">
       <div class="picture-user">
@@ -29,10 +29,10 @@ export function Picture({ realm, user, links, controls }: PictureProps) {
           <Icon name="user" />
           <div>
             <p class="tile-name">
-              <Said text={String(user.name)} />
+              <UntrustedText text={String(user.name)} />
             </p>
             <p class="faint small">
-              <Said text={String(user.email)} />
+              <UntrustedText text={String(user.email)} />
             </p>
           </div>
         </div>
@@ -78,22 +78,22 @@ function groupsBy(
 
 function LinkTile({ link, controls }: { readonly link: Link; readonly controls: ComponentChildren }) {
   const { description, record, profile } = link;
-  const isAstray = profile.record?.issuer !== undefined && record.issuer !== profile.record.issuer;
+  const hasOtherIssuer = profile.record?.issuer !== undefined && record.issuer !== profile.record.issuer;
   return (
-    <article class="tile" aria-label={`${nounOf(description.name).one} ${plainText(nameOf(link))}`}>
+    <article class="tile" aria-label={`${resourceLabel(description.name).one} ${plainText(nameOf(link))}`}>
       <Icon name="link" />
       <div class="tile-body">
-        <p class="tile-kind">{nounOf(description.name).one}</p>
+        <p class="tile-kind">{resourceLabel(description.name).one}</p>
         <p class="tile-name">
-          <Said text={nameOf(link)} />
+          <UntrustedText text={nameOf(link)} />
         </p>
-        {isAstray && (
+        {hasOtherIssuer && (
           <p class="badge badge-warn">
-            issuer differs: <Said text={String(record.issuer)} />
+            issuer differs: <UntrustedText text={String(record.issuer)} />
           </p>
         )}
         <p class="faint small">
-          since <Instant at={record.created_at} />
+          since <Timestamp at={record.created_at} />
         </p>
         <div class="tile-controls">{controls}</div>
       </div>
@@ -108,10 +108,10 @@ function ProfileTile({ realm, profile }: { readonly realm: string; readonly prof
     <div class="tile tile-profile">
       <Icon name="profile" />
       <div class="tile-body">
-        <p class="tile-kind">{nounOf(description.name).one}</p>
+        <p class="tile-kind">{resourceLabel(description.name).one}</p>
         <p class="tile-name">
           <a href={href('realms', realm, kind, id)}>
-            {record ? <Said text={String(record.name)} /> : <code>{id}</code>}
+            {record ? <UntrustedText text={String(record.name)} /> : <code>{id}</code>}
           </a>
         </p>
         {!record && <p class="faint small">Deleted, or not visible to this session.</p>}
@@ -126,36 +126,42 @@ function IssuerTile({ issuer }: { readonly issuer: string }) {
       <Icon name="issuer" />
       <div class="tile-body">
         <p class="tile-kind">issuer</p>
-        <p class="tile-name">{issuer === OWN ? 'This service' : <Said text={issuer} />}</p>
+        <p class="tile-name">{issuer === OWN ? 'This service' : <UntrustedText text={issuer} />}</p>
       </div>
     </div>
   );
 }
 
 /** What can be done with a link: its history for who may read changes, the rest for who may write. */
-export function LinkControls({ link, onAct }: { readonly link: Link; readonly onAct: (act: Act) => void }) {
-  const state = useObserved(session);
-  const isWriter = may(state, `${link.description.scope}:write`);
+export function LinkControls({
+  link,
+  onAction,
+}: {
+  readonly link: Link;
+  readonly onAction: (act: Action) => void;
+}) {
+  const state = useObservable(session);
+  const isWriter = hasScope(state, `${link.description.scope}:write`);
   const name = plainText(nameOf(link));
   const button = (
     kind: 'history' | 'editLink' | 'removeLink',
     icon: 'history' | 'edit' | 'remove',
-    words: string,
+    label: string,
   ) => (
     <button
       type="button"
       class="icon-button"
-      aria-label={`${words} ${name}`}
-      title={words}
-      onClick={() => onAct({ kind, link })}
+      aria-label={`${label} ${name}`}
+      title={label}
+      onClick={() => onAction({ kind, link })}
     >
       <Icon name={icon} />
     </button>
   );
   return (
     <>
-      <Copy text={link.record.id} what="the ID of the link" />
-      {may(state, 'changes:read') && button('history', 'history', 'History of')}
+      <CopyButton text={link.record.id} what="the ID of the link" />
+      {hasScope(state, 'changes:read') && button('history', 'history', 'History of')}
       {isWriter && button('editLink', 'edit', 'Edit')}
       {isWriter && button('removeLink', 'remove', 'Remove')}
     </>

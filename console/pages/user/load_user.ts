@@ -1,13 +1,13 @@
 import type { ListPage, ReadPage } from '../../api/list_page.ts';
-import { problemOf } from '../../api/problem.ts';
-import { pagesOf, RESOURCES, readRecord, type Shown, type Tagged } from '../../api/records.ts';
+import { toProblem } from '../../api/problem.ts';
+import { type ApiRecord, RESOURCES, readRecord, recordPages, type WithEtag } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
-import { may, type SessionState } from '../../session/session.ts';
+import { hasScope, type SessionState } from '../../session/session.ts';
 
 /** One way in which a user signs in. */
 export interface Link {
   readonly description: Description;
-  readonly record: Shown;
+  readonly record: ApiRecord;
   /** The profile it was made for. */
   readonly profile: Profile;
 }
@@ -16,15 +16,15 @@ export interface Profile {
   readonly id: string;
   readonly description: Description;
   /** Undefined where this session may not see it, or it is gone. */
-  readonly record: Shown | undefined;
+  readonly record: ApiRecord | undefined;
 }
 
 /** A user, and everything that leads to them. */
-export interface Whole {
-  readonly user: Tagged;
+export interface UserWithLinks {
+  readonly user: WithEtag;
   readonly links: readonly Link[];
   /** Links that this session has no right to see. */
-  readonly unseen: readonly Description[];
+  readonly forbidden: readonly Description[];
   /** There are more links than are told. */
   readonly hasMore: boolean;
 }
@@ -34,14 +34,14 @@ export const LINK_KINDS = [
   {
     description: RESOURCES.oidcProfileInfos,
     profiles: RESOURCES.oidcProfiles,
-    by: 'oidc_profile_id',
+    reference: 'oidc_profile_id',
     /** What the user signs in with. */
     name: 'subject',
   },
   {
     description: RESOURCES.passwordProfileInfos,
     profiles: RESOURCES.passwordProfiles,
-    by: 'password_profile_id',
+    reference: 'password_profile_id',
     name: 'username',
   },
 ] as const;
@@ -49,26 +49,26 @@ export const LINK_KINDS = [
 export type LinkKind = (typeof LINK_KINDS)[number];
 
 /** User and links at once, then the profiles that the links name: of each kind of links so many pages. Throws Problem where the user cannot be read. */
-export async function readWhole(
+export async function loadUser(
   [realm, id]: readonly [realm: string, user: string],
   pagesMax: number,
   state: SessionState,
   signal: AbortSignal,
-): Promise<Whole> {
-  const seen = LINK_KINDS.filter(({ description }) => may(state, `${description.scope}:read`));
+): Promise<UserWithLinks> {
+  const readable = LINK_KINDS.filter(({ description }) => hasScope(state, `${description.scope}:read`));
   const [user, ...lists] = await Promise.all([
     readRecord(RESOURCES.users, [realm, id], signal),
-    ...seen.map(({ description }) =>
-      readPages(pagesOf(description, [realm, id], 'created_at'), pagesMax, signal),
+    ...readable.map(({ description }) =>
+      readPages(recordPages(description, [realm, id], 'created_at'), pagesMax, signal),
     ),
   ]);
   const links = await Promise.all(
-    seen.flatMap((kind, index) => {
+    readable.flatMap((kind, index) => {
       const profiles = new Map<string, Promise<Profile>>();
       return (lists[index]?.items ?? []).map(async (record): Promise<Link> => {
-        const wanted = String(record[kind.by]);
-        const profile = profiles.get(wanted) ?? readProfile(kind, [realm, wanted], signal);
-        profiles.set(wanted, profile);
+        const profileId = String(record[kind.reference]);
+        const profile = profiles.get(profileId) ?? readProfile(kind, [realm, profileId], signal);
+        profiles.set(profileId, profile);
         return { description: kind.description, record, profile: await profile };
       });
     }),
@@ -76,7 +76,7 @@ export async function readWhole(
   return {
     user,
     links,
-    unseen: LINK_KINDS.filter((kind) => !seen.includes(kind)).map(({ description }) => description),
+    forbidden: LINK_KINDS.filter((kind) => !readable.includes(kind)).map(({ description }) => description),
     hasMore: lists.some(({ next }) => next !== undefined),
   };
 }
@@ -103,7 +103,7 @@ async function readProfile(
     return { id, description, record: (await readRecord(description, key, signal)).record };
   } catch (error) {
     signal.throwIfAborted();
-    const { kind } = problemOf(error);
+    const { kind } = toProblem(error);
     if (kind !== 'forbidden' && kind !== 'absent') throw error;
     return { id, description, record: undefined };
   }

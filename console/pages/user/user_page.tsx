@@ -1,82 +1,82 @@
 import { useState } from 'preact/hooks';
 import { RESOURCES } from '../../api/records.ts';
-import { useAsked } from '../../api/use_fetch.ts';
+import { useFetch } from '../../api/use_fetch.ts';
 import { PageHead, type PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import { RecordFacts } from '../../parts/facts.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { may, session } from '../../session/session.ts';
-import { aboveIn } from '../realms/record_views.tsx';
-import { type Act, Acts } from './dialogs.tsx';
+import { EmptyState, Loaded } from '../../parts/notices.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { hasScope, session } from '../../session/session.ts';
+import { realmBreadcrumbs } from '../realms/record_views.tsx';
+import { type Action, UserDialog } from './dialogs.tsx';
 import { History } from './history.tsx';
-import { LinkControls, Picture } from './identity_graph.tsx';
-import { LINK_KINDS, readWhole, type Whole } from './load_user.ts';
+import { IdentityGraph, LinkControls } from './identity_graph.tsx';
+import { LINK_KINDS, loadUser, type UserWithLinks } from './load_user.ts';
 
 /** Who a user is, and every way in which they sign in. */
 export function UserPage({ parameters }: PageProps) {
   const { realm = '', user: id = '' } = parameters;
-  const state = useObserved(session);
+  const state = useObservable(session);
   const [pages, setPages] = useState(1);
-  const asked = useAsked((signal) => readWhole([realm, id], pages, state, signal), [realm, id]);
+  const fetched = useFetch((signal) => loadUser([realm, id], pages, state, signal), [realm, id]);
   const readMore = () => {
     setPages(pages + 1);
-    asked.again();
+    fetched.reload();
   };
-  const [act, setAct] = useState<Act>();
-  const name = asked.answer ? String(asked.answer.user.record.name) : 'User';
+  const [action, setAction] = useState<Action>();
+  const name = fetched.answer ? String(fetched.answer.user.record.name) : 'User';
   return (
     <>
       <PageHead
         title={name}
-        heading={asked.answer ? <Said text={name} /> : undefined}
-        above={[...aboveIn(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
-        actions={asked.answer && <UserActions onAct={setAct} />}
+        heading={fetched.answer ? <UntrustedText text={name} /> : undefined}
+        breadcrumbs={[...realmBreadcrumbs(realm), { label: 'Users', href: href('realms', realm, 'users') }]}
+        actions={fetched.answer && <UserActions onAction={setAction} />}
       />
-      <Answered asked={asked}>
-        {(whole) => (
+      <Loaded fetched={fetched}>
+        {(loaded) => (
           <UserView
             realm={realm}
-            whole={whole}
-            isWaiting={asked.isWaiting}
+            loaded={loaded}
+            isWaiting={fetched.isWaiting}
             onMore={readMore}
-            onAct={setAct}
+            onAction={setAction}
           />
         )}
-      </Answered>
-      {act && asked.answer && (
-        <Acts
+      </Loaded>
+      {action && fetched.answer && (
+        <UserDialog
           realm={realm}
-          whole={asked.answer}
-          act={act}
-          onChanged={asked.again}
-          onClose={() => setAct(undefined)}
+          loaded={fetched.answer}
+          action={action}
+          onChanged={fetched.reload}
+          onClose={() => setAction(undefined)}
         />
       )}
     </>
   );
 }
 
-function UserActions({ onAct }: { readonly onAct: (act: Act) => void }) {
-  const state = useObserved(session);
-  const isWriter = may(state, `${RESOURCES.users.scope}:write`);
+function UserActions({ onAction }: { readonly onAction: (action: Action) => void }) {
+  const state = useObservable(session);
+  const isWriter = hasScope(state, `${RESOURCES.users.scope}:write`);
   return (
     <>
       {isWriter && (
-        <button type="button" class="button" onClick={() => onAct({ kind: 'edit' })}>
+        <button type="button" class="button" onClick={() => onAction({ kind: 'edit' })}>
           <Icon name="edit" /> Edit
         </button>
       )}
       {isWriter && (
-        <button type="button" class="button" onClick={() => onAct({ kind: 'delete' })}>
+        <button type="button" class="button" onClick={() => onAction({ kind: 'delete' })}>
           <Icon name="remove" /> Delete
         </button>
       )}
-      {may(state, 'admin') && (
-        <button type="button" class="button button-risky" onClick={() => onAct({ kind: 'erase' })}>
+      {hasScope(state, 'admin') && (
+        <button type="button" class="button button-risky" onClick={() => onAction({ kind: 'erase' })}>
           Erase permanently
         </button>
       )}
@@ -86,25 +86,27 @@ function UserActions({ onAct }: { readonly onAct: (act: Act) => void }) {
 
 interface UserViewProps {
   readonly realm: string;
-  readonly whole: Whole;
+  readonly loaded: UserWithLinks;
   readonly isWaiting: boolean;
   /** More links are asked for. */
   readonly onMore: () => void;
-  readonly onAct: (act: Act) => void;
+  readonly onAction: (action: Action) => void;
 }
 
-function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
-  const { user, links, unseen, hasMore } = whole;
-  const controls = (link: Whole['links'][number]) => <LinkControls link={link} onAct={onAct} />;
+function UserView({ realm, loaded, isWaiting, onMore, onAction }: UserViewProps) {
+  const { user, links, forbidden, hasMore } = loaded;
+  const controls = (link: UserWithLinks['links'][number]) => <LinkControls link={link} onAction={onAction} />;
   return (
     <>
       <section class="card" aria-label="How this user signs in">
         <div class="card-head">
           <h2>How this user signs in</h2>
-          <AddLinks onAct={onAct} />
+          <AddLinkButtons onAction={onAction} />
         </div>
-        {links.length > 0 && <Picture realm={realm} user={user.record} links={links} controls={controls} />}
-        {links.length === 0 && unseen.length < LINK_KINDS.length && <NoLinks />}
+        {links.length > 0 && (
+          <IdentityGraph realm={realm} user={user.record} links={links} controls={controls} />
+        )}
+        {links.length === 0 && forbidden.length < LINK_KINDS.length && <NoLinks />}
         {hasMore && (
           <div class="note note-warn">
             <Icon name="warning" />
@@ -116,9 +118,9 @@ function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
             </div>
           </div>
         )}
-        {unseen.length > 0 && (
+        {forbidden.length > 0 && (
           <p class="faint small">
-            Not visible to this session: {unseen.map(({ name }) => nounOf(name).many).join(', ')}.
+            Not visible to this session: {forbidden.map(({ name }) => resourceLabel(name).many).join(', ')}.
           </p>
         )}
       </section>
@@ -135,24 +137,24 @@ function UserView({ realm, whole, isWaiting, onMore, onAct }: UserViewProps) {
 
 function NoLinks() {
   return (
-    <Empty icon="link" title="No links yet">
+    <EmptyState icon="link" title="No links yet">
       <p>Link the user to a subject at an issuer, or to a username with a password.</p>
-    </Empty>
+    </EmptyState>
   );
 }
 
-function AddLinks({ onAct }: { readonly onAct: (act: Act) => void }) {
-  const state = useObserved(session);
+function AddLinkButtons({ onAction }: { readonly onAction: (action: Action) => void }) {
+  const state = useObservable(session);
   return (
     <div class="actions">
-      {LINK_KINDS.filter(({ description }) => may(state, `${description.scope}:write`)).map((kind) => (
+      {LINK_KINDS.filter(({ description }) => hasScope(state, `${description.scope}:write`)).map((kind) => (
         <button
           key={kind.name}
           type="button"
           class="button"
-          onClick={() => onAct({ kind: 'add', links: kind })}
+          onClick={() => onAction({ kind: 'add', links: kind })}
         >
-          <Icon name="add" /> Add {nounOf(kind.description.name).one}
+          <Icon name="add" /> Add {resourceLabel(kind.description.name).one}
         </button>
       ))}
     </div>

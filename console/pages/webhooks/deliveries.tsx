@@ -9,44 +9,44 @@ import {
   type Webhook,
 } from '../../api/admin.ts';
 import type { ReadPage } from '../../api/list_page.ts';
-import { Told, useAct } from '../../form/use_action.tsx';
+import { ActionError, useAction } from '../../form/use_action.tsx';
 import { href } from '../../layout/router.ts';
-import { useObserved } from '../../observable.ts';
+import { useObservable } from '../../observable.ts';
 import { announce } from '../../parts/announcer.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Empty } from '../../parts/notices.tsx';
-import { Instant } from '../../parts/timestamp.tsx';
-import { LongList } from '../../parts/virtual_list.tsx';
-import { may, session } from '../../session/session.ts';
+import { EmptyState } from '../../parts/notices.tsx';
+import { Timestamp } from '../../parts/timestamp.tsx';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import { hasScope, session } from '../../session/session.ts';
 
-const SENT = ['Nothing to redeliver.', 'Redelivering 1 message.', 'Redelivering # messages.'];
+const REDELIVERY_MESSAGES = ['Nothing to redeliver.', 'Redelivering 1 message.', 'Redelivering # messages.'];
 /** What was sent appears within seconds. */
-const SEEN_MS = [1_000, 3_000, 6_000];
+const REFRESH_AFTER_MS = [1_000, 3_000, 6_000];
 
 /** What was sent to a target, and what it was not told; what was given up can be sent again. */
 export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
-  const state = useObserved(session);
+  const state = useObservable(session);
   const [round, setRound] = useState(0);
   const [sent, setSent] = useState(0);
-  const again = () => setRound((before) => before + 1);
+  const reload = () => setRound((before) => before + 1);
   useEffect(() => {
     if (sent === 0) return;
-    const timers = SEEN_MS.map((ms) => setTimeout(again, ms));
+    const timers = REFRESH_AFTER_MS.map((ms) => setTimeout(reload, ms));
     return () => timers.forEach(clearTimeout);
   }, [sent]);
-  const { isBusy, problem, run } = useAct(() => setSent((before) => before + 1));
-  const send = (letter: string) =>
+  const { isBusy, problem, run } = useAction(() => setSent((before) => before + 1));
+  const send = (deadLetter: string) =>
     run(async () => {
-      const count = await redeliver(webhook.id, letter);
-      announce(SENT[Math.min(count, 2)]?.replace('#', count.toLocaleString()) ?? '');
+      const count = await redeliver(webhook.id, deadLetter);
+      announce(REDELIVERY_MESSAGES[Math.min(count, 2)]?.replace('#', count.toLocaleString()) ?? '');
     });
   const deliveries = useMemo(() => deliveryPages(webhook.id), [webhook.id, round]);
-  const [hasLetters, setHasLetters] = useState(false);
-  const letters = useMemo((): ReadPage<DeadLetter> => {
+  const [hasDeadLetters, setHasDeadLetters] = useState(false);
+  const deadLetters = useMemo((): ReadPage<DeadLetter> => {
     const read = deadLetterPages(webhook.id);
     return async (cursor, signal) => {
       const page = await read(cursor, signal);
-      setHasLetters(cursor !== '' || page.items.length > 0);
+      setHasDeadLetters(cursor !== '' || page.items.length > 0);
       return page;
     };
   }, [webhook.id, round]);
@@ -55,35 +55,37 @@ export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
       <section class="section" aria-label="Deliveries">
         <div class="card-head">
           <h2>Deliveries</h2>
-          <button type="button" class="text-button" onClick={again}>
+          <button type="button" class="text-button" onClick={reload}>
             <Icon name="history" /> Refresh
           </button>
         </div>
-        <LongList
+        <VirtualList
           label="Deliveries, newest first"
           read={deliveries}
           row={(delivery) => <DeliveryRow delivery={delivery} />}
           empty={
-            <Empty icon="webhook" title="No deliveries yet">
+            <EmptyState icon="webhook" title="No deliveries yet">
               <p>Each attempt is listed here with the response of the server and its duration.</p>
-            </Empty>
+            </EmptyState>
           }
         />
       </section>
       <section class="section" aria-label="Dead letters">
         <div class="card-head">
           <h2>Dead letters</h2>
-          {hasLetters && may(state, ADMIN) && (
+          {hasDeadLetters && hasScope(state, ADMIN) && (
             <button type="button" class="button" disabled={isBusy} onClick={() => send('*')}>
               <Icon name="history" /> Redeliver all
             </button>
           )}
         </div>
-        <Told problem={problem} />
-        <LongList
+        <ActionError problem={problem} />
+        <VirtualList
           label="Dead letters"
-          read={letters}
-          row={(letter) => <LetterRow letter={letter} send={may(state, ADMIN) ? send : undefined} />}
+          read={deadLetters}
+          row={(deadLetter) => (
+            <DeadLetterRow deadLetter={deadLetter} send={hasScope(state, ADMIN) ? send : undefined} />
+          )}
           empty={<p class="faint">None: every message was received or is still being retried.</p>}
         />
       </section>
@@ -111,14 +113,14 @@ function DeliveryRow({ delivery }: { readonly delivery: Delivery }) {
       </span>
       <span class="row-main">
         <span>
-          <Changes told={delivery} />
+          <Changes range={delivery} />
         </span>
         <span class="faint">
           attempt {attempt}, {duration.toLocaleString()} ms
         </span>
       </span>
       <span class="row-side faint small">
-        <Instant at={at} />
+        <Timestamp at={at} />
       </span>
     </div>
   );
@@ -130,13 +132,13 @@ const STATES: Readonly<Record<DeadLetter['state'], readonly [badge: string, word
   redelivered: ['badge badge-good', 'redelivered'],
 };
 
-interface LetterRowProps {
-  readonly letter: DeadLetter;
-  readonly send: ((letter: string) => void) | undefined;
+interface DeadLetterRowProps {
+  readonly deadLetter: DeadLetter;
+  readonly send: ((deadLetter: string) => void) | undefined;
 }
 
-function LetterRow({ letter, send }: LetterRowProps) {
-  const { id, state, attempts, at, redelivered_at: received, first_seq: first } = letter;
+function DeadLetterRow({ deadLetter, send }: DeadLetterRowProps) {
+  const { id, state, attempts, at, redelivered_at: received, first_seq: first } = deadLetter;
   const [badge, words] = STATES[state];
   return (
     <div class="row delivery-row">
@@ -145,7 +147,7 @@ function LetterRow({ letter, send }: LetterRowProps) {
       </span>
       <span class="row-main">
         <span>
-          <Changes told={letter} />
+          <Changes range={deadLetter} />
         </span>
         <span class="faint">{attempts > 0 && `after ${attempts} attempts`}</span>
       </span>
@@ -160,15 +162,15 @@ function LetterRow({ letter, send }: LetterRowProps) {
         </button>
       )}
       <span class="row-side faint small">
-        <Instant at={received ?? at} />
+        <Timestamp at={received ?? at} />
       </span>
     </div>
   );
 }
 
 /** Which changes a message tells, where they can be looked at. */
-function Changes({ told }: { readonly told: Pick<Delivery, 'realm_id' | 'first_seq' | 'last_seq'> }) {
-  const { realm_id: realm, first_seq: first, last_seq: last } = told;
+function Changes({ range }: { readonly range: Pick<Delivery, 'realm_id' | 'first_seq' | 'last_seq'> }) {
+  const { realm_id: realm, first_seq: first, last_seq: last } = range;
   const query = new URLSearchParams({ realm, entry: String(first) });
   return (
     <a href={`${href('changes')}?${query}`}>

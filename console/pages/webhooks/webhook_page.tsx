@@ -1,22 +1,22 @@
-import { DESCRIBED } from 'authrealm:described';
+import { SCHEMA } from 'authrealm:schema';
 import { useId, useState } from 'preact/hooks';
-import { type FirstWish, type Webhook, type Wish, webhooks } from '../../api/admin.ts';
-import { useAsked } from '../../api/use_fetch.ts';
-import { AllOrSome, RealmsField, TextField } from '../../form/fields.tsx';
-import { type Missing, useSaying } from '../../form/use_form.ts';
+import { type NewWebhookInput, type Webhook, type WebhookInput, webhooks } from '../../api/admin.ts';
+import { useFetch } from '../../api/use_fetch.ts';
+import { AllOrSomeField, RealmsField, TextField } from '../../form/fields.tsx';
+import { type MissingFields, useForm } from '../../form/use_form.ts';
 import type { PageProps } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
-import { Copy, Identifier } from '../../parts/copy.tsx';
+import { CopyButton, Identifier } from '../../parts/copy.tsx';
 import { FormActions } from '../../parts/dialog.tsx';
 import { Fact } from '../../parts/facts.tsx';
 import { ProblemNote } from '../../parts/notices.tsx';
-import { nounOf } from '../../parts/resource_labels.ts';
-import { Said } from '../../parts/untrusted_text.tsx';
+import { resourceLabel } from '../../parts/resource_labels.ts';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { FormProps, Kind } from '../managed/kind.ts';
-import { AdministeredPage, RealmsFact } from '../managed/managed_page.tsx';
+import { ManagedPage, RealmsFact } from '../managed/managed_page.tsx';
 import { Deliveries } from './deliveries.tsx';
 
-export const WEBHOOK: Kind<Wish, FirstWish> = {
+export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
   what: 'webhook',
   title: 'Webhook',
   home: { label: 'Webhooks', href: href('webhooks') },
@@ -50,20 +50,20 @@ export const WEBHOOK: Kind<Wish, FirstWish> = {
       delete:
         'will be deleted permanently, with its deliveries and dead letters. Pending changes are never delivered.',
     },
-    isOn: 'enabled',
-    isOff: 'disabled: missed changes are delivered later',
-    turnedOn: 'The webhook was enabled.',
-    before: 'also signs until',
+    isEnabled: 'enabled',
+    isDisabled: 'disabled: missed changes are delivered later',
+    enabledMessage: 'The webhook was enabled.',
+    previousSecret: 'also signs until',
   },
 };
 
 /** A webhook target, what was sent to it, and what was given up. */
 export function WebhookPage({ parameters: { webhook = '' } }: PageProps) {
-  const asked = useAsked((signal) => webhooks.read(webhook, signal), [webhook]);
+  const fetched = useFetch((signal) => webhooks.read(webhook, signal), [webhook]);
   return (
-    <AdministeredPage
+    <ManagedPage
       kind={WEBHOOK}
-      asked={asked}
+      fetched={fetched}
       facts={({ record }) => <WebhookFacts webhook={record} />}
       rest={({ record }) => <Deliveries webhook={record} />}
     />
@@ -71,11 +71,19 @@ export function WebhookPage({ parameters: { webhook = '' } }: PageProps) {
 }
 
 function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
-  const { id, url, events, realms, events_max: most, with_data: hasData, skipped_client: skipped } = webhook;
+  const {
+    id,
+    url,
+    events,
+    realms,
+    events_max: maximum,
+    with_data: hasData,
+    skipped_client: skipped,
+  } = webhook;
   return (
     <>
       <Fact label="URL">
-        <Said text={url} /> <Copy text={url} what="the URL" />
+        <UntrustedText text={url} /> <CopyButton text={url} what="the URL" />
       </Fact>
       <Fact label="ID">
         <Identifier id={id} what="the webhook ID" />
@@ -93,12 +101,12 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
       </Fact>
       <RealmsFact realms={realms} />
       <Fact label="Messages">
-        {most === 1 ? 'one event each' : `lists of at most ${most} events`},{' '}
+        {maximum === 1 ? 'one event each' : `lists of at most ${maximum} events`},{' '}
         {hasData ? 'with the record' : 'without the record'}
       </Fact>
       {skipped !== null && (
         <Fact label="Skips">
-          what <Said text={skipped} /> changes
+          what <UntrustedText text={skipped} /> changes
         </Fact>
       )}
     </>
@@ -106,47 +114,47 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
 }
 
 /** Where a target is, what it is told, and how. */
-function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>) {
-  const [from, setFrom] = useState<FirstWish['from']>('present');
-  const { said, change, about, problem, isBusy, send, form } = useSaying({
-    begin,
+function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, NewWebhookInput>) {
+  const [from, setFrom] = useState<NewWebhookInput['from']>('present');
+  const { input, change, errorOf, problem, isBusy, send, form } = useForm({
+    initial,
     missingOf: missingWebhookFields,
-    save: (wish) => save({ ...wish, from }),
+    save: (webhook) => save({ ...webhook, from }),
   });
   const id = useId();
   return (
     <form ref={form} class="form" noValidate onSubmit={send}>
       <TextField
         label="Name"
-        value={said.name}
-        complaint={about('name')}
+        value={input.name}
+        error={errorOf('name')}
         isRequired
         onText={(name) => change({ name })}
       />
       <TextField
         label="URL"
-        value={said.url}
-        complaint={about('url')}
+        value={input.url}
+        error={errorOf('url')}
         hint="For example https://search.example/hooks/authrealm. Changes are sent there by POST."
         inputMode="url"
         isRequired
         onText={(url) => change({ url: url.trim() })}
       />
       <EventsField
-        events={said.events}
-        complaint={about('events')}
+        events={input.events}
+        error={errorOf('events')}
         onEvents={(events) => change({ events })}
       />
       <RealmsField
-        realms={said.realms}
-        complaint={about('realms')}
+        realms={input.realms}
+        error={errorOf('realms')}
         onRealms={(realms) => change({ realms })}
       />
       <div class="field">
         <label class="check">
           <input
             type="checkbox"
-            checked={said.with_data}
+            checked={input.with_data}
             onChange={({ currentTarget }) => change({ with_data: currentTarget.checked })}
           />
           Include the record
@@ -155,17 +163,17 @@ function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>
       </div>
       <TextField
         label="Maximum events per message"
-        value={Number.isNaN(said.events_max) ? '' : String(said.events_max)}
-        complaint={about('events_max')}
-        hint={`1 to ${DESCRIBED.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which copes with many writes.`}
+        value={Number.isNaN(input.events_max) ? '' : String(input.events_max)}
+        error={errorOf('events_max')}
+        hint={`1 to ${SCHEMA.limits.webhookEventsMax}. With 1, each message is a single event; otherwise it is a list, which copes with many writes.`}
         inputMode="numeric"
         isRequired
         onText={(text) => change({ events_max: /^\d+$/.test(text.trim()) ? Number(text) : Number.NaN })}
       />
       <TextField
         label="Skip changes made by this client"
-        value={said.skipped_client ?? ''}
-        complaint={about('skipped_client')}
+        value={input.skipped_client ?? ''}
+        error={errorOf('skipped_client')}
         hint="The ID of a client that both writes here and receives at this target."
         onText={(text) => change({ skipped_client: text.trim() === '' ? null : text.trim() })}
       />
@@ -183,53 +191,59 @@ function WebhookForm({ begin, verb, save, onCancel }: FormProps<Wish, FirstWish>
         </div>
       )}
       {problem && <ProblemNote problem={problem} />}
-      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isOff={isBusy} onCancel={onCancel} />
+      <FormActions submit={verb === 'create' ? 'Create' : 'Save'} isDisabled={isBusy} onCancel={onCancel} />
     </form>
   );
 }
 
-function missingWebhookFields({ name, url, events, realms, events_max: most }: Wish): Missing {
-  const isNumber = Number.isInteger(most) && most >= 1 && most <= DESCRIBED.limits.webhookEventsMax;
+function missingWebhookFields({
+  name,
+  url,
+  events,
+  realms,
+  events_max: maximum,
+}: WebhookInput): MissingFields {
+  const isNumber = Number.isInteger(maximum) && maximum >= 1 && maximum <= SCHEMA.limits.webhookEventsMax;
   return {
     ...(name.trim() === '' ? { name: 'This field is required' } : {}),
     ...(url === '' ? { url: 'This field is required' } : {}),
     ...(events.length === 0 ? { events: 'Select at least one, or choose every event' } : {}),
     ...(realms.length === 0 ? { realms: 'Select at least one, or choose all' } : {}),
-    ...(isNumber ? {} : { events_max: `A whole number from 1 to ${DESCRIBED.limits.webhookEventsMax}` }),
+    ...(isNumber ? {} : { events_max: `A whole number from 1 to ${SCHEMA.limits.webhookEventsMax}` }),
   };
 }
 
-type Events = Wish['events'];
+type Events = WebhookInput['events'];
 
 interface EventsFieldProps {
   readonly events: Events;
-  readonly complaint: string;
+  readonly error: string;
   readonly onEvents: (events: Events) => void;
 }
 
 /** Every event, or some of them. */
-function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
+function EventsField({ events, error, onEvents }: EventsFieldProps) {
   return (
-    <AllOrSome
+    <AllOrSomeField
       legend="Events"
       all="Every event, including those of future releases"
-      some="Selected events"
+      selected="Selected events"
       value={events}
-      complaint={complaint}
+      error={error}
       onValue={onEvents}
     >
-      {(some, choose) => (
+      {(selected, onSelect) => (
         <>
           <div class="choices-list">
-            {DESCRIBED.events.map((event) => (
+            {SCHEMA.events.map((event) => (
               <label key={event} class="check">
                 <input
                   type="checkbox"
-                  checked={some.includes(event)}
+                  checked={selected.includes(event)}
                   onChange={({ currentTarget }) =>
-                    choose(
-                      DESCRIBED.events.filter((each) =>
-                        each === event ? currentTarget.checked : some.includes(each),
+                    onSelect(
+                      SCHEMA.events.filter((each) =>
+                        each === event ? currentTarget.checked : selected.includes(each),
                       ),
                     )
                   }
@@ -241,12 +255,12 @@ function EventsField({ events, complaint, onEvents }: EventsFieldProps) {
           <p class="hint">Every target receives user erasures.</p>
         </>
       )}
-    </AllOrSome>
+    </AllOrSomeField>
   );
 }
 
 /** `user-authentication-info.updated` is `user updated`. */
 function eventWords(event: string): string {
   const dot = event.lastIndexOf('.');
-  return `${nounOf(event.slice(0, dot)).one} ${event.slice(dot + 1)}`;
+  return `${resourceLabel(event.slice(0, dot)).one} ${event.slice(dot + 1)}`;
 }

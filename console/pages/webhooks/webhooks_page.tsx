@@ -3,10 +3,10 @@ import { type Webhook, webhookPages } from '../../api/admin.ts';
 import { PageHead } from '../../layout/page.tsx';
 import { href } from '../../layout/router.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Empty } from '../../parts/notices.tsx';
-import { Said } from '../../parts/untrusted_text.tsx';
-import { LongList } from '../../parts/virtual_list.tsx';
-import { NewButton } from '../managed/managed_page.tsx';
+import { EmptyState } from '../../parts/notices.tsx';
+import { UntrustedText } from '../../parts/untrusted_text.tsx';
+import { VirtualList } from '../../parts/virtual_list.tsx';
+import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { WEBHOOK } from './webhook_page.tsx';
 
 /** Who is told what changes. */
@@ -15,18 +15,21 @@ export function WebhooksPage() {
   const read = useMemo(() => webhookPages(), [round]);
   return (
     <>
-      <PageHead title="Webhooks" actions={<NewButton kind={WEBHOOK} onMade={() => setRound(round + 1)} />} />
+      <PageHead
+        title="Webhooks"
+        actions={<CreateManagedButton kind={WEBHOOK} onCreated={() => setRound(round + 1)} />}
+      />
       <p class="page-lead">
         Servers that receive changes. Each message is signed and retried until it is received.
       </p>
-      <LongList
+      <VirtualList
         label="Webhooks"
         read={read}
         row={(webhook) => <WebhookRow webhook={webhook} />}
         empty={
-          <Empty icon="webhook" title="No webhook yet">
+          <EmptyState icon="webhook" title="No webhook yet">
             <p>Create one for each server that should receive changes as they happen.</p>
-          </Empty>
+          </EmptyState>
         }
       />
     </>
@@ -40,10 +43,10 @@ function WebhookRow({ webhook }: { readonly webhook: Webhook }) {
       <Icon name="webhook" />
       <span class="row-main">
         <span>
-          <Said text={name} />
+          <UntrustedText text={name} />
         </span>
         <span class="faint">
-          <Said text={url} />
+          <UntrustedText text={url} />
         </span>
       </span>
       {is_disabled && <span class="badge badge-warn">disabled</span>}
