@@ -1,6 +1,6 @@
 /**
- * What the page knows of resources: their descriptions as plain data. The build derives them from
- * `src/domain/resources.ts`; what validates records stays with the service.
+ * The descriptions of resources as plain data. The build derives them from `src/domain/resources.ts`;
+ * validation stays in the service.
  */
 
 export type FieldKind =
@@ -18,24 +18,24 @@ export interface Field {
   readonly name: string;
   readonly label: string;
   readonly kind: FieldKind;
-  /** The object that holds it in a body. */
+  /** The object of a body that holds it. */
   readonly within: 'data' | 'meta' | 'relationships';
   readonly writableBy: 'anyone' | 'creator' | 'nobody';
-  /** Whether an answer shows it. */
+  /** Whether responses contain it. */
   readonly isShown: boolean;
-  /** Whoever creates a record must say it. */
+  /** Required when a record is created. */
   readonly isRequired: boolean;
   readonly isNullable: boolean;
-  /** Of the kind `choice`. */
+  /** For the kind `choice`. */
   readonly choices: readonly string[];
   /** Code points of a text, entries of `texts`. */
   readonly most?: number;
-  /** What it is where nobody says. */
+  /** The default value. */
   readonly fallback?: string | boolean;
   readonly example?: string;
-  /** The name of the resource whose record it names. */
+  /** The resource that it refers to. */
   readonly references?: string;
-  /** Its value is taken from this member of the record that the member `reference` names. */
+  /** Copied from this member of the record that the member `reference` refers to. */
   readonly sameAs?: { readonly reference: string; readonly member: string };
   readonly isImmutable: boolean;
 }
@@ -46,12 +46,12 @@ export interface Description {
   /** The path segments of the collections, from the realms down to its own. */
   readonly collections: readonly string[];
   readonly parent?: string;
-  /** The members of a line of an export that name the records above, realm first. */
+  /** The members of an export line that name the parent records, realm first. */
   readonly namesAbove: readonly string[];
-  /** The scope that reads it is `<scope>:read`, the one that writes it `<scope>:write`. */
+  /** Its scopes are `<scope>:read` and `<scope>:write`. */
   readonly scope: string;
   readonly summary: string;
-  /** A record in which this member is true is not removed. */
+  /** A record in which this member is true cannot be deleted. */
   readonly protectedBy?: string;
   readonly fields: readonly Field[];
 }
@@ -70,9 +70,9 @@ export interface ConsoleSchema {
     readonly secretOverlapHoursMax: number;
     readonly webhookEventsMax: number;
   };
-  /** What a client can hold, short forms left out. */
+  /** Every scope that a client can have, without short forms. */
   readonly scopes: readonly string[];
-  /** What a webhook target can be told. */
+  /** Every event that a webhook target can receive. */
   readonly events: readonly string[];
   /** Of the package. */
   readonly version: string;

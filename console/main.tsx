@@ -9,7 +9,7 @@ import { resumeSession, session } from './session/session.ts';
 import { completeSignIn, isSigningIn, readSignInCallback } from './sign_in/sign_in.ts';
 import { SignInPage } from './sign_in/sign_in_page.tsx';
 
-/** Before anything else is asked or drawn: what the address brings leaves it. */
+/** First of all, remove a sign-in code from the address. */
 const callback = readSignInCallback();
 
 applyTheme();
@@ -19,7 +19,7 @@ if (callback) void completeSignIn(callback);
 function Console() {
   const { open, message, retry } = useObservable(session);
   const isWaiting = useObservable(isSigningIn);
-  // Who opens a link in a tab that is there already brings a code to it.
+  // A link that is opened in this tab changes only the fragment.
   useEffect(() => {
     const listener = () => {
       const next = readSignInCallback();
@@ -28,7 +28,7 @@ function Console() {
     addEventListener('hashchange', listener);
     return () => removeEventListener('hashchange', listener);
   }, []);
-  // What was read by one session is not shown in another one.
+  // The key discards everything that another session has read.
   if (open) return <Layout key={open.token} pages={PAGES} isSigningIn={isWaiting} />;
   return isWaiting ? <Loading /> : <SignInPage message={message} retry={retry} />;
 }

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
 
-/** A value that parts of the page follow. */
+/** A value that components subscribe to. */
 export interface Observable<T> {
   get(): T;
   set(value: T): void;
-  /** Returns what ends it. */
+  /** Returns the function that unsubscribes. */
   subscribe(listener: (value: T) => void): () => void;
 }
 

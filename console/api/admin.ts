@@ -3,7 +3,7 @@ import { ask, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
 import { cursorOf, type WithEtag } from './records.ts';
 
-/** What the paths of administration have in common. */
+/** Shared by all admin resources. */
 
 export const ADMIN = 'admin';
 
@@ -12,7 +12,7 @@ interface AdminList<T> {
   readonly links: { readonly next: string | null };
 }
 
-/** A list of administration, behind one identifier after the other. */
+/** Reads a list of the admin API page by page. */
 function adminPages<T>(collection: string): ReadPage<T> {
   return async (cursor, signal) => {
     const query = new URLSearchParams({
@@ -25,7 +25,7 @@ function adminPages<T>(collection: string): ReadPage<T> {
   };
 }
 
-/** What has a secret, and can be disabled: clients and webhook targets are kept alike. */
+/** A client or a webhook target: it has a secret and can be disabled. */
 export interface Managed {
   readonly id: string;
   readonly name: string;
@@ -34,24 +34,24 @@ export interface Managed {
   readonly meta: { readonly created_at: string; readonly updated_at: string };
 }
 
-/** With its secret: known to the answer that made it, and to nobody afterwards. */
+/** With its secret, which only the response that creates it contains. */
 export interface WithSecret extends Managed {
   readonly secret: string;
 }
 
-/** The paths of one kind of it. `Said` is what is said about one. */
+/** The operations on one kind of managed resource. `Input` holds its writable members. */
 export interface Collection<UntrustedText, Created = UntrustedText> {
   readonly read: (id: string, signal?: AbortSignal) => Promise<WithEtag<Managed & UntrustedText>>;
   readonly create: (input: Created) => Promise<WithSecret>;
-  /** Changes what is said, on the one that the ETag names. Throws Problem `stale` where it is another one by now. */
+  /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
   readonly update: (id: string, input: Partial<UntrustedText>, etag: string | undefined) => Promise<void>;
   readonly remove: (id: string, etag: string | undefined) => Promise<void>;
   readonly setEnabled: (id: string, act: 'disable' | 'enable') => Promise<void>;
-  /** Gives it a new secret; the one it has holds for so many seconds more. */
+  /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
   readonly rotate: (id: string, overlapSeconds: number) => Promise<WithSecret>;
 }
 
-/** The path of one, or of something that is done with it. */
+/** The path of a managed resource, or of an action on it. */
 function managedPath(collection: string, id: string, act?: string): string {
   return ['admin/v1', collection, encodeURIComponent(id), ...(act === undefined ? [] : [act])].join('/');
 }
@@ -62,7 +62,7 @@ function managedCollection<UntrustedText, Created = UntrustedText>(
   secret: string,
 ): Collection<UntrustedText, Created> {
   const pathOf = (id: string, act?: string) => managedPath(collection, id, act);
-  // `Idempotency-Key` is not read here: a remembered answer would hold the secret.
+  // The service ignores `Idempotency-Key` here: a stored response would contain the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
     const { body } = await ask<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },
@@ -93,7 +93,7 @@ function managedCollection<UntrustedText, Created = UntrustedText>(
 
 /** Clients and signing keys, over the paths of administration. */
 
-/** What is said about a client. */
+/** The writable members of a client. */
 export interface ClientInput {
   readonly name: string;
   readonly scopes: readonly string[];
@@ -122,7 +122,7 @@ export function clientPages(): ReadPage<ListedClient> {
   return adminPages(CLIENTS);
 }
 
-/** All of them: an installation has a few. */
+/** Reads all keys: an installation has only a few. */
 export async function readSigningKeys(signal: AbortSignal): Promise<readonly SigningKey[]> {
   const read = adminPages<SigningKey>('signing-keys');
   const keys: SigningKey[] = [];
@@ -156,9 +156,9 @@ export async function withdrawSigningKey(id: string): Promise<void> {
   await ask({ method: 'POST', path: managedPath('signing-keys', id, 'withdraw'), scope: ADMIN });
 }
 
-/** Webhook targets, what was sent to them, and what was given up. */
+/** Webhook targets, their deliveries and dead letters. */
 
-/** What is said about a target. */
+/** The writable members of a webhook target. */
 export interface WebhookInput {
   readonly name: string;
   readonly url: string;
@@ -171,12 +171,12 @@ export interface WebhookInput {
 
 export type Webhook = Managed & WebhookInput;
 
-/** What a new target is told first: changes from now on, or everything the feed retains. */
+/** Where a new target starts: at the present, or at the oldest change in the feed. */
 export interface NewWebhookInput extends WebhookInput {
   readonly from: 'present' | 'oldest';
 }
 
-/** Changes of a realm that travel together. */
+/** The changes of a realm that one message carries. */
 interface ChangeRange {
   readonly id: string;
   readonly realm_id: string;
@@ -194,7 +194,7 @@ export interface Delivery extends ChangeRange {
   readonly duration_ms: number;
 }
 
-/** What a target was not told, and is not tried any more. */
+/** A message that is no longer retried. */
 export interface DeadLetter extends ChangeRange {
   readonly state: 'dead' | 'waiting' | 'redelivered';
   readonly attempts: number;
@@ -218,7 +218,7 @@ export function deadLetterPages(id: string): ReadPage<DeadLetter> {
   return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/dead-letters`);
 }
 
-/** Sends a dead letter again, or with `*` all that were not received yet; answers how many. */
+/** Redelivers a dead letter, or all with `*`; returns how many. */
 export async function redeliver(id: string, letter: string): Promise<number> {
   const { body } = await ask<{ data: { dead_letters: number } }>({
     method: 'POST',

@@ -2,17 +2,17 @@ import { SCHEMA } from 'authrealm:schema';
 import { dropScope, endSession, session } from '../session/session.ts';
 import { networkProblem, Problem, problemFromResponse } from './problem.ts';
 
-/** Calls something off when nothing is heard for too long. */
+/** Aborts when no data arrive for too long. */
 interface IdleTimeout {
-  /** Aborted with what was given to it, or as soon as the one that was asked for is, with the reason of that. */
+  /** Aborted on timeout, or together with the given signal. */
   readonly signal: AbortSignal;
-  /** Something came: the time begins anew. */
+  /** Restarts the timeout. */
   onData(): void;
-  /** It is over, however it ended. */
+  /** Cancels the timeout. */
   end(): void;
 }
 
-/** `why` is what `signal` is aborted with after so many milliseconds in which nothing was heard. */
+/** `reason` is the abort reason on timeout. */
 export function idleTimeout(milliseconds: number, reason: Error, signal?: AbortSignal): IdleTimeout {
   const controller = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -29,7 +29,7 @@ export function idleTimeout(milliseconds: number, reason: Error, signal?: AbortS
   };
 }
 
-/** The same body; `heard` is told of each piece that comes. */
+/** Returns the same body; calls `onData` for each chunk. */
 export function onEachChunk(
   body: ReadableStream<Uint8Array>,
   onData: () => void,
@@ -45,8 +45,8 @@ export function onEachChunk(
 }
 
 /**
- * How long an answer, and then each piece of it, is waited for. The service gives one up after a third of it; the rest
- * is for the way, and for browsers, which ask a few things at once and the others when those are answered.
+ * Idle timeout of a response. The service gives up after a third of it; the rest is for the network, and
+ * for browsers, which queue requests beyond six connections.
  */
 const IDLE_MS_MAX = 3 * SCHEMA.limits.answerMsMax;
 
@@ -55,11 +55,11 @@ interface ApiRequest {
   /** Below the base of the service, without a slash at its start. */
   readonly path: string;
   readonly body?: object;
-  /** Instead of a body: what token endpoints read. */
+  /** Form fields instead of a JSON body, for the token endpoint. */
   readonly form?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** The scope that it needs: a session that is refused it does not have it any more. */
+  /** The required scope: a 403 removes it from the session. */
   readonly scope?: string;
 }
 
@@ -71,17 +71,17 @@ export interface ApiResponse<T> {
   readonly etag: string | undefined;
 }
 
-/** Has a write land on what was read, and on nothing newer. */
+/** Makes a write conditional on the version that was read. */
 export function ifMatch(etag: string | undefined): Readonly<Record<string, string>> {
   return etag === undefined ? {} : { 'If-Match': etag };
 }
 
-/** Where the service is: what stands before `console` in the address of the page. */
+/** Base path of the service: the part of the page's path before `console`. */
 export const BASE_PATH = new URL('.', location.href).pathname;
 
 /**
- * Asks the service, as the session that is open. Throws Problem for every answer that is no success, none, or not whole,
- * and the reason of `signal`. A session that has ended is ended here, for every part of the page.
+ * Sends a request with the token of the session. Throws Problem if there is no complete, successful
+ * response, or the reason of `signal`. Ends the session on 401.
  */
 export async function ask<T>(question: ApiRequest): Promise<ApiResponse<T>> {
   const { signal, onData, end } = idleTimeout(
@@ -105,12 +105,12 @@ export async function ask<T>(question: ApiRequest): Promise<ApiResponse<T>> {
 
 const NO_CONTENT = 204;
 
-/** Whether nothing can have been changed by asking: who signs in needs no scope, and who searches one to read. */
+/** Whether the request cannot have changed anything. Sign-in needs no scope, a search only a read scope. */
 function isReadOnly({ method = 'GET', scope }: ApiRequest): boolean {
   return method === 'GET' || scope === undefined || scope.endsWith(':read');
 }
 
-/** Asks likewise, leaves the body of a success to be read as it comes, and waits for as long as `signal` does. */
+/** Like callApi, but returns the response for streaming and has no timeout of its own. */
 export async function fetchApi(question: ApiRequest): Promise<Response> {
   const { method = 'GET', path, body, form, signal } = question;
   const token = session.get().open?.token;
@@ -133,7 +133,7 @@ export async function fetchApi(question: ApiRequest): Promise<Response> {
     throw networkProblem(isReadOnly(question));
   });
   if (response.ok) return response;
-  // Its status says enough, where there is no more.
+  // Without a readable body the status alone decides.
   const errorBody = await read(response).catch(() => undefined);
   const isCurrentToken = token !== undefined && session.get().open?.token === token;
   if (isCurrentToken && response.status === 401) {
@@ -143,12 +143,12 @@ export async function fetchApi(question: ApiRequest): Promise<Response> {
   throw problemFromResponse(response.status, response.headers, errorBody);
 }
 
-/** Throws where the body was cut off, or is not one of ours: a proxy may have answered. */
+/** Throws if the body is incomplete or no JSON: a proxy may have answered. */
 async function read(response: Response, onData: () => void = () => undefined): Promise<unknown> {
   return new Response(response.body && onEachChunk(response.body, onData)).json();
 }
 
-/** A proxy that compresses makes an ETag a weak one, which no write can name; the service's own are strong. */
+/** Compressing proxies turn strong ETags into weak ones, which If-Match rejects. */
 function etagOf(headers: Headers): string | undefined {
   return headers.get('etag')?.replace(/^W\//, '');
 }

@@ -1,9 +1,9 @@
-/** A part of a long list, and what the next part is asked for with. */
+/** A page of a list, with the cursor of the next one. */
 export interface ListPage<T> {
   readonly items: readonly T[];
-  /** Undefined where the list is over. */
+  /** Undefined on the last page. */
   readonly next: string | undefined;
 }
 
-/** Returns the part behind a cursor; `''` begins. */
+/** Reads the page after a cursor; `''` is the start. */
 export type ReadPage<T> = (cursor: string, signal: AbortSignal) => Promise<ListPage<T>>;

@@ -1,8 +1,8 @@
-/** One error of an answer, in the service's own words. */
+/** One error of a response, in the words of the service. */
 export interface FieldError {
   readonly title: string;
   readonly detail: string;
-  /** The member of the record it is about. */
+  /** The member of the record that caused it. */
   readonly member: string | undefined;
 }
 
@@ -23,14 +23,14 @@ interface ProblemDetails {
   readonly waitSeconds?: number | undefined;
 }
 
-/** A request that was not answered as it should be. `message` is a sentence for the reader. */
+/** A failed request. `message` is a sentence for the user. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly kind: ProblemKind;
   readonly errors: readonly FieldError[];
-  /** By this the service's log names the request. */
+  /** The request ID in the log of the service. */
   readonly requestId: string | undefined;
-  /** In how many seconds to ask again; undefined where that is no remedy. */
+  /** Seconds until a retry; undefined if a retry is no remedy. */
   readonly waitSeconds: number | undefined;
 
   constructor(kind: ProblemKind, message: string, details: ProblemDetails = {}) {
@@ -42,7 +42,7 @@ export class Problem extends Error {
   }
 }
 
-/** Whatever was thrown, as a problem: what is none of ours is a bug of the page. */
+/** Any thrown value as a Problem; anything but a Problem is a bug of the page. */
 export function toProblem(error: unknown): Problem {
   return error instanceof Problem
     ? error
@@ -72,16 +72,16 @@ const KINDS: ReadonlyMap<number, ProblemKind> = new Map([
 ]);
 
 const LOST_READ = 'The service is unreachable. Check your network connection.';
-/** Where a busy service does not say how long to wait. */
+/** Default without Retry-After. */
 const WAIT_SECONDS = 2;
 const WAIT_SECONDS_MAX = 60;
 
-/** No answer came, or none of the service. `isRead` where nothing can have been changed by asking. */
+/** No response, or one that is not from the service. */
 export function networkProblem(isReadOnly: boolean): Problem {
   return new Problem('lost', isReadOnly ? LOST_READ : WORDS.lost, { waitSeconds: WAIT_SECONDS });
 }
 
-/** An answer that is no success. */
+/** The Problem of an error response. */
 export function problemFromResponse(status: number, headers: Headers, body: unknown): Problem {
   const kind = KINDS.get(status) ?? (status >= 500 ? 'broken' : 'refused');
   const errors = errorsIn(body);

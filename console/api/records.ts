@@ -4,7 +4,7 @@ import { hasScope, session } from '../session/session.ts';
 import { type ApiResponse, ask, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
 
-/** A record as the page holds it: flat, under the names of its description. */
+/** A record, flat, with the member names of its description. */
 export interface ApiRecord {
   readonly id: string;
   readonly created_at: string;
@@ -12,20 +12,20 @@ export interface ApiRecord {
   readonly [member: string]: unknown;
 }
 
-/** A record that was asked for by itself. */
+/** A record with its ETag. */
 export interface WithEtag<T = ApiRecord> {
   readonly record: T;
   readonly etag: string | undefined;
 }
 
-/** Realm first, then down the path. */
+/** Record IDs of a path, realm first. */
 export type Key = readonly string[];
 
 type Wire = Readonly<Record<string, unknown>>;
 
 export const RESOURCES = SCHEMA.resources;
 
-/** Of a record, or of a collection where the key ends above it. */
+/** The path of a record, or of a collection if the key ends above it. */
 export function pathOf({ collections }: Description, key: Key): string {
   const steps = collections.flatMap((collection, depth) => {
     const id = key[depth];
@@ -46,7 +46,7 @@ export async function readRecord(
   );
 }
 
-/** `once` is the same word for every attempt to create the same record. */
+/** `idempotencyKey` is the same for every attempt to create the same record. */
 export async function createRecord(
   description: Description,
   parentKey: Key,
@@ -65,7 +65,7 @@ export async function createRecord(
   );
 }
 
-/** Changes what is said, on the record that the ETag names. Throws Problem `stale` where it is another one by now. */
+/** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
 export async function updateRecord(
   description: Description,
   key: Key,
@@ -111,7 +111,7 @@ function withEtag(description: Description, { body, etag }: ApiResponse<unknown>
   return { record: shown(description, (body as { data: Wire }).data), etag };
 }
 
-/** A record out of an answer. */
+/** Reads a record from a response. */
 export function shown({ fields }: Description, data: Wire): ApiRecord {
   const meta = (data.meta ?? {}) as Wire;
   const memberOf = ({ name, within }: Field) =>
@@ -131,10 +131,10 @@ interface RecordList {
   readonly links: { readonly next: string | null };
 }
 
-/** The newest first, or the oldest. */
+/** Newest first, or oldest first. */
 export type Order = '-created_at' | 'created_at';
 
-/** The records of a collection, behind one after the other: none comes twice, however long the list is. */
+/** Reads a collection by cursor: no record appears twice. */
 export function recordPages(
   description: Description,
   parentKey: Key,
@@ -152,13 +152,13 @@ export function recordPages(
   };
 }
 
-/** Of the link to the next page its cursor alone: where the token goes is not for an answer to say. */
+/** Only the cursor of a link: a response must not decide where the token is sent. */
 export function cursorOf(link: string | null): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get('page[after]') ?? undefined;
 }
 
-/** How many records a collection has; undefined where that is not told. */
+/** The number of records of a collection; undefined if the response has no total. */
 export async function countRecords(
   description: Description,
   parentKey: Key,
@@ -176,14 +176,14 @@ export interface NamedRealm {
   readonly name: string;
 }
 
-/** The realms to choose from; undefined where there are too many for that, or this session may not list them. */
+/** Realms to choose from; undefined if there is more than one page, or this session cannot list them. */
 export async function readRealmNames(signal: AbortSignal): Promise<readonly NamedRealm[] | undefined> {
   if (!hasScope(session.get(), SCOPE)) return undefined;
   const { items, next } = await recordPages(RESOURCES.realms, [], 'created_at')('', signal);
   return next === undefined ? items.map(({ id, name }) => ({ id, name: String(name) })) : undefined;
 }
 
-/** Undefined where this session may not read realms. */
+/** Undefined if this session cannot read realms. */
 export async function readRealmName(id: string, signal: AbortSignal): Promise<string | undefined> {
   if (!hasScope(session.get(), SCOPE)) return undefined;
   return String((await readRecord(RESOURCES.realms, [id], signal)).record.name);

@@ -1,21 +1,21 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, toProblem } from './problem.ts';
 
-/** What has come of a question, so far. An older answer stays while it is asked again. */
+/** The state of a fetch. The previous answer stays during a reload. */
 export interface Fetched<T> {
   readonly answer: T | undefined;
   readonly problem: Problem | undefined;
   readonly isWaiting: boolean;
   readonly reload: () => void;
-  /** Puts something that is known already in the place of the answer. */
+  /** Replaces the answer. */
   readonly setAnswer: (answer: T) => void;
 }
 
 type State<T> = Pick<Fetched<T>, 'answer' | 'problem' | 'isWaiting'>;
 
 /**
- * Asks when a part of the page comes up, and whenever one of `about` changes; what was asked before is called off, and
- * its answer dropped. A busy service is asked again when it said so. Who has a part of the answer tells it meanwhile.
+ * Fetches on mount and whenever a dependency changes, which aborts the request before. Retries when a busy
+ * service says so. `report` shows a partial answer.
  */
 export function useFetch<T>(
   request: (signal: AbortSignal, report: (part: T) => void) => Promise<T>,
@@ -27,7 +27,7 @@ export function useFetch<T>(
   latest.current = request;
   const reload = useCallback(() => setRound((before) => before + 1), []);
   const lastKey = useRef('');
-  // The page is drawn while the answer is on its way, and not before it is asked for.
+  // Sends the request before the first paint.
   useLayoutEffect(() => {
     const controller = new AbortController();
     const { signal } = controller;
@@ -61,7 +61,7 @@ export function useFetch<T>(
   return { ...state, reload, setAnswer };
 }
 
-/** Asks again when the service said so. */
+/** Retries after the time that the service asks for. */
 export function useRetryAfter(problem: Problem | undefined, reload: () => void): void {
   useEffect(() => {
     if (problem?.waitSeconds === undefined) return;

@@ -27,7 +27,7 @@ const SHORTCUTS = [{ keys: '/', label: 'Find an operation', run: focusSearch }];
 
 const hrefOf = ({ id }: Operation) => href(id);
 
-/** The OpenAPI document of the service, to read: nobody need be signed in. */
+/** The reference of the API; it needs no session. */
 export function DocsPage() {
   const fetched = useFetch(readApi, []);
   const { segments } = useObservable(currentRoute);
@@ -50,7 +50,7 @@ export function DocsPage() {
   );
 }
 
-/** All operations, at the side. */
+/** The list of operations in the side bar. */
 function Contents({ api, current }: { readonly api: Api | undefined; readonly current: string | undefined }) {
   const [term, setTerm] = useState('');
   return (
@@ -84,7 +84,7 @@ interface OperationPageProps {
   readonly operation: Operation;
 }
 
-/** One operation: what it takes, and what it answers. */
+/** One operation: parameters, body and responses. */
 function OperationPage({ api: { document }, operation }: OperationPageProps) {
   const curl = curlOf(requestOf(operation, draftOf(operation), location.origin + BASE_PATH));
   return (
@@ -114,7 +114,7 @@ interface OverviewProps {
   readonly hrefOf: (operation: Operation) => string;
 }
 
-/** What the API is, where it is, and everything it can do. */
+/** The start page of the reference. */
 function Overview({ api, hrefOf }: OverviewProps) {
   const { info } = api.document;
   const base = location.origin + BASE_PATH.replace(/\/$/, '');

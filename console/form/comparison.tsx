@@ -13,12 +13,12 @@ interface ComparisonProps {
   readonly mine: Values;
   readonly theirs: Values;
   readonly overwrite: () => Promise<void>;
-  /** Somebody was faster once more. */
+  /** The record has changed again. */
   readonly onStale: () => Promise<void>;
   readonly takeTheirs: () => void;
 }
 
-/** What was there when the form began, what is there now, and what is to be saved: nobody overwrites unseen. */
+/** Shows original, current and own values of an edit conflict. */
 export function Comparison({
   fields,
   before,
@@ -40,7 +40,7 @@ export function Comparison({
     } catch (error) {
       const found = toProblem(error);
       setProblem(found);
-      // It may be gone by now, or the service out of reach: that is told then.
+      // The record may be deleted by now, or the service unreachable.
       if (found.kind === 'stale') await onStale().catch((reason: unknown) => setProblem(toProblem(reason)));
     } finally {
       setBusy(false);
@@ -78,7 +78,7 @@ interface ComparedValueProps {
   readonly isSecret?: boolean;
 }
 
-/** One of the values that stand beside each other. */
+/** One of the compared values. */
 function ComparedValue({ label, value, isSecret = false }: ComparedValueProps) {
   const text = typeof value === 'boolean' ? (value ? 'yes' : 'no') : (value ?? '');
   return (
@@ -99,11 +99,11 @@ interface ChangedSinceShownProps {
   readonly fields: readonly ComparedField[];
   readonly before: Values;
   readonly now: Values;
-  /** Whether it is another version by now, whatever its fields say. */
+  /** Whether the version differs, even if its fields are equal. */
   readonly isNewVersion: boolean;
 }
 
-/** What somebody else has made of something since it was shown: to be seen before it is removed. */
+/** Shows what has changed since a record was displayed, before it is deleted. */
 export function ChangedSinceShown({ fields, before, now, isNewVersion }: ChangedSinceShownProps) {
   const changed = fields.filter(({ name }) => before[name] !== now[name]);
   if (changed.length === 0 && !isNewVersion) return null;

@@ -6,7 +6,7 @@ import type { Field } from '../description.ts';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 import type { Value, Verb } from './record_form.tsx';
 
-/** A record that a field can name. */
+/** A record that a field can refer to. */
 export interface Option {
   readonly id: string;
   readonly label: string;
@@ -17,14 +17,14 @@ interface ControlProps {
   readonly verb: Verb;
   readonly value: Value;
   readonly errors: readonly string[];
-  /** Undefined where there are too many to choose from: the ID is typed then. */
+  /** Undefined if there are too many: the user types the ID. */
   readonly options: readonly Option[] | undefined;
   readonly onValue: (value: Value) => void;
-  /** Of the form: fields of two forms have different IDs. */
+  /** Makes element IDs unique per form. */
   readonly prefix: string;
 }
 
-/** A member of a record, with its label, what it takes, and what the service had to say about it. */
+/** The input of a member, with label, hint and errors. */
 export function Control(props: ControlProps) {
   const { field, verb, errors, prefix } = props;
   const id = `${prefix}-${field.name}`;
@@ -135,7 +135,7 @@ function hintOf({ kind, example, isImmutable, references }: Field, verb: Verb): 
 interface TextFieldProps {
   readonly label: string;
   readonly value: string;
-  /** Empty where there is nothing to say about it. */
+  /** Empty if there is none. */
   readonly error: string;
   readonly hint?: string;
   readonly isRequired?: boolean;
@@ -143,7 +143,7 @@ interface TextFieldProps {
   readonly onText: (text: string) => void;
 }
 
-/** A line of text, with what is to be said about it. */
+/** A text input with label, hint and error. */
 export function TextField({
   label,
   value,
@@ -191,20 +191,20 @@ type Chosen = '*' | readonly string[];
 
 interface AllOrSomeProps {
   readonly legend: string;
-  /** The words of either choice. */
+  /** The labels of the two choices. */
   readonly all: string;
   readonly selected: string;
   readonly value: Chosen;
   readonly error: string;
   readonly onValue: (value: Chosen) => void;
-  /** How some are chosen, where not all are. */
+  /** The inputs that select some. */
   readonly children: (
     selected: readonly string[],
     onSelect: (chosen: readonly string[]) => void,
   ) => ComponentChildren;
 }
 
-/** All there are, or some of them; who goes to all and back finds what was chosen. */
+/** All, or a selection. The selection is kept while `all` is chosen. */
 export function AllOrSomeField({
   legend,
   all,
@@ -256,7 +256,7 @@ interface RealmsFieldProps {
   readonly onRealms: (realms: RealmSelection) => void;
 }
 
-/** All realms, or some of them: chosen by name where they fit into one page, else typed by ID. */
+/** All realms, or a selection: by name if they fit into one page, else by ID. */
 export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
   const { answer: known } = useFetch(readRealmNames, []);
   return (
@@ -284,7 +284,7 @@ export function RealmsField({ realms, error, onRealms }: RealmsFieldProps) {
   );
 }
 
-/** A realm that is gone may stand there still. */
+/** A deleted realm may still be selected. */
 function withUnknown(known: readonly Named[], selected: readonly string[]): readonly Named[] {
   const gone = selected.filter((id) => known.every((each) => each.id !== id));
   return [...known, ...gone.map((id) => ({ id, name: id }))];

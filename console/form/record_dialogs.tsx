@@ -28,7 +28,7 @@ import {
 } from './record_form.tsx';
 import { ActionError, useAction } from './use_action.tsx';
 
-/** Whether this session may make and remove such records: what hangs under nothing, only one that may touch every realm. */
+/** Whether this session can create and delete records. Realms need a session for all realms. */
 export function canCreateOrDelete(state: SessionState, { scope, parent }: Description): boolean {
   return hasScope(state, `${scope}:write`) && (parent !== undefined || state.open?.realms === '*');
 }
@@ -41,7 +41,7 @@ interface CreateDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> 
   readonly onClose: () => void;
 }
 
-/** Makes a record. Sent twice, it is made once. */
+/** Creates a record; a repeated request creates it once. */
 export function CreateDialog(props: CreateDialogProps) {
   const { description, parentKey, initial = {}, onDone, onClose, ...rest } = props;
   const keys = useMemo(() => new Map<string, string>(), []);
@@ -71,7 +71,7 @@ export function CreateDialog(props: CreateDialogProps) {
   );
 }
 
-/** One word for one body: what was mended is another attempt, and no repetition of the one before. */
+/** One key per body: a corrected body is a new request. */
 function idempotencyKeyFor(input: string, keys: Map<string, string>): string {
   const confirmation = keys.get(input) ?? randomKey();
   keys.set(input, confirmation);
@@ -93,7 +93,7 @@ interface EditDialogProps extends Pick<RecordFormProps, 'options' | 'follow'> {
   readonly onClose: () => void;
 }
 
-/** What somebody else has saved since the form began, beside what is to be saved. */
+/** The own changes and the version saved by someone else. */
 interface Conflict {
   readonly fields: readonly Field[];
   readonly before: Values;
@@ -101,7 +101,7 @@ interface Conflict {
   readonly theirs: WithEtag;
 }
 
-/** Changes a record as it is read now. Where another one was faster, both are shown before anything is saved. */
+/** Edits the current version of a record. A conflict is shown before anything is saved. */
 export function EditDialog(props: EditDialogProps) {
   const { description, recordKey, onDone, onClose, ...rest } = props;
   const fetched = useFetch((signal) => readRecord(description, recordKey, signal), []);
@@ -164,18 +164,21 @@ export function EditDialog(props: EditDialogProps) {
 interface DeleteDialogProps {
   readonly description: Description;
   readonly recordKey: Key;
-  /** As the page shows it. */
+  /** The version that the page displays. */
   readonly shown: ApiRecord;
   readonly verb: 'Remove' | 'Delete';
-  /** What has to be typed. */
+  /** The text to type as confirmation. */
   readonly confirmation?: string;
-  /** What goes, in words. */
+  /** Describes what is deleted. */
   readonly children: (now: ApiRecord) => ComponentChildren;
   readonly onRemoved: () => void;
   readonly onClose: () => void;
 }
 
-/** Removes a record as it is read now, after asking. What somebody else has changed is shown before anything is removed. */
+/**
+ * Deletes the current version of a record after confirmation. Changes since it was displayed are shown
+ * first.
+ */
 export function DeleteDialog(props: DeleteDialogProps) {
   const { description, recordKey, verb, confirmation, children, onRemoved, onClose } = props;
   const [shown] = useState(props.shown);

@@ -9,11 +9,11 @@ import { Control, type Option } from './fields.tsx';
 export interface RecordFormProps {
   readonly description: Description;
   readonly verb: Verb;
-  /** What the form begins with: a record, or some of one. */
+  /** The record to edit, or default values. */
   readonly initial: Partial<ApiRecord>;
-  /** By the name of the member: what a reference may name. */
+  /** The records that a reference can name, by member. */
   readonly options?: Readonly<Record<string, readonly Option[] | undefined>>;
-  /** What else changes with a member. */
+  /** Derives values from a changed member. */
   readonly follow?: (name: string, values: Values) => Values;
   readonly save: (fields: readonly Field[], values: Values, before: Values) => Promise<void>;
   readonly submit: string;
@@ -22,7 +22,7 @@ export interface RecordFormProps {
 
 const REQUIRED: FieldError = { title: '', detail: 'This field is required', member: undefined };
 
-/** The members of a record that can be said, as its description has them. What the service complains about stands beside it. */
+/** A form with the writable members of a record. Errors of the service appear at their fields. */
 export function RecordForm(props: RecordFormProps) {
   const { description, verb, initial, options = {}, follow, save, submit, onCancel } = props;
   const fields = fieldsOf(description, verb);
@@ -83,13 +83,13 @@ export function RecordForm(props: RecordFormProps) {
   );
 }
 
-/** What stands in the fields of a form. */
+/** The values of a form. */
 export type Value = string | boolean;
 export type Values = Readonly<Record<string, Value>>;
 
 export type Verb = 'create' | 'update';
 
-/** The fields that a form of this verb has. */
+/** The fields of a form. */
 function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
   return fields.filter(
     ({ kind, writableBy }) =>
@@ -97,7 +97,7 @@ function fieldsOf({ fields }: Description, verb: Verb): readonly Field[] {
   );
 }
 
-/** What a form begins with; of a secret nothing is known. */
+/** The initial values of a form; secrets are unknown. */
 export function valuesOf(fields: readonly Field[], record: Partial<ApiRecord>): Values {
   return Object.fromEntries(fields.map((field) => [field.name, valueIn(field, record[field.name])]));
 }
@@ -109,13 +109,13 @@ function valueIn({ kind, fallback }: Field, stored: unknown): Value {
   return typeof value === 'string' ? value : '';
 }
 
-/** What is said to make a record. */
+/** The input to create a record. */
 export function inputToCreate(fields: readonly Field[], values: Values): Record<string, unknown> {
   const changed = fields.filter(({ name, isRequired }) => isRequired || values[name] !== '');
   return Object.fromEntries(changed.map((field) => [field.name, inputOf(field, values[field.name])]));
 }
 
-/** What is said to change one: what differs from how the form began. */
+/** The input to update a record: the changed members. */
 export function inputToUpdate(
   fields: readonly Field[],
   values: Values,
@@ -135,7 +135,7 @@ function inputOf({ kind, isNullable }: Field, value: Value | undefined): unknown
   return value === '' && isNullable ? null : value;
 }
 
-/** Members that have to be said and are not. A secret that is there already stays as it is. */
+/** Required members without a value. An existing secret may stay empty. */
 function missingOf(fields: readonly Field[], values: Values, verb: Verb): readonly string[] {
   const isUnchangedSecret = ({ kind }: Field) => kind === 'password' && verb === 'update';
   const missing = fields.filter(

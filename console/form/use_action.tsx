@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { type Problem, toProblem } from '../api/problem.ts';
 import { ProblemNote } from '../parts/notices.tsx';
 
-/** Runs something once at a time, and tells what became of it. `onStale` hears that somebody else was faster. */
+/** Runs one action at a time and keeps its error. `onStale` is called on an edit conflict. */
 export function useAction(done: () => void, onStale?: () => void) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
@@ -21,7 +21,7 @@ export function useAction(done: () => void, onStale?: () => void) {
   return { isBusy, problem, run };
 }
 
-/** What the service complains about, in words of its own. */
+/** The error of an action, with the details of the service. */
 export function ActionError({ problem }: { readonly problem: Problem | undefined }) {
   if (!problem) return null;
   return (

@@ -1,7 +1,7 @@
 import { useRef, useState } from 'preact/hooks';
 import { type FieldError, type Problem, toProblem } from '../api/problem.ts';
 
-/** What has to be said still, by member. */
+/** Error messages of missing fields, by member. */
 export type MissingFields = Readonly<Record<string, string>>;
 
 interface FormOptions<T> {
@@ -10,7 +10,7 @@ interface FormOptions<T> {
   readonly save: (input: T) => Promise<void>;
 }
 
-/** What is said in a form, and what the service has to say about it; who reads by keyboard or ear is led to it. */
+/** The state of a form: input, errors, submission. Moves the focus to the first invalid field. */
 export function useForm<T extends object>({ initial, missingOf, save }: FormOptions<T>) {
   const [input, setSaid] = useState(initial);
   const [errors, setComplaints] = useState<readonly FieldError[]>([]);

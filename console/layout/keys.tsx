@@ -2,9 +2,9 @@ import { useEffect, useState } from 'preact/hooks';
 import { observable, useObservable } from '../observable.ts';
 import { Dialog } from '../parts/dialog.tsx';
 
-/** A key, or two one after the other, and what it does. */
+/** A key, or a sequence of two, and its action. */
 export interface Shortcut {
-  /** As `KeyboardEvent.key` says it; `g f` is one after the other. */
+  /** `KeyboardEvent.key`; `g f` is a sequence. */
   readonly keys: string;
   readonly label: string;
   readonly run: () => void;
@@ -12,12 +12,12 @@ export interface Shortcut {
 
 const shortcuts = observable<readonly Shortcut[]>([]);
 const NAME = 'authrealm.keys';
-/** Who speaks to the machine, or hits keys by chance, turns single keys off (WCAG 2.1.4). */
+/** Users of speech input can turn single keys off (WCAG 2.1.4). */
 const areEnabled = observable(localStorage.getItem(NAME) !== 'off');
-/** How long the second key may take. */
+/** Time between two keys of a sequence. */
 const SECOND_KEY_MS = 1_500;
 
-/** Holds while the part of the page is there that has them. */
+/** Registers shortcuts while the component is mounted. */
 export function useShortcuts(added: readonly Shortcut[]): void {
   useEffect(() => {
     shortcuts.set([...shortcuts.get(), ...added]);
@@ -25,7 +25,7 @@ export function useShortcuts(added: readonly Shortcut[]): void {
   }, [added]);
 }
 
-/** Hears keys, unless something is being typed or a dialog is open. */
+/** Handles keys, except in inputs and while a dialog is open. */
 export function useKeys(): void {
   useEffect(() => {
     let before = '';
@@ -54,7 +54,7 @@ function isTyping({ target }: KeyboardEvent): boolean {
   return isField || document.querySelector('dialog[open]') !== null;
 }
 
-/** The shown list of keys. */
+/** The list of shortcuts. */
 export function KeysDialog({ onClose }: { readonly onClose: () => void }) {
   const all = useObservable(shortcuts);
   const [isEnabled, setHeard] = useState(areEnabled.get());

@@ -17,11 +17,11 @@ interface Pages {
 }
 
 interface Entering {
-  /** Whether another session is asked for. */
+  /** Whether a sign-in is in progress. */
   readonly isSigningIn: boolean;
 }
 
-/** What stands around every page of an open session. */
+/** The frame around every page of a session. */
 export function Layout({ pages, isSigningIn }: Pages & Entering) {
   const route = useObservable(currentRoute);
   const state = useObservable(session);
@@ -41,7 +41,7 @@ export function Layout({ pages, isSigningIn }: Pages & Entering) {
   );
 }
 
-/** What was brought here and could not be asked for, while another session was open. */
+/** A sign-in that failed while another session is open, and can be retried. */
 function PendingSignInNote({ isSigningIn }: Entering) {
   const { message, retry } = useObservable(session);
   if (!retry) return null;
@@ -92,7 +92,7 @@ function currentOf(pattern: string, { segments }: Route): 'page' | 'true' | unde
 function CurrentPage({ pages, route }: Pages & { readonly route: Route }) {
   for (const { pattern, Page } of pages) {
     const parameters = matchPattern(pattern, route.segments);
-    // Another record is another page: nothing of the one before stays.
+    // The key remounts the page for another record.
     if (parameters) return <Page key={route.segments.join('/')} parameters={parameters} />;
   }
   return (
@@ -114,10 +114,10 @@ function shortcutsOf(pages: readonly Page[]): readonly Shortcut[] {
 }
 
 const TICK_MS = 1_000;
-/** When the end is told, in seconds before it. */
+/** Seconds before the end at which a warning is announced. */
 const WARNING_SECONDS = 120;
 
-/** Who is signed in, how long still, and the way out. */
+/** The user, the remaining time, and the button to sign out. */
 function SessionBox() {
   const { open } = useObservable(session);
   const secondsLeft = useSecondsLeft(open?.endsAt);
@@ -140,7 +140,7 @@ function SessionBox() {
   );
 }
 
-/** Seconds until the end, by the clock that begins with the page. */
+/** Seconds until the end, by the monotonic clock. */
 function useSecondsLeft(endsAt: number | undefined): number {
   const leftNow = () => Math.max(Math.ceil(((endsAt ?? 0) - performance.now()) / 1_000), 0);
   const [secondsLeft, setLeft] = useState(leftNow);
@@ -148,7 +148,7 @@ function useSecondsLeft(endsAt: number | undefined): number {
     let isAnnounced = false;
     const tick = () => {
       const now = leftNow();
-      // Where nobody looks, browsers let a minute pass between two ticks.
+      // In background tabs browsers may delay timers by a minute.
       if (now <= WARNING_SECONDS && !isAnnounced) {
         isAnnounced = true;
         announce('Your session ends in less than two minutes. Save your work.');

@@ -9,31 +9,31 @@ export interface PageProps {
 }
 
 export interface Page {
-  /** Of the fragment: `realms/:realm`. */
+  /** Pattern of the fragment, such as `realms/:realm`. */
   readonly pattern: string;
   readonly Page: ComponentType<PageProps>;
-  /** Its place in the navigation, for pages that have one. */
+  /** Its entry in the navigation, if it has one. */
   readonly nav?: {
     readonly label: string;
     readonly icon: IconName;
-    /** After `g`. */
+    /** The key after `g`. */
     readonly key: string;
-    /** With one of these scopes the page has something to show. */
+    /** Shown if the session has one of these scopes. */
     readonly scopes: readonly string[];
   };
 }
 
 interface PageHeadProps {
-  /** For the heading, and for the title of the window. */
+  /** Heading and window title. */
   readonly title: string;
-  /** In the place of the title, where that has more to it than words. */
+  /** Replaces the title in the heading if it needs markup. */
   readonly heading?: ComponentChildren;
-  /** Pages above this one, the highest first. */
+  /** Parent pages, topmost first. */
   readonly breadcrumbs?: readonly { readonly label: ComponentChildren; readonly href: string }[];
   readonly actions?: ComponentChildren;
 }
 
-/** The top of a page. A new page begins here for who reads by keyboard or ear. */
+/** The head of a page. It receives the focus after a navigation. */
 export function PageHead({ title, heading, breadcrumbs = [], actions }: PageHeadProps) {
   const element = useRef<HTMLHeadingElement>(null);
   useEffect(() => {

@@ -1,15 +1,15 @@
 import { observable } from '../observable.ts';
 
-/** Where the page is: all of it stands in the fragment, which no server ever sees. */
+/** The current page. It is in the fragment, which browsers never send. */
 export interface Route {
-  /** Steps of the path, decoded. */
+  /** Path segments, decoded. */
   readonly segments: readonly string[];
   readonly query: URLSearchParams;
 }
 
 export const currentRoute = observable<Route>(readRoute());
 
-/** The fragment that the page has put into its address, or has taken note of there. */
+/** The last fragment that the page has set or read. */
 let lastFragment = isRoute() ? location.hash : '';
 
 addEventListener('hashchange', () => {
@@ -21,7 +21,7 @@ function update(): void {
   currentRoute.set(readRoute());
 }
 
-/** Fragments that bring something else, such as a code, are no places. */
+/** Other fragments, such as a sign-in code, are no routes. */
 function isRoute(): boolean {
   return /^(#\/.*)?$/s.test(location.hash);
 }
@@ -32,7 +32,7 @@ function readRoute(): Route {
   return { segments: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
-/** A fragment may be written by anybody: what cannot be decoded stays as it is. */
+/** Fragments are untrusted: invalid encoding is kept as it is. */
 function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);
@@ -41,17 +41,17 @@ function decode(segment: string): string {
   }
 }
 
-/** The fragment of where the page is, or was before a fragment came that is no place; with what the page keeps in it. */
+/** The fragment of the current route, with its query. */
 export function currentFragment(): string {
   return lastFragment || href();
 }
 
-/** The fragment of a place: `href('realms', id)` is `#/realms/…`. */
+/** `href('realms', id)` is `#/realms/…`. */
 export function href(...segments: readonly string[]): string {
   return `#/${segments.map(encodeURIComponent).join('/')}`;
 }
 
-/** Puts a place into the address, instead of all that brought somebody here: no step of history leads back to that. */
+/** Replaces the address, so that a one-time code does not stay in the history. */
 export function replaceLocation(fragment: string): void {
   history.replaceState(null, '', location.pathname + fragment);
   update();
@@ -62,8 +62,8 @@ export function navigate(fragment: string): void {
 }
 
 /**
- * Keeps what the page shows in its address, without a step of history. A page that somebody is leaving keeps nothing: the address is
- * already that of the next one, though the browser has yet to tell of it.
+ * Replaces the query of the address. Does nothing if the address already belongs to the next page, before
+ * its hashchange event.
  */
 export function replaceQuery(values: Readonly<Record<string, string>>): void {
   if (location.hash !== lastFragment) return;
@@ -75,7 +75,7 @@ export function replaceQuery(values: Readonly<Record<string, string>>): void {
 
 export type Parameters = Readonly<Record<string, string>>;
 
-/** The parameters of a path that matches `realms/:realm`; undefined for another one. */
+/** The parameters of a path such as `realms/:realm`; undefined if it does not match. */
 export function matchPattern(pattern: string, segments: readonly string[]): Parameters | undefined {
   const expected = pattern.split('/').filter(Boolean);
   if (expected.length !== segments.length) return undefined;

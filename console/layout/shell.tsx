@@ -8,20 +8,20 @@ import { currentRoute } from './router.ts';
 import { ThemeSwitch } from './theme.tsx';
 
 interface ShellProps {
-  /** Beside the mark. */
+  /** Name next to the logo. */
   readonly name: string;
   readonly look?: 'docs';
-  /** Besides the one that lists them. */
+  /** Shortcuts in addition to `?`. */
   readonly shortcuts: readonly Shortcut[];
-  /** Where one can go, in the menu. */
+  /** Links of the menu. */
   readonly navigation: ComponentChildren;
-  /** At the foot of the menu: above its tools, and as the last of them. */
+  /** Content at the foot of the menu: above its tools, and after them. */
   readonly foot?: ComponentChildren;
   readonly lastTool: ComponentChildren;
   readonly children: ComponentChildren;
 }
 
-/** What stands around every page: the way past the menu, the menu, and the keys. */
+/** The frame of a page: skip link, menu and shortcuts. */
 export function Shell({ name, look, shortcuts, navigation, foot, lastTool, children }: ShellProps) {
   const route = useObservable(currentRoute);
   const main = useRef<HTMLElement>(null);
@@ -78,7 +78,7 @@ export function Shell({ name, look, shortcuts, navigation, foot, lastTool, child
   );
 }
 
-/** A user and two ways to sign in. */
+/** The logo. */
 export function Brand() {
   return (
     <svg class="brand-mark" viewBox="0 0 24 24" width="26" height="26" aria-hidden="true" focusable="false">

@@ -1,7 +1,7 @@
 import { observable, useObservable } from '../observable.ts';
 import { Icon } from '../parts/icon.tsx';
 
-/** `system` follows what the machine says. */
+/** `system` follows the operating system. */
 type Theme = 'system' | 'light' | 'dark';
 
 const NAME = 'authrealm.theme';
@@ -31,7 +31,7 @@ export function isDark(chosen: Theme): boolean {
   return chosen === 'dark' || (chosen === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
 }
 
-/** The other of light and dark, kept for this browser. */
+/** Switches between light and dark; stored in this browser. */
 export function ThemeSwitch() {
   const other = isDark(useObservable(theme)) ? 'light' : 'dark';
   return (

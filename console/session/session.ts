@@ -1,15 +1,15 @@
 import { type Observable, observable } from '../observable.ts';
 
-/** What the console may do, and for how long. */
+/** The rights of the console, and how long they last. */
 interface Session {
   readonly token: string;
   readonly method: SignInMethod;
   readonly scopes: ReadonlySet<string>;
-  /** `*` for all realms. */
+  /** `*` means all realms. */
   readonly realms: '*' | readonly string[];
-  /** Who is signed in, in the words of the way that was taken. */
+  /** Display name of the user. */
   readonly label: string;
-  /** By the clock that begins with the page, and never goes back. */
+  /** On the monotonic clock (`performance.now`). */
   readonly endsAt: number;
 }
 
@@ -17,15 +17,15 @@ type SignInMethod = 'link' | 'provider' | 'client_credentials';
 
 export interface SessionState {
   readonly open: Session | undefined;
-  /** Whose it is, or was when it expired: what it began stays for them, and for nobody else. */
+  /** The user of this or the expired session: imports and exports belong to it. */
   readonly owner: string | undefined;
-  /** Why there is none, or none in the place of this one, in words. */
+  /** Why sign-in failed or the session ended. */
   readonly message: string | undefined;
-  /** Opens one with what was brought here and could not be asked for; undefined where nothing was. */
+  /** Retries a sign-in that failed temporarily. */
   readonly retry?: (() => void) | undefined;
 }
 
-/** What a service answers that opens a session. */
+/** The response that opens a session. */
 export interface SessionGrant {
   readonly access_token: string;
   /** Seconds. */
@@ -33,7 +33,7 @@ export interface SessionGrant {
   readonly scope: string;
   readonly realms: '*' | readonly string[];
   readonly label: string;
-  /** The name in the log; a token of a client does not tell it. */
+  /** The name in the audit log; absent for client credentials. */
   readonly actor?: string;
 }
 
@@ -41,13 +41,13 @@ export const session = observable<SessionState>({ open: undefined, owner: undefi
 
 let alarm: ReturnType<typeof setTimeout> | undefined;
 
-/** The way of client credentials is kept in memory alone; the others outlive a reload of the page. */
+/** Client credential sessions stay in memory; the others survive a reload. */
 export function openSession(method: SignInMethod, grant: SessionGrant): void {
   if (method !== 'client_credentials') saveSession({ method, grant });
   startSession(method, grant, grant.expires_in * 1_000);
 }
 
-/** Takes up what a page before this one has kept. */
+/** Restores the session of this tab after a reload. */
 export function resumeSession(): void {
   const found = loadSession();
   if (!found) return;
@@ -55,13 +55,13 @@ export function resumeSession(): void {
   else endSession('Your session has expired.');
 }
 
-/** Whoever was signed in may come back, and what could be tried again still can. */
+/** Ends the session; the same user can sign in again and continue. */
 export function endSession(message: string | undefined): void {
   const { owner, retry } = session.get();
   end({ open: undefined, owner, message, retry });
 }
 
-/** Ends it for good: nothing stays of what it began. */
+/** Ends the session and cancels its imports and exports. */
 export function closeSession(message: string): void {
   end({ open: undefined, owner: undefined, message });
 }
@@ -72,12 +72,12 @@ function end(state: SessionState): void {
   session.set(state);
 }
 
-/** Tells what hinders the opening of one, or nothing any more; one that is open goes on. */
+/** Sets or clears a sign-in error; an open session continues. */
 export function setSignInError(message?: string, retry?: () => void): void {
   session.set({ ...session.get(), message, retry });
 }
 
-/** The service has refused this scope: what needs it is not offered any more. */
+/** Removes a scope that the service has refused. */
 export function dropScope(scope: string): void {
   const state = session.get();
   const { open } = state;
@@ -100,12 +100,12 @@ function startSession(method: SignInMethod, grant: SessionGrant, leftMs: number)
   });
 }
 
-/** Whether the session that is open has this scope. */
+/** Whether the session has this scope. */
 export function hasScope({ open }: SessionState, scope: string): boolean {
   return open?.scopes.has(scope) ?? false;
 }
 
-/** What outlives a reload, and a visit to a provider: it lies in the storage of this tab, and nowhere else. */
+/** Survives a reload and the redirect to a provider, in the storage of this tab only. */
 
 const SESSION_KEY = 'authrealm.session';
 const SIGN_IN_KEY = 'authrealm.visit';
@@ -116,7 +116,7 @@ interface Kept {
 }
 
 interface KeptWithEnd extends Kept {
-  /** By the clock of this machine, which is only ever held against itself. */
+  /** Local wall clock; only compared with itself. */
   readonly savedAt: number;
 }
 
@@ -125,10 +125,11 @@ function saveSession(what: Kept): void {
   sessionStorage.setItem(SESSION_KEY, JSON.stringify(whole));
 }
 
-/** With the milliseconds that are left of it. */
+/** With its remaining time. */
 function loadSession(): (Kept & { readonly leftMs: number }) | undefined {
   const found = readItem<KeptWithEnd>(SESSION_KEY);
-  if (!found) return undefined;
+  // A page of another release may have stored it.
+  if (!found?.grant) return undefined;
   const all = found.grant.expires_in * 1_000;
   return { ...found, leftMs: Math.min(all, all - (Date.now() - found.savedAt)) };
 }
@@ -137,14 +138,14 @@ function clearSession(): void {
   sessionStorage.removeItem(SESSION_KEY);
 }
 
-/** What is needed to believe a provider's answer. */
+/** Needed to verify the response of a provider. */
 interface PendingSignIn {
   readonly name: string;
   readonly issuer: string;
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** Where the page was. */
+  /** The route to return to. */
   readonly fragment: string;
 }
 
@@ -152,7 +153,7 @@ export function savePendingSignIn(visit: PendingSignIn): void {
   sessionStorage.setItem(SIGN_IN_KEY, JSON.stringify(visit));
 }
 
-/** Once: an answer that comes twice is believed by nobody. */
+/** Removes it, so that a response is accepted once. */
 export function takePendingSignIn(): PendingSignIn | undefined {
   const visit = readItem<PendingSignIn>(SIGN_IN_KEY);
   sessionStorage.removeItem(SIGN_IN_KEY);
@@ -165,8 +166,8 @@ function readItem<T>(name: string): T | undefined {
 }
 
 /**
- * Work that outlives a page, and a session that expired. It belongs to whoever began it: it is cancelled, and nothing is
- * left of it, where they sign out or somebody else signs in.
+ * Background work that survives navigation and an expired session. It is cancelled when its user signs out
+ * or another user signs in.
  */
 export function sessionOwned<T extends { cancel(): void }>(): Observable<T | undefined> {
   const work = observable<T | undefined>(undefined);

@@ -13,7 +13,7 @@ import {
   takePendingSignIn,
 } from '../session/session.ts';
 
-/** What an address brings that a session can be opened with. */
+/** A sign-in that the address of the page carries. */
 type SignInCallback =
   | { readonly method: 'link'; readonly code: string }
   | { readonly method: 'provider'; readonly body: ProviderGrant }
@@ -28,10 +28,7 @@ interface ProviderGrant {
   readonly iss: string | undefined;
 }
 
-/**
- * Reads the one-time code of a link, or the answer of a provider, off the address of the page, and takes it out of there
- * before anything else happens.
- */
+/** Reads a one-time code or the response of a provider from the address, and removes it there first. */
 export function readSignInCallback(): SignInCallback | undefined {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const code = fragment.get('code');
@@ -71,19 +68,19 @@ function readProvider(query: URLSearchParams): SignInCallback {
   return { method: 'provider', body: { grant: 'provider', name, code, code_verifier: verifier, nonce, iss } };
 }
 
-/** An error code as RFC 6749 has them; what is none is not repeated. */
+/** Only an error code as in RFC 6749 is displayed. */
 function errorCode(error: string | null): string {
   return /^[a-z_]{1,40}$/.test(error ?? '') ? String(error) : 'no reason given';
 }
 
-/** How one can sign in here. */
+/** The sign-in methods of this service. */
 export interface SignInMethods {
   readonly link: boolean;
   readonly providers: readonly { readonly name: string }[];
   readonly client_credentials: boolean;
 }
 
-/** What hinders an arrival, where the service has one answer for whatever it may be. */
+/** Messages for the one refusal that the service gives without a reason. */
 const REFUSED: Readonly<Record<string, string>> = {
   'link refused':
     'This link has already been used or is more than a minute old. Create a new one with: authrealm console link',
@@ -96,12 +93,12 @@ export async function readSignInMethods(): Promise<SignInMethods> {
   return (await ask<{ data: SignInMethods }>({ path: 'console/ways' })).body.data;
 }
 
-/** True while an arrival is asked for. */
+/** True while a sign-in is in progress. */
 export const isSigningIn = observable(false);
 
 /**
- * Opens the session that an arrival is good for, in the place of one that is open. What hinders it is told, and ends
- * nothing: anybody can make a link that is good for nothing.
+ * Exchanges a callback for a session, which replaces an open one. A failure never ends the open session:
+ * anyone can craft an invalid link.
  */
 export async function completeSignIn(callback: SignInCallback): Promise<void> {
   if (callback.method === 'refused') return showFailure(callback, callback.reason);
@@ -114,7 +111,7 @@ export async function completeSignIn(callback: SignInCallback): Promise<void> {
       body: { data },
     });
     const replacesSession = session.get().open !== undefined;
-    // The code is spent: the session is kept before anything is waited for.
+    // The code is used: store the session before anything is awaited.
     void revokeToken();
     openSession(callback.method, body.data);
     if (replacesSession) announce(`You are now signed in as ${body.data.label}.`);
@@ -127,10 +124,10 @@ export async function completeSignIn(callback: SignInCallback): Promise<void> {
   }
 }
 
-/** What is said where nobody may have looked at a code: it may be good still. */
+/** Errors after which a code may still be valid. */
 const RETRYABLE: ReadonlySet<ProblemKind> = new Set(['busy', 'lost', 'broken']);
 
-/** What was brought here last that can be tried again. */
+/** The last callback that can be retried. */
 let pending: SignInCallback | undefined;
 
 function showFailure(callback: SignInCallback, reason: string, retry?: () => void): void {
@@ -147,7 +144,7 @@ function showFailure(callback: SignInCallback, reason: string, retry?: () => voi
   }
 }
 
-/** The service takes answers of providers at another address than the page has. */
+/** The redirect URI of the service is not the address of this page. */
 export class WrongAddress extends Error {
   readonly address: string;
 
@@ -157,7 +154,7 @@ export class WrongAddress extends Error {
   }
 }
 
-/** Leaves the page for a provider. Throws Problem, or Elsewhere. */
+/** Redirects to a provider. Throws Problem or WrongAddress. */
 export async function redirectToProvider(name: string): Promise<void> {
   const { body } = await ask<{ data: Readonly<Record<string, string>> }>({
     method: 'POST',
@@ -171,7 +168,7 @@ export async function redirectToProvider(name: string): Promise<void> {
     scope = '',
     redirect_uri = '',
   } = body.data;
-  // What is kept for the way back lies with this address, and would not be found from another one.
+  // sessionStorage belongs to this origin and would not be found from another one.
   if (redirect_uri !== location.origin + location.pathname) throw new WrongAddress(redirect_uri);
   const stored = {
     name,
@@ -197,7 +194,7 @@ export async function redirectToProvider(name: string): Promise<void> {
   location.assign(target);
 }
 
-/** The token endpoint is asked as any client asks it; what it answers lies in memory alone. */
+/** Uses the token endpoint like any client; the token stays in memory. */
 export async function signInAsClient(clientId: string, secret: string): Promise<void> {
   const { body } = await ask<Omit<SessionGrant, 'realms' | 'label'>>({
     method: 'POST',
@@ -207,7 +204,7 @@ export async function signInAsClient(clientId: string, secret: string): Promise<
   openSession('client_credentials', { ...body, realms: realmsIn(body.access_token), label: clientId });
 }
 
-/** Of a token of our own: which realms it says. One that says none is for those that its client holds, whatever they are. */
+/** The realms claim of an access token; without one, the realms of the client apply. */
 function realmsIn(token: string): '*' | readonly string[] {
   const [, payload = ''] = token.split('.');
   const { realms = ['*'] } = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/'))) as {
@@ -218,7 +215,7 @@ function realmsIn(token: string): '*' | readonly string[] {
 
 const RANDOM_BYTES = 32;
 
-/** A word that nobody can guess. */
+/** A random token for state, nonce and PKCE verifier. */
 function randomToken(): string {
   return base64url(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
 }

@@ -19,7 +19,7 @@ import {
 
 const COMMAND = 'authrealm console link --scope "users:read profile-infos:read profiles:read realms:read"';
 
-/** The ways in that this service offers, and why one is here again. */
+/** The sign-in page. */
 export function SignInPage({ message, retry }: Pick<SessionState, 'message' | 'retry'>) {
   const methods = useFetch(readSignInMethods, []);
   return (

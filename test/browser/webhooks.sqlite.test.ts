@@ -106,7 +106,7 @@ describe.each(VIEWS)('$viewport.width wide, $scheme', (view) => {
 
     await page.getByRole('link', { name }).click();
     await section(window, 'Deliveries').getByText('No deliveries yet').waitFor();
-    await section(window, 'Dead letters').getByText('None: everything').waitFor();
+    await section(window, 'Dead letters').getByText('None: every message').waitFor();
     expect(await page.getByRole('button', { name: 'Redeliver all' }).count()).toBe(0);
     const before = receiver.accepted.length;
     await change(name);

@@ -158,7 +158,7 @@ export function openFeed(realm: string): Feed {
   };
 }
 
-/** Of a link its cursor alone: where the token goes is not for an answer to say. */
+/** Only the cursor of a link: a response must not decide where the token is sent. */
 function cursorOf(link: string | null): string | undefined {
   if (link === null) return undefined;
   return new URL(link, location.href).searchParams.get('before') ?? undefined;
