@@ -58,23 +58,23 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     );
     // A process that exited meanwhile is part of `exited`.
     const present = answers.filter(({ source }) => sources.has(source));
-    const late = present.filter(({ answer }) => answer === undefined).length;
+    const unresponsive = present.filter(({ answer }) => answer === undefined).length;
     const snapshots = present.map(({ answer, source }) => answer ?? lasting(source.last));
-    return together([...snapshots, exited, ownMetrics(present.length - late, late)]);
+    return together([...snapshots, exited, ownMetrics(present.length - unresponsive, unresponsive)]);
   }
 
-  function ownMetrics(answering: number, late: number): Snapshot {
+  function ownMetrics(responding: number, unresponsive: number): Snapshot {
     return [
       gauge(
         'sum',
         'authrealm_processes',
-        'Serving processes, by whether they reported their metrics in time.',
+        'Serving processes, by whether they report their metrics in time.',
         [
-          { labels: { state: 'answering' }, value: answering },
-          { labels: { state: 'late' }, value: late },
+          { labels: { state: 'responding' }, value: responding },
+          { labels: { state: 'unresponsive' }, value: unresponsive },
         ],
       ),
-      counter('authrealm_process_ends_total', 'Serving processes that exited.', exits),
+      counter('authrealm_process_exits_total', 'Serving processes that exited.', exits),
       startTimeGauge(startedAt),
     ];
   }

@@ -40,15 +40,15 @@ export function openDeliveryCounts(outcomes: readonly string[]): DeliveryCounts 
     collect: () => [
       counter(
         'authrealm_webhook_deliveries_total',
-        'Attempts to deliver to a target, by outcome.',
+        'Delivery attempts, by webhook target and outcome.',
         [...counts].flatMap(([webhook, known]) =>
           [...known.outcomes].map(([outcome, value]) => ({ labels: { webhook, outcome }, value })),
         ),
       ),
       {
         kind: 'histogram',
-        name: 'authrealm_webhook_delivery_seconds',
-        help: 'How long an attempt took.',
+        name: 'authrealm_webhook_delivery_duration_seconds',
+        help: 'Duration of a delivery attempt, by webhook target.',
         bounds: BOUNDS,
         distributions: [...counts].map(([webhook, { seconds }]) => seconds.read({ webhook })),
       },

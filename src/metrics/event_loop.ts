@@ -22,7 +22,7 @@ export function watchEventLoop(): EventLoopWatch {
       {
         kind: 'histogram',
         name: 'authrealm_event_loop_delay_seconds',
-        help: `How late a timer came that is due every ${SAMPLE_MS} ms.`,
+        help: `Delay of a timer that is due every ${SAMPLE_MS} ms.`,
         bounds: LATENCY_SECONDS,
         distributions: [delays.read({})],
       },

@@ -3,16 +3,16 @@ import { type HistogramCounts, LATENCY_SECONDS, openHistogramCounts } from './hi
 
 /** Counts the requests of one operation: a method and the pattern of a route. */
 export interface OperationMeter {
-  /** `fault`: the code of what was answered instead of success. */
+  /** `fault`: the code of the answered fault; undefined for a success. */
   count(status: number, milliseconds: number, fault: string | undefined): void;
 }
 
-/** Counts requests. Nothing of a caller is in it: no path, no identifier, no client. */
+/** Counts requests. Its labels hold nothing of a caller: no path, no identifier, no client. */
 export interface Meter {
-  /** The same one for the same operation. */
+  /** Returns the same meter for the same operation. */
   operation(method: string, route: string): OperationMeter;
-  /** What stood behind an answer of 500 or above, by its code. */
-  trouble(cause: string): void;
+  /** Counts an error that was answered with a status of 500 or above, by its code. */
+  countError(cause: string): void;
   collect(): readonly Family[];
 }
 
@@ -23,11 +23,11 @@ interface Operation extends OperationMeter {
   readonly seconds: HistogramCounts;
 }
 
-/** Statuses are told by their first digit. */
+/** Statuses are counted by their first digit. */
 const CLASSES = ['2xx', '3xx', '4xx', '5xx'] as const;
 const FIRST_CLASS = 2;
 
-/** `causesMax`: how many causes are told apart; further ones are `other`. */
+/** `causesMax`: largest number of causes with a counter of their own; further ones are counted as `other`. */
 export function openMeter(causesMax: number): Meter {
   const operations = new Map<string, Operation>();
   const causes = new Map<string, number>();
@@ -37,24 +37,24 @@ export function openMeter(causesMax: number): Meter {
     return [
       counter(
         'authrealm_requests_total',
-        'Requests answered, by operation and status.',
+        'Requests answered, by operation and class of status.',
         used.flatMap(statusesOf),
       ),
       counter(
         'authrealm_faults_total',
-        'Requests answered with a fault, by operation and code.',
+        'Requests answered with a fault, by operation and fault code.',
         used.flatMap(({ labels, faults }) => samplesOf(faults, 'code', labels)),
       ),
       {
         kind: 'histogram',
-        name: 'authrealm_request_seconds',
-        help: 'From the headers of a request to its answer, by operation.',
+        name: 'authrealm_request_duration_seconds',
+        help: 'Time from the headers of a request to its answer, by operation.',
         bounds: LATENCY_SECONDS,
         distributions: used.map(({ labels, seconds }) => seconds.read(labels)),
       },
       counter(
-        'authrealm_troubles_total',
-        'What stood behind answers of 500 and above, by the code that the log has as cause.',
+        'authrealm_errors_total',
+        'Errors behind answers with status 500 and above, by cause as in the log.',
         samplesOf(causes, 'cause'),
       ),
     ];
@@ -67,7 +67,7 @@ export function openMeter(causesMax: number): Meter {
       operations.set(name, operation);
       return operation;
     },
-    trouble(cause) {
+    countError(cause) {
       const name = causes.has(cause) || causes.size < causesMax ? cause : 'other';
       causes.set(name, (causes.get(name) ?? 0) + 1);
     },
@@ -85,15 +85,15 @@ function openOperation(labels: Labels): Operation {
     faults,
     seconds,
     count(status, milliseconds, fault) {
-      const place = (status / 100) | 0;
-      statuses[place] = (statuses[place] as number) + 1;
+      const statusClass = (status / 100) | 0;
+      statuses[statusClass] = (statuses[statusClass] as number) + 1;
       seconds.add(milliseconds / 1_000);
       if (fault !== undefined) faults.set(fault, (faults.get(fault) ?? 0) + 1);
     },
   };
 }
 
-/** Those that never came are told as well: a first failure is then seen as a rise. */
+/** Includes classes without a request, so that the first failure is seen as a rise. */
 function statusesOf({ labels, statuses }: Operation): readonly Sample[] {
   return CLASSES.map((status, index) => ({
     labels: { ...labels, status },

@@ -3,12 +3,12 @@ import { watchEventLoop } from './event_loop.ts';
 import { counter, type Family, type Gauge, gauge, type Snapshot } from './family.ts';
 import { type Meter, openMeter } from './meter.ts';
 
-/** Called when somebody asks for metrics. What it throws, or does not return in time, is left out. */
+/** Called for every snapshot. A collector that throws or is late is left out of it. */
 export type Collector = () => Promise<readonly Family[]> | readonly Family[];
 
-/** What one process measures of itself. */
+/** The metrics of one process. */
 export interface Metrics {
-  /** Counts requests; undefined where nobody asked for that. */
+  /** Undefined where requests are not counted. */
   readonly meter: Meter | undefined;
   add(...collectors: readonly Collector[]): void;
   snapshot(): Promise<Snapshot>;
@@ -16,9 +16,9 @@ export interface Metrics {
 }
 
 export interface MetricsSettings {
-  /** Requests are counted and the event loop is watched; else there is only what costs nothing until it is read. */
+  /** Count requests and watch the event loop; false leaves the metrics that cost nothing until they are read. */
   readonly isCounting: boolean;
-  /** Largest time of one collector. */
+  /** Time-out of one collector. */
   readonly readingMsMax: number;
   readonly causesMax: number;
 }
@@ -44,19 +44,19 @@ export function openMetrics({ isCounting, readingMsMax, causesMax }: MetricsSett
 }
 
 export function startTimeGauge(startedAt: number): Gauge {
-  const help = 'When the service started, in seconds since the epoch.';
+  const help = 'Start time of the service, in seconds since the Unix epoch.';
   return gauge('min', 'process_start_time_seconds', help, startedAt / 1_000);
 }
 
-/** By the names that every exporter has for them. */
+/** Under the names that Prometheus client libraries use. */
 function processMetrics(): readonly Family[] {
   const { user, system } = process.cpuUsage();
   return [
-    counter('process_cpu_seconds_total', 'Processor time, of all serving processes.', (user + system) / 1e6),
+    counter('process_cpu_seconds_total', 'CPU time of all serving processes.', (user + system) / 1e6),
     gauge(
       'sum',
       'process_resident_memory_bytes',
-      'Resident memory, of all serving processes; what they share is counted for each.',
+      'Resident memory of all serving processes; shared memory is counted once for each.',
       process.memoryUsage.rss(),
     ),
   ];

@@ -5,7 +5,7 @@ import { type Collector, startTimeGauge } from '../metrics/metrics.ts';
 import type { Engine } from '../store/engine.ts';
 import type { PoolFigures } from '../workers/pool.ts';
 
-/** Where the figures of a running service are. */
+/** Sources of the metrics of a serving process. */
 export interface Measured {
   readonly version: string;
   readonly engine: string;
@@ -19,45 +19,50 @@ export interface Measured {
   readonly pending: () => number;
 }
 
-/** What a serving process measures besides its requests. */
+/** The metrics of a serving process that are not about single requests. */
 export function serviceMetrics(measured: Measured): Collector {
   const { version, engine, startedAt, figures, pending } = measured;
   return () => [
     gauge(
       'max',
       'authrealm_build_info',
-      'The release and its runtime, as labels.',
+      'Always 1; release and runtime are labels.',
       sample({ version, runtime: `bun ${Bun.version}` }, 1),
     ),
-    gauge('max', 'authrealm_engine_info', 'The engine of the database, as a label.', sample({ engine }, 1)),
+    gauge('max', 'authrealm_engine_info', 'Always 1; the database engine is a label.', sample({ engine }, 1)),
     startTimeGauge(startedAt),
     ...queueMetrics(measured),
-    gauge('sum', 'authrealm_requests_pending', 'Requests that wait for their answer.', pending()),
-    counter('authrealm_commits_total', 'Transactions of writes that were committed.', figures().commits),
+    gauge('sum', 'authrealm_requests_in_flight', 'Requests in progress.', pending()),
+    counter('authrealm_commits_total', 'Write transactions committed.', figures().commits),
     counter(
-      'authrealm_commits_hindered_total',
+      'authrealm_commit_retries_total',
       'Commits delayed or retried because of lock contention.',
       figures().busy,
     ),
   ];
 }
 
-/** What waits, and for how much there is room; what is being worked on. */
+/** Length and capacity of each queue, and the work in progress. */
 function queueMetrics({ figures, readers, hasher, discoveries }: Measured) {
   const lists = readers?.() ?? figures().lists;
   const hashes = hasher();
   return [
-    gauge('sum', 'authrealm_queue_waiting', 'Work that waits.', [
+    gauge('sum', 'authrealm_queue_length', 'Jobs waiting, by queue.', [
       ...sample({ queue: 'writes' }, figures().writesWaiting),
       ...sample({ queue: 'lists' }, lists?.waiting),
       ...sample({ queue: 'hashes' }, hashes.waiting),
     ]),
-    gauge('sum', 'authrealm_queue_waiting_max', 'How much may wait before more is rejected.', [
-      ...sample({ queue: 'writes' }, LIMITS.writesQueuedMax),
-      ...sample({ queue: 'lists' }, lists && LIMITS.listsWaitingMax),
-      ...sample({ queue: 'hashes' }, LIMITS.hashesWaitingMax),
-    ]),
-    gauge('sum', 'authrealm_queue_working', 'Work in progress, concurrently with the requests.', [
+    gauge(
+      'sum',
+      'authrealm_queue_capacity',
+      'Jobs that may wait before the next one is rejected, by queue.',
+      [
+        ...sample({ queue: 'writes' }, LIMITS.writesQueuedMax),
+        ...sample({ queue: 'lists' }, lists && LIMITS.listsWaitingMax),
+        ...sample({ queue: 'hashes' }, LIMITS.hashesWaitingMax),
+      ],
+    ),
+    gauge('sum', 'authrealm_queue_in_progress', 'Jobs in progress outside of the event loop, by queue.', [
       ...sample({ queue: 'lists' }, lists?.working),
       ...sample({ queue: 'hashes' }, hashes.working),
       ...sample({ queue: 'discoveries' }, discoveries()),
@@ -65,15 +70,15 @@ function queueMetrics({ figures, readers, hasher, discoveries }: Measured) {
   ];
 }
 
-/** `ageMs`: undefined before the first time that anybody asked. */
+/** `ageMs`: undefined before the first request. */
 export function accessMetrics(ageMs: () => number | undefined): Collector {
-  const help = 'Age of the clients and keys in memory; it grows while there are no requests.';
+  const help = 'Age of the clients and keys in memory; grows while there are no requests.';
   return () => [gauge('max', 'authrealm_access_table_age_seconds', help, seconds(ageMs()))];
 }
 
 /** `ageMs`: undefined where another process writes checkpoints. */
 export function checkpointMetrics(ageMs: () => number | undefined): Collector {
-  const help = 'Time since every checkpoint was written: more than a minute where a destination is away.';
+  const help = 'Time since checkpoints and erasures were last written to every destination.';
   return () => [gauge('max', 'authrealm_checkpoint_age_seconds', help, seconds(ageMs()))];
 }
 
@@ -98,7 +103,7 @@ interface FeedMeasured {
 /** The streams of the feed, and each webhook target by its identifier. One process delivers to a target. */
 export function feedMetrics({ streams, arrears, counts, now }: FeedMeasured): readonly Collector[] {
   return [
-    () => [gauge('sum', 'authrealm_change_streams', 'Streams of changes that are open.', streams())],
+    () => [gauge('sum', 'authrealm_change_streams', 'Open change streams.', streams())],
     async () => {
       const targets = await arrears();
       const ofTargets = (figure: (undelivered: Undelivered) => number) =>
@@ -106,20 +111,20 @@ export function feedMetrics({ streams, arrears, counts, now }: FeedMeasured): re
       return [
         gauge(
           'max',
-          'authrealm_webhook_behind_seconds',
-          'Age of the oldest change that a target should have received and did not; 0 where there is none.',
+          'authrealm_webhook_lag_seconds',
+          'Age of the oldest change not yet delivered, by webhook target; 0 if none.',
           ofTargets(({ since }) => (since === undefined ? 0 : Math.max(0, now() - since) / 1_000)),
         ),
         gauge(
           'max',
-          'authrealm_webhook_realms_behind',
-          `Realms of which a target did not receive something that is retried; counted to ${LIMITS.arrearsCountedMax}.`,
+          'authrealm_webhook_lagging_realms',
+          `Realms with undelivered messages that are retried, by webhook target; at most ${LIMITS.arrearsCountedMax}.`,
           ofTargets(({ realms }) => realms),
         ),
         gauge(
           'max',
           'authrealm_webhook_dead_letters',
-          `Messages given up and not delivered later; counted to ${LIMITS.arrearsCountedMax}.`,
+          `Dead letters, by webhook target; at most ${LIMITS.arrearsCountedMax}.`,
           ofTargets(({ letters }) => letters),
         ),
       ];

@@ -25,7 +25,7 @@ describe('figures', () => {
       { name: 'process_start_time_seconds', kind: 'gauge', samples: [{ labels: {}, value: startedAt }] },
       { name: 'authrealm_requests_total', kind: 'counter', samples: requests },
       {
-        name: 'authrealm_request_seconds',
+        name: 'authrealm_request_duration_seconds',
         kind: 'histogram',
         bounds: [0.001, 0.01],
         distributions: [

@@ -116,7 +116,7 @@ describe('there is enough to look at:', () => {
     const { access_token: token } = await signIn();
     const answer = await fetch(`${url}/admin/v1/metrics`, { headers: { Authorization: `Bearer ${token}` } });
     const { data } = (await answer.json()) as { data: { families: { name: string }[] } };
-    expect(data.families.map(({ name }) => name)).toContain('authrealm_request_seconds');
+    expect(data.families.map(({ name }) => name)).toContain('authrealm_request_duration_seconds');
   });
 
   test('who signed in stands in the log', async () => {

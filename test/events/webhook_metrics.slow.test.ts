@@ -63,15 +63,15 @@ test('what a target received is counted, with how long it took, and it is behind
   const ofOutcome = (outcome: string) => figure('authrealm_webhook_deliveries_total', { webhook, outcome });
   await until('authrealm_webhook_deliveries_total', { webhook, outcome: 'delivered' }, (n) => n === 1);
   expect(await Promise.all(['refused', 'unreachable', 'expired'].map(ofOutcome))).toEqual([0, 0, 0]);
-  const family = await familyOf('authrealm_webhook_delivery_seconds');
+  const family = await familyOf('authrealm_webhook_delivery_duration_seconds');
   const [told] = family?.kind === 'histogram' ? family.distributions : [];
   expect(told?.labels).toEqual({ webhook });
   expect(told?.counts.reduce((sum, count) => sum + count)).toBe(1);
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(await figure('authrealm_webhook_realms_behind', { webhook })).toBe(0);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
+  expect(await figure('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
   expect(await figure('authrealm_webhook_dead_letters', { webhook })).toBe(0);
   await deleteWebhook(service.db.engine.webhooks, webhook, systemClock);
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === undefined);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
   await until(
     'authrealm_webhook_deliveries_total',
     { webhook, outcome: 'delivered' },
@@ -82,16 +82,16 @@ test('what a target received is counted, with how long it took, and it is behind
 test('a target that refuses is behind by the age of its oldest change, until it receives it', async () => {
   receiver.answer(() => new Response(null, { status: 503 }));
   const webhook = await made();
-  await until('authrealm_webhook_realms_behind', { webhook }, (realms) => realms === 1);
+  await until('authrealm_webhook_lagging_realms', { webhook }, (realms) => realms === 1);
   expect(await figure('authrealm_webhook_deliveries_total', { webhook, outcome: 'refused' })).toBeGreaterThan(
     0,
   );
   service.clock.advance(100_000);
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
-  expect(await figure('authrealm_webhook_behind_seconds', { webhook })).toBeLessThan(200);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 100);
+  expect(await figure('authrealm_webhook_lag_seconds', { webhook })).toBeLessThan(200);
   receiver.answer(() => new Response());
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
-  expect(await figure('authrealm_webhook_realms_behind', { webhook })).toBe(0);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
+  expect(await figure('authrealm_webhook_lagging_realms', { webhook })).toBe(0);
 });
 
 test('a target that has not answered yet is behind too, with what waits for a place', async () => {
@@ -99,10 +99,10 @@ test('a target that has not answered yet is behind too, with what waits for a pl
   const webhook = await made();
   await receiver.until(() => receiver.received.length === 1);
   service.clock.advance(100_000);
-  expect(await figure('authrealm_webhook_behind_seconds', { webhook })).toBeGreaterThan(100);
+  expect(await figure('authrealm_webhook_lag_seconds', { webhook })).toBeGreaterThan(100);
   // It is told no more, and of nobody's.
   await changeWebhook(roomsOf(service), webhook, { disabledAt: systemClock.now() }, systemClock);
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === undefined);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === undefined);
 });
 
 test('what waits for a place counts by its own age', async () => {
@@ -120,7 +120,7 @@ test('what waits for a place counts by its own age', async () => {
   expect(told).not.toContain(late.realm);
   const labels = { webhook: webhook.webhookId };
   const ahead = (service.clock.now() - systemClock.now()) / 1_000;
-  await until('authrealm_webhook_behind_seconds', labels, (seconds) => (seconds ?? 0) > ahead + 5_000);
+  await until('authrealm_webhook_lag_seconds', labels, (seconds) => (seconds ?? 0) > ahead + 5_000);
 });
 
 test('what cannot be sent because of us counts by its age as well, until it is sent', async () => {
@@ -141,9 +141,9 @@ test('what cannot be sent because of us counts by its age as well, until it is s
   await Bun.sleep(1_000);
   await plant(service.db, { realm: planted.realm });
   // Longer than it takes to find out.
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => (seconds ?? 0) > 2);
   await put(bytes(sealed.toString('hex')));
-  await until('authrealm_webhook_behind_seconds', { webhook }, (seconds) => seconds === 0);
+  await until('authrealm_webhook_lag_seconds', { webhook }, (seconds) => seconds === 0);
   expect(receiver.places(planted.realm).length).toBeGreaterThan(CHANGES);
   // It says what it found.
   expect(await service.stop().catch(String)).toContain('keyring.ts');

@@ -88,7 +88,7 @@ describe('one process', () => {
     expect(
       rise('authrealm_faults_total', { method: 'other', route: '/healthz', code: 'method_not_allowed' }),
     ).toBe(1);
-    expect(rise('authrealm_request_seconds_count', { route: LOOKUP })).toBe(5);
+    expect(rise('authrealm_request_duration_seconds_count', { route: LOOKUP })).toBe(5);
   });
 
   test('counts commits, and what waits by its queue', async () => {
@@ -101,14 +101,14 @@ describe('one process', () => {
     const commits = (families: typeof after) => sumOf(families, 'authrealm_commits_total');
     expect(commits(after) - commits(before)).toBeGreaterThanOrEqual(1);
     const queues = after
-      .get('authrealm_queue_waiting')
+      .get('authrealm_queue_length')
       ?.samples.map(({ labels, value }) => [labels.queue, value]);
     expect(queues).toEqual([
       ['writes', 0],
       ['lists', 0],
       ['hashes', 0],
     ]);
-    expect(sumOf(after, 'authrealm_queue_waiting_max', { queue: 'writes' })).toBe(LIMITS.writesQueuedMax);
+    expect(sumOf(after, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(LIMITS.writesQueuedMax);
   });
 
   test('a histogram is one: its buckets rise to its count', async () => {
@@ -116,7 +116,7 @@ describe('one process', () => {
     const histograms = [...families].filter(([, { kind }]) => kind === 'histogram');
     expect(histograms.map(([name]) => name).sort()).toEqual([
       'authrealm_event_loop_delay_seconds',
-      'authrealm_request_seconds',
+      'authrealm_request_duration_seconds',
     ]);
     for (const [name, { samples }] of histograms) {
       const rows = Map.groupBy(samples, ({ labels: { le: _, ...own } }) => JSON.stringify(own));
@@ -194,11 +194,9 @@ describe('several processes', () => {
     await lookUp(60);
     await soon(async () => lookups(await scrape(), '2xx') - before === 60);
     const families = await scrape();
-    expect(sumOf(families, 'authrealm_processes', { state: 'answering' })).toBe(3);
+    expect(sumOf(families, 'authrealm_processes', { state: 'responding' })).toBe(3);
     expect(sumOf(families, 'authrealm_build_info')).toBe(1);
-    expect(sumOf(families, 'authrealm_queue_waiting_max', { queue: 'writes' })).toBe(
-      3 * LIMITS.writesQueuedMax,
-    );
+    expect(sumOf(families, 'authrealm_queue_capacity', { queue: 'writes' })).toBe(3 * LIMITS.writesQueuedMax);
   });
 
   test('one that does not answer holds nobody up, and what it counted is told', async () => {
@@ -212,12 +210,12 @@ describe('several processes', () => {
       const families = await scrape();
       const ms = performance.now() - start;
       expect(ms).toBeLessThan(2 * LIMITS.metricsMsMax + 500);
-      expect(sumOf(families, 'authrealm_processes', { state: 'late' })).toBe(1);
+      expect(sumOf(families, 'authrealm_processes', { state: 'unresponsive' })).toBe(1);
       expect(lookups(families, '2xx')).toBe(lookups(before, '2xx'));
     } finally {
       process.kill(pid, 'SIGCONT');
     }
-    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'late' }) === 0);
+    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'unresponsive' }) === 0);
   }, 300_000);
 
   test('what one had counted stays when it is killed', async () => {
@@ -225,10 +223,10 @@ describe('several processes', () => {
     await lookUp(30);
     await Bun.sleep(LIMITS.metricsHeardMs + 200);
     const before = await scrape();
-    const ends = sumOf(before, 'authrealm_process_ends_total');
+    const ends = sumOf(before, 'authrealm_process_exits_total');
     process.kill(workers()[1] ?? 0, 'SIGKILL');
-    await soon(async () => sumOf(await scrape(), 'authrealm_process_ends_total') === ends + 1);
-    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'answering' }) === 3);
+    await soon(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === ends + 1);
+    await soon(async () => sumOf(await scrape(), 'authrealm_processes', { state: 'responding' }) === 3);
     const after = await scrape();
     expect(lookups(after, '2xx')).toBe(lookups(before, '2xx'));
     expect(sumOf(after, 'process_start_time_seconds')).toBe(sumOf(before, 'process_start_time_seconds'));
@@ -239,7 +237,7 @@ describe('several processes', () => {
     const before = lookups(await scrape(), '2xx');
     await lookUp(30);
     process.kill(workers().at(-1) ?? 0, 'SIGTERM');
-    await soon(async () => sumOf(await scrape(), 'authrealm_process_ends_total') === 2);
+    await soon(async () => sumOf(await scrape(), 'authrealm_process_exits_total') === 2);
     expect(lookups(await scrape(), '2xx') - before).toBe(30);
   }, 300_000);
 });
@@ -288,8 +286,8 @@ describe('what is measured in one process', () => {
 
   test('causes beyond their bound are one', () => {
     const metrics = openMetrics(settings);
-    for (let n = 0; n < LIMITS.causesCountedMax + 5; n += 1) metrics.meter?.trouble(`C${n}`);
-    const family = named(metrics.meter?.collect() ?? [], 'authrealm_troubles_total');
+    for (let n = 0; n < LIMITS.causesCountedMax + 5; n += 1) metrics.meter?.countError(`C${n}`);
+    const family = named(metrics.meter?.collect() ?? [], 'authrealm_errors_total');
     const samples = family && 'samples' in family ? family.samples : [];
     expect(samples).toHaveLength(LIMITS.causesCountedMax + 1);
     expect(samples.at(-1)).toEqual({ labels: { cause: 'other' }, value: 5 });

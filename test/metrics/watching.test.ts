@@ -131,7 +131,7 @@ describe('what they ask for', () => {
     await database.ask('alter table elsewhere rename to instance');
     const end = performance.now() + 15_000;
     do families = readPrometheus(await (await fetch(address)).text());
-    while (!families.has('authrealm_webhook_delivery_seconds') && performance.now() < end);
+    while (!families.has('authrealm_webhook_delivery_duration_seconds') && performance.now() < end);
   }, 300_000);
   afterAll(() => served.running.stop());
 

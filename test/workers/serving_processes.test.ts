@@ -35,7 +35,7 @@ test('one that cannot begin is begun again until it can', async () => {
   // That one, and two that find no key.
   await isTold('process_ended', 3);
   renameSync(`${masterKeyFile}.away`, masterKeyFile);
-  const answering = /^authrealm_processes\{state="answering"\} 2$/m;
+  const answering = /^authrealm_processes\{state="responding"\} 2$/m;
   while (!answering.test(await (await fetch(metrics)).text())) await Bun.sleep(100);
   expect(await running.stop()).toBe(0);
 });

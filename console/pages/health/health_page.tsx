@@ -153,9 +153,9 @@ const ROWS: readonly Row[] = [
 /** The newest figures in words and numbers: for who cannot see the charts, and for who wants them exactly. */
 function FiguresTable({ sample, snapshot }: FiguresTableProps) {
   const gauges: readonly (readonly [string, string, (value: number) => string])[] = [
-    ['Webhook lag', 'authrealm_webhook_behind_seconds', duration],
+    ['Webhook lag', 'authrealm_webhook_lag_seconds', duration],
     ['Dead letters, largest target', 'authrealm_webhook_dead_letters', number],
-    ['Pending requests', 'authrealm_requests_pending', number],
+    ['Pending requests', 'authrealm_requests_in_flight', number],
     ['Age of last audit checkpoint', 'authrealm_checkpoint_age_seconds', duration],
   ];
   return (

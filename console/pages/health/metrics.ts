@@ -48,7 +48,7 @@ export interface Figures {
 }
 
 const REQUESTS = 'authrealm_requests_total';
-const SECONDS = 'authrealm_request_seconds';
+const SECONDS = 'authrealm_request_duration_seconds';
 /** A lookup, as the dashboard in deploy/ has it. */
 const LOOKUP = /\/user-authentication-(?:oidc|password)-profile-info\/:id$/;
 

@@ -95,7 +95,7 @@ function withPause(before: PollState): PollState {
 function withSnapshot({ samples, newest, restarts }: PollState, snapshot: Snapshot): PollState {
   const figures = newest && figuresBetween(newest, snapshot);
   const hasRestarted = newest !== undefined && figures === undefined;
-  const lag = gaugeOf(snapshot, 'authrealm_webhook_behind_seconds');
+  const lag = gaugeOf(snapshot, 'authrealm_webhook_lag_seconds');
   const sample = { at: Date.now() / 1_000, figures, lag };
   return {
     samples: newest === undefined && samples.length === 0 ? [] : [...samples, sample].slice(-SAMPLES_MAX),

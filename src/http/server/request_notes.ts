@@ -42,7 +42,7 @@ export function openNotes(
 
   function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const trace = traceOf(fault.cause ?? fault);
-    meter?.trouble(trace.cause);
+    meter?.countError(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
     else {
       const record = {
@@ -93,7 +93,7 @@ export function openNotes(
       if (requestLogging !== 'off') noteRequest(call, endpoint, reply, milliseconds);
     },
     shed(cause) {
-      meter?.trouble(cause);
+      meter?.countError(cause);
       sheds.note(cause);
     },
     flush: sheds.flush,

@@ -34,8 +34,8 @@ export const METRICS_OPERATIONS = [
           type: 'metrics',
           families: [
             {
-              name: 'authrealm_requests_pending',
-              help: 'Requests that wait for their answer.',
+              name: 'authrealm_requests_in_flight',
+              help: 'Requests in progress.',
               kind: 'gauge',
               across: 'sum',
               samples: [{ labels: {}, value: 1 }],
