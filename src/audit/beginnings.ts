@@ -1,6 +1,6 @@
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
 import { isBeginning } from './chain.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import type { LogHead, LogStore } from './port.ts';
 import type { Find, Found } from './walk.ts';
 

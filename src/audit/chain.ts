@@ -1,5 +1,5 @@
 import type { Uuid } from '../domain/id.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import type { Anchor, EntryValue, Link } from './port.ts';
 
 /** The columns of an entry, its tag aside, in the order in which they are stored and tagged. */

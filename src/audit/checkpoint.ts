@@ -1,5 +1,5 @@
 import { parseUuid, type Uuid } from '../domain/id.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead } from './port.ts';
 
 /** How far a log is. */

@@ -4,7 +4,7 @@ import { LIMITS } from '../domain/limits.ts';
 import type { Leases } from '../jobs/leases.ts';
 import { checkpointLine, erasureLine, type Place, placeOf } from './checkpoint.ts';
 import { type CheckpointSink, failureOf, type TrackedSink, trackSink } from './checkpoint_sink.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import type { Erasure, LogHead, LogStore } from './port.ts';
 import { headsOf } from './verify.ts';
 

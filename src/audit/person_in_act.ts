@@ -1,5 +1,5 @@
 import { NIL_UUID } from '../domain/id.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 
 /** The member of an act's detail that tells of a person, and what it tells. */
 export const PERSON = 'person';

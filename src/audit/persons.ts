@@ -1,6 +1,6 @@
 import type { Uuid } from '../domain/id.ts';
 import { user as users } from '../domain/resources.ts';
-import type { LogKeys, Person } from './keys.ts';
+import type { LogKeys, Person } from './log_keys.ts';
 import type { LogStore, StoredEntry } from './port.ts';
 import type { Find } from './walk.ts';
 

@@ -1,9 +1,9 @@
 import type { MaybePromise } from '../directory/store.ts';
-import type { Act } from '../domain/act.ts';
+import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { ChangeOrigin } from '../domain/change.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { LogKeys, Person } from './keys.ts';
+import type { LogKeys, Person } from './log_keys.ts';
 
 /** A value of a stored entry. */
 export type EntryValue = string | number | Uint8Array | null;
@@ -52,7 +52,7 @@ export interface EraseRequest {
   readonly origin: ChangeOrigin;
   /** New revisions of what changes by it. */
   readonly mintRevision: () => Revision;
-  readonly act: Act;
+  readonly auditEntry: AuditEntry;
 }
 
 /**
@@ -102,7 +102,7 @@ export interface LogStore {
    * Logs what was done to the installation. Resolves after the commit is on disk. Rejects with Fault `unknown_outcome` where
    * nobody knows whether it is: the same acts may be noted again, and those that have an identifier are one entry.
    */
-  note(acts: readonly Act[]): Promise<void>;
+  note(auditEntries: readonly AuditEntry[]): Promise<void>;
   /** The heads of logs behind `after` in the order of their realms, at most `limit`; the installation's is the first. */
   heads(after: Uuid | undefined, limit: number): MaybePromise<readonly LogHead[]>;
   head(log: Uuid): MaybePromise<LogHead | undefined>;

@@ -1,5 +1,5 @@
 import { NIL_UUID, type Uuid } from '../domain/id.ts';
-import type { LogKeys, Person } from './keys.ts';
+import type { LogKeys, Person } from './log_keys.ts';
 import { openPerson, PERSON } from './person_in_act.ts';
 import type { LogStore, StoredEntry } from './port.ts';
 

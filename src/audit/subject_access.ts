@@ -1,7 +1,7 @@
 import type { Store } from '../directory/store.ts';
-import { actOf, type Occasion } from '../domain/act.ts';
-import { entriesOf, recordsOf, toldOf } from './erasing.ts';
-import type { Person } from './keys.ts';
+import { type AuditContext, createAuditEntry } from '../domain/audit_entry.ts';
+import type { Person } from './log_keys.ts';
+import { entriesOf, recordsOf, toldOf } from './person_erasure.ts';
 import type { LogStore } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
@@ -23,9 +23,11 @@ export type Held =
 export async function* subjectAccess(
   { records, log, reading }: SubjectAccessRooms,
   person: Person,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): AsyncGenerator<Held> {
-  await log.note([actOf('user.told', { ...person, object: person.user, detail: {} }, occasion)]);
+  await log.note([
+    createAuditEntry('user.told', { ...person, object: person.user, detail: {} }, auditContext),
+  ]);
   for await (const held of recordsOf(records, person)) yield { kind: 'record', record: toldOf(held) };
   for (const which of ['realm', 'installation'] as const) {
     for await (const entry of entriesOf(reading, person, which)) yield { kind: 'log', entry };

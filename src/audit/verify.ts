@@ -1,7 +1,7 @@
 import { NIL_UUID } from '../domain/id.ts';
 import { readBeginnings } from './beginnings.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import { openPersonsJudge } from './persons.ts';
 import type { LogHead, LogStore } from './port.ts';
 import { type Horizon, horizonOf } from './trimmed.ts';

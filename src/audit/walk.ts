@@ -1,7 +1,7 @@
 import type { Uuid } from '../domain/id.ts';
 import { type Chain, isAnchor, isBeginning, linkTo } from './chain.ts';
 import type { Checkpoint } from './checkpoint.ts';
-import type { LogKeys } from './keys.ts';
+import type { LogKeys } from './log_keys.ts';
 import type { LogHead, StoredEntry } from './port.ts';
 import { judgeTrimmed, type Outside } from './trimmed.ts';
 

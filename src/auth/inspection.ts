@@ -1,14 +1,14 @@
 import type { Check, ClientRealm, Rows, Sheet } from '../doctor/inspection.ts';
 import type { Clock } from '../domain/id.ts';
 import { keyIdOf } from '../domain/text/ciphertext.ts';
-import { type Keyring, opensProof, purposeAt } from './keys/keyring.ts';
+import { type Keyring, opensKeyCheck, purposeOf } from './keys/keyring.ts';
 import { keySetAt } from './keys/signing.ts';
-import type { AccessStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
+import type { AuthStore, Client, SealedStore, SealedValue, SigningKey } from './port.ts';
 
 /** What the checks of access look at. All of it is asked for only when it is needed, and may throw then. */
-export interface AccessUnderInspection {
+export interface AuthInspectionDeps {
   readonly store: () => {
-    readonly access: Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks'>;
+    readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
   /** Throws Refusal where there is no key to be had. */
@@ -20,58 +20,58 @@ export interface AccessUnderInspection {
 const BATCH = 500;
 
 /** The checks of keys and clients. */
-export function accessChecks(of: AccessUnderInspection): readonly Check[] {
+export function authChecks(deps: AuthInspectionDeps): readonly Check[] {
   return [
-    { name: 'master key', run: (sheet) => checkMasterKey(of, sheet) },
-    { name: 'sealed values', run: (sheet) => checkSealed(of, sheet) },
-    { name: 'signing keys', run: (sheet) => checkSigningKeys(of, sheet) },
-    { name: 'clients', run: (sheet) => checkClients(of, sheet) },
+    { name: 'master key', run: (sheet) => checkMasterKey(deps, sheet) },
+    { name: 'sealed values', run: (sheet) => checkSealed(deps, sheet) },
+    { name: 'signing keys', run: (sheet) => checkSigningKeys(deps, sheet) },
+    { name: 'clients', run: (sheet) => checkClients(deps, sheet) },
   ];
 }
 
-async function checkMasterKey({ store, keyring }: AccessUnderInspection, sheet: Sheet): Promise<void> {
-  const proofs = await store().access.keyChecks();
-  if (proofs.length === 0)
+async function checkMasterKey({ store, keyring }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+  const keyChecks = await store().access.keyChecks();
+  if (keyChecks.length === 0)
     sheet.find({ says: 'the database has no master key yet: its first start makes one' });
-  if (proofs.length > 1) {
+  if (keyChecks.length > 1) {
     sheet.find({
       says: 'the master key is being changed: run authrealm keys rewrap again where it was interrupted',
     });
   }
-  for (const proof of proofs) {
-    sheet.fact(`the database asks for key ${proof.keyId}`);
-    if (!opensProof(keyring(), proof))
-      sheet.find({ says: `key ${proof.keyId} is not the one that is given` });
+  for (const keyCheck of keyChecks) {
+    sheet.fact(`the database asks for key ${keyCheck.keyId}`);
+    if (!opensKeyCheck(keyring(), keyCheck))
+      sheet.find({ says: `key ${keyCheck.keyId} is not the one that is given` });
   }
 }
 
-async function checkSealed({ store, keyring }: AccessUnderInspection, sheet: Sheet): Promise<void> {
+async function checkSealed({ store, keyring }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
   const { sealed } = store();
   let count = 0;
   let values = await sealed.values(undefined, undefined, BATCH);
   while (values.length > 0) {
-    for (const value of values) if (!opens(keyring(), value)) sheet.find(closed(value));
+    for (const value of values) if (!opens(keyring(), value)) sheet.find(unreadableValue(value));
     count += values.length;
-    values = await sealed.values(undefined, values.at(-1)?.place, BATCH);
+    values = await sealed.values(undefined, values.at(-1)?.location, BATCH);
   }
   sheet.fact(`${count} of them`);
 }
 
-function opens(keyring: Keyring, { place, sealed }: SealedValue): boolean {
+function opens(keyring: Keyring, { location, sealed }: SealedValue): boolean {
   try {
-    keyring.open(purposeAt(place), place, sealed);
+    keyring.open(purposeOf(location), location, sealed);
     return true;
   } catch {
     return false;
   }
 }
 
-function closed({ place, sealed }: SealedValue) {
-  const { table, column, realm, id } = place;
+function unreadableValue({ location, sealed }: SealedValue) {
+  const { table, column, realm, id } = location;
   return { says: `${column} does not open; it names key ${keyIdOf(sealed)}`, table, realm, ids: [id] };
 }
 
-async function checkSigningKeys({ store, clock }: AccessUnderInspection, sheet: Sheet): Promise<void> {
+async function checkSigningKeys({ store, clock }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
   const keys = await store().access.signingKeys();
   const { signer, accepted } = keySetAt(keys, clock.now());
   if (!signer) sheet.find({ says: 'no key signs: the next start makes one' });
@@ -88,8 +88,8 @@ function stateOf(key: SigningKey, signer: SigningKey | undefined, accepted: Read
   return key.signsFrom > (signer?.signsFrom ?? 0) ? 'signs later' : 'accepted';
 }
 
-async function checkClients({ store, unknownRealms }: AccessUnderInspection, sheet: Sheet): Promise<void> {
-  const clients: readonly Client[] = (await store().access.table(undefined))?.clients ?? [];
+async function checkClients({ store, unknownRealms }: AuthInspectionDeps, sheet: Sheet): Promise<void> {
+  const clients: readonly Client[] = (await store().access.state(undefined))?.clients ?? [];
   const disabled = clients.filter(({ disabledAt }) => disabledAt !== undefined).length;
   sheet.fact(`${clients.length}, of them ${disabled} disabled`);
   for await (const { clientId, realm } of unknownRealms()) {

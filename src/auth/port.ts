@@ -1,8 +1,8 @@
 import type { MaybePromise } from '../directory/store.ts';
-import type { Act } from '../domain/act.ts';
+import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Revision } from '../domain/id.ts';
 import type { Realms, Scopes } from '../domain/principal.ts';
-import type { Place } from './keys/keyring.ts';
+import type { SecretLocation } from './keys/keyring.ts';
 
 /** Who may ask for tokens. Instants are milliseconds since the epoch; secrets are SHA-256 digests. */
 export interface Client {
@@ -49,7 +49,7 @@ export interface ConsoleLink {
 }
 
 /** All that decides about access, as of one moment. */
-export interface AccessTable {
+export interface AuthState {
   /** Moves with every write to clients, signing keys, revoked tokens or the keyring's proofs. */
   readonly version: number;
   readonly clients: readonly Client[];
@@ -68,73 +68,81 @@ export interface KeyCheck {
 }
 
 /** Whether a key is to be the first one, or to follow others. */
-export type KeyPlace = 'first' | { readonly outlivedAt: number };
+export type SigningKeyCondition = 'first' | { readonly supersededBefore: number };
 
 /** `unproven`: it was sealed by a master key that has no proof any more. `not needed`: there is a first one. */
-export type KeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
+export type SigningKeyInsertion = 'added' | 'not needed' | 'too many' | 'unproven';
 
 /** Some signing keys, and all those in use as of the same moment: what a key does follows from the others. */
-export interface KeysAmong {
+export interface SigningKeyPage {
   readonly keys: readonly SigningKey[];
   readonly inUse: readonly SigningKey[];
 }
 
 /** Where clients, signing keys and the keyring's proofs rest. */
-export interface AccessStore {
+export interface AuthStore {
   /** The whole table in one snapshot, or undefined while its version is still `known`. */
-  table(known: number | undefined): MaybePromise<AccessTable | undefined>;
+  state(known: number | undefined): MaybePromise<AuthState | undefined>;
   client(clientId: string): MaybePromise<Client | undefined>;
   /** Clients in the order of their identifiers, behind `after`, at most `limit`. */
-  clientsBehind(after: string, limit: number): MaybePromise<readonly Client[]>;
+  clientsAfter(after: string, limit: number): MaybePromise<readonly Client[]>;
   /** Adds a client; answers false when its identifier is taken. The act is logged in the same commit, as with all of these. */
-  insertClient(client: Client, act: Act): Promise<boolean>;
+  insertClient(client: Client, auditEntry: AuditEntry): Promise<boolean>;
   /** Replaces a client; answers false unless the stored one still carries `seen`. */
-  updateClient(client: Client, seen: Revision, act: Act): Promise<boolean>;
+  updateClient(client: Client, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
   /** Removes a client; answers false unless it is there and carries `seen`. What the log tells of it stays. */
-  removeClient(clientId: string, seen: Revision, act: Act): Promise<boolean>;
+  removeClient(clientId: string, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
   /** When each client last asked for a token or used one, to the minute; those that never did are missing. */
-  uses(): MaybePromise<ReadonlyMap<string, number>>;
+  clientUsage(): MaybePromise<ReadonlyMap<string, number>>;
   /** Keeps that these clients were at work; a later instant stays. The version of the table stays as well. */
-  noteUses(clientIds: readonly string[], at: number): Promise<void>;
+  recordClientUsage(clientIds: readonly string[], at: number): Promise<void>;
   /** Every signing key that there ever was, those that were withdrawn included. */
   signingKeys(): MaybePromise<readonly SigningKey[]>;
   signingKeysInUse(): MaybePromise<readonly SigningKey[]>;
   /** The key of this identifier, if there is one. */
-  signingKey(kid: string): MaybePromise<KeysAmong>;
+  signingKey(kid: string): MaybePromise<SigningKeyPage>;
   /** Signing keys in the order of their identifiers, behind `after`, at most `limit`. */
-  signingKeysBehind(after: string, limit: number): MaybePromise<KeysAmong>;
+  signingKeysAfter(after: string, limit: number): MaybePromise<SigningKeyPage>;
   /**
    * Adds a signing key: as the first one, where none is in use; else where fewer than `signingKeysMax` are. Of those that sign
    * from `outlivedAt` or before, an instant in milliseconds, one is.
    */
-  insertSigningKey(key: SigningKey, place: KeyPlace, act: Act): Promise<KeyInsertion>;
+  insertSigningKey(
+    key: SigningKey,
+    place: SigningKeyCondition,
+    auditEntry: AuditEntry,
+  ): Promise<SigningKeyInsertion>;
   /**
    * Takes a signing key back, forgets its private half, and adds its replacement, if there is one, in the same commit;
    * false when there is no such key in use.
    */
-  withdrawSigningKey(kid: string, replacement: SigningKey | undefined, act: Act): Promise<boolean>;
+  withdrawSigningKey(
+    kid: string,
+    replacement: SigningKey | undefined,
+    auditEntry: AuditEntry,
+  ): Promise<boolean>;
   /**
    * Keeps a token from being accepted until it has ended, and forgets those that have. Answers false where its client has
    * as many of them as the limit; a token that is known already is no other one, and no act.
    */
-  revokeToken(token: RevokedToken, act: Act): Promise<boolean>;
+  revokeToken(token: RevokedToken, auditEntry: AuditEntry): Promise<boolean>;
   /** Keeps what a one-time code is worth, under its digest, and forgets those that came too late. */
-  keepConsoleLink(digest: string, link: ConsoleLink, act: Act): Promise<void>;
+  insertConsoleLink(digest: string, link: ConsoleLink, auditEntry: AuditEntry): Promise<void>;
   /** Whether a code is worth anything now. It claims nothing, and decides nothing. */
   hasConsoleLink(digest: string, now: number): MaybePromise<boolean>;
   /**
    * What a code is worth now, once: of all who take it, in however many processes, one gets it, and that is the act. Undefined
    * where it is none, was taken, came too late, or ends further ahead than any link that is made now.
    */
-  takeConsoleLink(
+  redeemConsoleLink(
     digest: string,
     now: number,
-    act: (link: ConsoleLink) => Act,
+    auditEntry: (link: ConsoleLink) => AuditEntry,
   ): Promise<ConsoleLink | undefined>;
   /** Removes codes that came too late; answers how many. */
-  forgetConsoleLinks(now: number): Promise<number>;
+  deleteExpiredConsoleLinks(now: number): Promise<number>;
   /** Empties the private halves of keys that never sign again. */
-  forgetPrivateHalves(kids: readonly string[]): Promise<void>;
+  deletePrivateKeys(kids: readonly string[]): Promise<void>;
   keyChecks(): MaybePromise<readonly KeyCheck[]>;
   /** Adds the first proof of the keyring; a no-op when there is one. */
   insertKeyCheck(check: KeyCheck, at: number): Promise<void>;
@@ -148,12 +156,12 @@ export interface AccessStore {
 
 /** A stored secret: the one place it belongs to, and its ciphertext, which names the key it was sealed by. */
 export interface SealedValue {
-  readonly place: Place;
+  readonly location: SecretLocation;
   readonly sealed: Uint8Array;
 }
 
 /** A ciphertext that takes the place of another one of the same secret. */
-export interface Resealed extends SealedValue {
+export interface ResealedValue extends SealedValue {
   /** What must still be there. */
   readonly seen: Uint8Array;
 }
@@ -165,17 +173,17 @@ export interface SealedStore {
    * another key.
    */
   values(
-    notBy: string | undefined,
-    after: Place | undefined,
+    exceptKeyId: string | undefined,
+    after: SecretLocation | undefined,
     limit: number,
   ): MaybePromise<readonly SealedValue[]>;
   /** Replaces values that are still what was seen, in one commit. Their records stay as they are for everybody. */
-  replace(values: readonly Resealed[]): Promise<void>;
+  replace(values: readonly ResealedValue[]): Promise<void>;
   /** Adds the proof of a second key. Answers false where a third would be: one change at a time. */
   addKeyCheck(check: KeyCheck, at: number): Promise<boolean>;
   /**
    * Removes the proofs of all keys but this one, in the same commit that finds no value sealed by another key. Answers
    * false where there is one.
    */
-  retireOtherKeys(keyId: string, act: Act): Promise<boolean>;
+  retireOtherKeys(keyId: string, auditEntry: AuditEntry): Promise<boolean>;
 }

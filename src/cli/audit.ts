@@ -3,7 +3,7 @@ import { type Checkpoint, type Restoration, readLine } from '../audit/checkpoint
 import { openLogReading } from '../audit/reading.ts';
 import { headsOf, type Verified, verifyLogs } from '../audit/verify.ts';
 import type { Found } from '../audit/walk.ts';
-import { actOf } from '../domain/act.ts';
+import { createAuditEntry } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { NIL_UUID } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -188,7 +188,7 @@ function jsonOf(report: Report) {
 /** Writes all that stands in the logs at this moment. That it was asked for is logged before anything is told. */
 async function exportLogs({ engine, logKeys }: OpenDatabase, output: Output): Promise<number> {
   const reading = openLogReading(engine.log, logKeys);
-  await engine.log.note([actOf('log.exported', { detail: {} }, systemClock)]);
+  await engine.log.note([createAuditEntry('log.exported', { detail: {} }, systemClock)]);
   let count = 0;
   for await (const { log, seq: end } of headsOf(engine.log)) {
     for (let after = 0; ; ) {

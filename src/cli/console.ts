@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { LINK_LABEL, makeLink } from '../auth/sessions/console_links.ts';
+import { createConsoleLink, LINK_LABEL } from '../auth/sessions/console_links.ts';
 import type { Settings } from '../config/parse.ts';
-import { COMMAND_LINE } from '../domain/act.ts';
+import { COMMAND_LINE } from '../domain/audit_entry.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Scopes } from '../domain/principal.ts';
@@ -40,7 +40,7 @@ async function link(settings: Settings, { scope, realm, label: name }: LinkOptio
   const { engine } = await openDatabase(settings, systemClock);
   try {
     const realms = realm ? new Set(realm) : ('*' as const);
-    const made = await makeLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
+    const made = await createConsoleLink(engine.access, { label: name, scopes: scope, realms }, systemClock);
     const base = settings.baseUrl ?? urlOf(settings.host, settings.port, settings.tlsCert !== undefined);
     return { url: consoleLink(base, made.code), expiresAt: made.expiresAt };
   } finally {

@@ -1,5 +1,5 @@
-import type { AccessStore } from '../auth/port.ts';
-import { makeLink } from '../auth/sessions/console_links.ts';
+import type { AuthStore } from '../auth/port.ts';
+import { createConsoleLink } from '../auth/sessions/console_links.ts';
 import { SCOPES } from '../domain/principal.ts';
 import { faultReply } from '../http/server/reply.ts';
 import type { Route } from '../http/server/router.ts';
@@ -13,7 +13,7 @@ export const DEMO_DOOR = '/demo';
  * this process and goes with it. Only who asks for this machine by its own name gets one: a page elsewhere whose name leads
  * here is of another.
  */
-export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: string): Route {
+export function demoDoor(store: Pick<AuthStore, 'insertConsoleLink'>, url: string): Route {
   const { port } = new URL(url);
   // Nobody names port 80.
   const behind = port === '' ? '' : `:${port}`;
@@ -25,7 +25,7 @@ export function demoDoor(store: Pick<AccessStore, 'keepConsoleLink'>, url: strin
       async GET({ request }) {
         if (!hosts.has(request.headers.get('host') ?? '')) return faultReply('foreign_host');
         const rights = { scopes: new Set(SCOPES), realms: '*' } as const;
-        const { code } = await makeLink(store, { label: 'demo', ...rights }, systemClock);
+        const { code } = await createConsoleLink(store, { label: 'demo', ...rights }, systemClock);
         const headers = {
           Location: `/console#code=${code}`,
           'Cache-Control': 'no-store',

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient, type Issued } from '../auth/clients/clients.ts';
+import { createClient, type IssuedClient } from '../auth/clients/clients.ts';
 import { readSettings, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
@@ -104,12 +104,12 @@ async function liveOn(planted: Planted, baseUrl: string, token: string): Promise
   }
 }
 
-function addClient({ engine }: OpenDatabase, name: string, scope: string): Promise<Issued> {
+function addClient({ engine }: OpenDatabase, name: string, scope: string): Promise<IssuedClient> {
   const scopes = parseScopes(scope) ?? new Set<string>();
   return createClient(engine.access, name, { scopes, realms: '*' }, systemClock);
 }
 
-async function fetchToken({ client, secret }: Issued, baseUrl: string): Promise<string> {
+async function fetchToken({ client, secret }: IssuedClient, baseUrl: string): Promise<string> {
   const answer = await fetch(`${baseUrl}/oauth/access_token`, {
     method: 'POST',
     // Through a proxy of the environment the runtime would send what is meant for this machine.

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { accessChecks } from '../auth/inspection.ts';
+import { authChecks } from '../auth/inspection.ts';
 import {
   masterKeySource,
   SETTINGS,
@@ -84,7 +84,7 @@ async function open(
 }
 
 function checksOf(settings: Settings, database: () => Database): readonly Check[] {
-  const access = accessChecks({
+  const access = authChecks({
     store: () => database().accessOf(),
     keyring: () => givenKeyring(settings, systemClock),
     unknownRealms: () => database().unknownRealms(),

@@ -2,7 +2,7 @@ import { createReadStream, existsSync, mkdtempSync, rmSync, type Stats, statSync
 import { dirname, join } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { masterKeySource, type Settings } from '../config/parse.ts';
-import { actOf } from '../domain/act.ts';
+import { createAuditEntry } from '../domain/audit_entry.ts';
 import { type Fault, Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { systemClock } from '../platform/clock.ts';
@@ -200,9 +200,13 @@ async function importInto(
 
 /** Logs that an import ended. What it wrote is in the log already, so nobody is kept from knowing how it ended. */
 async function noteEnd({ log }: OpenDatabase['engine'], tally: Tally, signal: AbortSignal): Promise<void> {
-  const act = actOf('records.imported', { id: systemClock.mintId(), detail: { ...tally } }, systemClock);
+  const auditEntry = createAuditEntry(
+    'records.imported',
+    { id: systemClock.mintId(), detail: { ...tally } },
+    systemClock,
+  );
   try {
-    await patiently(signal, () => log.note([act]));
+    await patiently(signal, () => log.note([auditEntry]));
   } catch (error) {
     if (!isUnavailable(error)) throw error;
   }

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { createClient, type Issued, listClients } from '../auth/clients/clients.ts';
+import { createClient, type IssuedClient, listClients } from '../auth/clients/clients.ts';
 import { DATABASE_SETTINGS, type Flags, type SettingName, type Settings } from '../config/parse.ts';
 import { commitWrites } from '../directory/directory.ts';
 import { draftDescribed } from '../directory/draft.ts';
@@ -19,7 +19,7 @@ import { tellKeyFile } from './key_file.ts';
 interface Beginning {
   readonly realmId: Uuid;
   readonly profileId: Uuid;
-  readonly issued: Issued;
+  readonly issued: IssuedClient;
 }
 
 /** `init`: from nothing to a first lookup, with commands to paste. */

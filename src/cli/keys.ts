@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { makeKeyFile, oldKeyFile } from '../auth/keys/master_key.ts';
+import { createNewKeyFile, oldKeyFile } from '../auth/keys/master_key.ts';
 import { type KeySet, keySetAt, rotateSigningKey, withdrawSigningKey } from '../auth/keys/signing.ts';
 import type { SigningKey } from '../auth/port.ts';
 import { Refusal } from '../domain/fault.ts';
@@ -48,7 +48,7 @@ export function addKeyCommands(program: Command, context: CliContext): void {
     .argument('<file>', 'the file to make; one that is there is never overwritten')
     .description('make a file with a new master key, for a database that has none yet')
     .action((file: string) => {
-      makeKeyFile(file, systemClock);
+      createNewKeyFile(file, systemClock);
       console.log(
         `made the master key ${file}: give it by --master-key-file or AUTHREALM_MASTER_KEY_FILE to every process, and ` +
           'back it up apart from the database. Without it what the database keeps sealed is lost',

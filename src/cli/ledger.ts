@@ -1,5 +1,5 @@
 import { readLine } from '../audit/checkpoint.ts';
-import type { LogKeys } from '../audit/keys.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
 import type { Erasure } from '../domain/erasure.ts';
 import { Refusal } from '../domain/fault.ts';
 import { type Line as FileLine, linesOf } from '../transfer/line_reader.ts';

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { restoreLine } from '../audit/checkpoint.ts';
 import { writeToAll } from '../audit/checkpoint_sink.ts';
 import { CHECKPOINT_SINK_SETTINGS, masterKeySource, type Settings } from '../config/parse.ts';
-import { actOf } from '../domain/act.ts';
+import { createAuditEntry } from '../domain/audit_entry.ts';
 import { Refusal } from '../domain/fault.ts';
 import { systemClock } from '../platform/clock.ts';
 import { VERSION } from '../platform/version.ts';
@@ -111,7 +111,7 @@ async function noteRestored(settings: Settings, { takenAt }: Restored): Promise<
   try {
     const { engine, logKeys } = db;
     await engine.log.note([
-      actOf('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
+      createAuditEntry('database.restored', { detail: { taken_at: takenAt ?? null } }, systemClock),
     ]);
     const since = takenAt === undefined ? undefined : Date.parse(takenAt);
     const line = restoreLine({ at: systemClock.now(), takenAt: since }, logKeys);

@@ -1,5 +1,5 @@
 import { parseBootstrapClient } from '../auth/clients/bootstrap.ts';
-import { type DescribedClient, ensureClient } from '../auth/clients/clients.ts';
+import { type ClientSpec, ensureClient } from '../auth/clients/clients.ts';
 import { type Flags, readSettingFile, type Settings } from '../config/parse.ts';
 import { Fault } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -56,7 +56,7 @@ export async function serveUntilSignal(settings: Settings, flags: Flags): Promis
   log.write({ event: 'stopped' });
 }
 
-function bootstrapClientOf({ bootstrapClientFile: path }: Settings): DescribedClient | undefined {
+function bootstrapClientOf({ bootstrapClientFile: path }: Settings): ClientSpec | undefined {
   if (path === undefined) return undefined;
   return parseBootstrapClient(path, readSettingFile('--bootstrap-client-file', path));
 }
@@ -138,7 +138,7 @@ async function tellReady(
 ): Promise<void> {
   console.log(`listening on ${url}`);
   if (metricsUrl !== undefined) console.log(`metrics on ${metricsUrl}/metrics`);
-  const table = await engine.access.table(undefined);
+  const table = await engine.access.state(undefined);
   if (table?.clients.length === 0) console.log('no clients yet: run authrealm init');
   log.write({ event: 'started', url, version: VERSION, engine: settings.database.engine, pid: process.pid });
 }

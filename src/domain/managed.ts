@@ -1,4 +1,4 @@
-import type { Occasion } from './act.ts';
+import type { AuditContext } from './audit_entry.ts';
 import { Fault } from './fault.ts';
 import type { Revision } from './id.ts';
 
@@ -23,7 +23,7 @@ interface Change<T> {
 /** Changes what the edit names and nothing else; answers undefined where there is no such thing. */
 export async function changeManaged<T extends Managed>(
   { find, edit, save }: Change<T>,
-  { now, mintRevision }: Pick<Occasion, 'now' | 'mintRevision'>,
+  { now, mintRevision }: Pick<AuditContext, 'now' | 'mintRevision'>,
 ): Promise<T | undefined> {
   for (;;) {
     const found = await find();

@@ -1,5 +1,5 @@
 import type { LogStore } from '../audit/port.ts';
-import { actOf } from '../domain/act.ts';
+import { createAuditEntry } from '../domain/audit_entry.ts';
 import { daysBefore } from '../domain/days.ts';
 import { Fault } from '../domain/fault.ts';
 import { type Clock, NIL_UUID, type Uuid } from '../domain/id.ts';
@@ -47,8 +47,8 @@ export async function removeOld(rooms: RetentionRooms): Promise<void> {
     if (entries === 0) return;
     const realm = which === NIL_UUID ? {} : { realm: which };
     const detail = { entries, before: new Date(before).toISOString() };
-    const asker = { actor: LEASE, address: undefined, requestId: undefined };
-    await log.note([actOf('log.trimmed', { ...realm, detail }, { now: clock.now, asker })]);
+    const caller = { actor: LEASE, address: undefined, requestId: undefined };
+    await log.note([createAuditEntry('log.trimmed', { ...realm, detail }, { now: clock.now, caller })]);
     await pause();
   }
 

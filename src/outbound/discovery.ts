@@ -24,7 +24,7 @@ export type Discovery =
 /** Tells the issuer behind a discovery URL. `asker` is whoever may not have all the places at once; `headers` are sent along. */
 export type Discover = (
   discoveryUrl: string,
-  asker: string,
+  caller: string,
   headers?: Readonly<Record<string, string>>,
 ) => Promise<Discovery>;
 
@@ -49,11 +49,11 @@ function issuerBefore(discoveryUrl: string): string | undefined {
 /** Makes what asks the provider itself, in one of the places. */
 export function openDiscovery(fetchDocument: GuardedFetch, places: Places = openPlaces()): Discover {
   const ask = openAsking(fetchDocument, places);
-  return async (discoveryUrl, asker, headers) => {
+  return async (discoveryUrl, caller, headers) => {
     const expected = issuerBefore(discoveryUrl);
     // Whatever the document said, its issuer would be another: nobody is asked.
     if (expected === undefined) return { kind: 'issuer_differs' };
-    const fetched = await ask(discoveryUrl, asker, headers);
+    const fetched = await ask(discoveryUrl, caller, headers);
     if (fetched.kind === 'document') return judge(fetched.document.issuer, expected);
     return { kind: fetched.kind === 'not_json' ? 'not_a_provider' : 'unreachable' };
   };
@@ -69,10 +69,10 @@ export function openInspection(
   { monotonic }: Pick<Clock, 'monotonic'>,
 ): Inspect {
   const ask = openAsking(fetchDocument, places);
-  return async (discoveryUrl, asker, headers) => {
+  return async (discoveryUrl, caller, headers) => {
     if (issuerBefore(discoveryUrl) === undefined) return { kind: 'unasked' };
     const began = monotonic();
-    const fetched = await ask(discoveryUrl, asker, headers);
+    const fetched = await ask(discoveryUrl, caller, headers);
     if (fetched.kind !== 'document') return { kind: 'silent' };
     const tookMs = Math.round(monotonic() - began);
     return { kind: 'document', document: providerDocumentIn(fetched.document), tookMs };
@@ -84,8 +84,8 @@ export function openInspection(
  * `discoveriesPerRealmMax` for the same asker.
  */
 function openAsking(fetchDocument: GuardedFetch, places: Places) {
-  return async (...[discoveryUrl, asker, headers]: Parameters<Discover>): Promise<Fetched> => {
-    const leave = places.take(asker);
+  return async (...[discoveryUrl, caller, headers]: Parameters<Discover>): Promise<Fetched> => {
+    const leave = places.take(caller);
     let resolved: Promise<unknown> = Promise.resolve();
     try {
       const hear = (resolving: Promise<unknown>) => {
@@ -102,7 +102,7 @@ function openAsking(fetchDocument: GuardedFetch, places: Places) {
 /** Who asks at once. */
 export interface Places {
   /** Takes one, and answers what gives it back. Throws Fault `overloaded` where there is none. */
-  take(asker: string): () => void;
+  take(caller: string): () => void;
   taken(): number;
 }
 
@@ -110,13 +110,13 @@ export function openPlaces(): Places {
   const takers: string[] = [];
   return {
     taken: () => takers.length,
-    take(asker) {
-      const own = takers.filter((taker) => taker === asker).length;
+    take(caller) {
+      const own = takers.filter((taker) => taker === caller).length;
       if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
         throw overloaded('PLACES_TAKEN');
       }
-      takers.push(asker);
-      return () => takers.splice(takers.indexOf(asker), 1);
+      takers.push(caller);
+      return () => takers.splice(takers.indexOf(caller), 1);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { erasureLine } from '../audit/checkpoint.ts';
 import { type CheckpointSink, writeToAll } from '../audit/checkpoint_sink.ts';
-import { eraseUser } from '../audit/erasing.ts';
-import type { LogKeys } from '../audit/keys.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
+import { eraseUser } from '../audit/person_erasure.ts';
 import type { SearchFile } from '../audit/port.ts';
 import { openLogReading } from '../audit/reading.ts';
 import { subjectAccess } from '../audit/subject_access.ts';
@@ -40,8 +40,8 @@ export function openAdministration(means: Means): Offices {
     logStore: engine.log,
     logReading: reading,
     metrics,
-    tellHeld: (person, occasion) => subjectAccess(rooms, person, occasion),
-    async erase(person, occasion) {
+    tellHeld: (person, auditContext) => subjectAccess(rooms, person, auditContext),
+    async erase(person, auditContext) {
       const erasing = await eraseUser(
         {
           ...rooms,
@@ -49,11 +49,11 @@ export function openAdministration(means: Means): Offices {
           async tell(erasure) {
             await writeToAll(checkpointSinks, [erasureLine(erasure, logKeys)]);
             // Where it cannot be noted it is told once more.
-            await engine.log.noteTold([erasure], occasion.now()).catch(unlessFault);
+            await engine.log.noteTold([erasure], auditContext.now()).catch(unlessFault);
           },
         },
         person,
-        occasion,
+        auditContext,
       );
       if (!erasing) return undefined;
       // What cannot be done now is the command line's to do; the user is erased all the same.

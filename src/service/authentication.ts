@@ -1,15 +1,15 @@
-import type { LogKeys } from '../audit/keys.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
 import { sealPerson } from '../audit/person_in_act.ts';
 import { openClientCredentials } from '../auth/clients/client_credentials.ts';
 import type { FetchDocument } from '../auth/issuers/issuer_keys.ts';
 import { type ConsoleClient, type ExternalIssuer, parseIssuers } from '../auth/issuers/issuers_file.ts';
 import type { LiveKeyring } from '../auth/keys/live_keyring.ts';
 import { type ConsoleProvider, openConsoleProviders } from '../auth/sessions/console_providers.ts';
-import { LINKED, openSessions } from '../auth/sessions/sessions.ts';
-import { openAccessCache } from '../auth/tokens/access_table.ts';
-import { type KnownIssuer, openExternalTokens, openIssuers } from '../auth/tokens/external_tokens.ts';
+import { CONSOLE_LINK_ISSUER, openConsoleSessions } from '../auth/sessions/sessions.ts';
+import { openAuthCache } from '../auth/tokens/auth_cache.ts';
+import { type ConfiguredIssuer, openExternalTokens, openIssuers } from '../auth/tokens/external_tokens.ts';
+import { openIntrospectionAndRevocation } from '../auth/tokens/introspection.ts';
 import { openTokens } from '../auth/tokens/token.ts';
-import { openTokenDesk } from '../auth/tokens/token_endpoint.ts';
 import { readSettingFile, type Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
@@ -54,14 +54,14 @@ export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock
   const note = (name: string, outcome: string) => log.write({ event: 'issuer_keys', issuer: name, outcome });
   const known = openIssuers({ issuers, fetchDocument, clock, note });
   const external = openExternalTokens(known, { keyring, clock });
-  const access = openAccessCache(engine.access, clock, ({ keyIds, signingKeys }) => {
-    keyring.follow(keyIds);
-    tokens.prepare(signingKeys);
+  const access = openAuthCache(engine.access, clock, ({ keyIds, signingKeys }) => {
+    keyring.activateNewest(keyIds);
+    tokens.loadSigningKeys(signingKeys);
   });
   const providers = settings.noConsole
     ? new Map()
     : openProviders(issuing, known.values(), { fetchDocument, baseUrl, log, clock });
-  const sessions = new Set(settings.noConsole ? [] : [LINKED, ...providers.keys()]);
+  const sessions = new Set(settings.noConsole ? [] : [CONSOLE_LINK_ISSUER, ...providers.keys()]);
   const signing = { issuer: baseUrl, lifetimeSeconds: settings.tokenLifetime, external, sessions };
   const tokens = openTokens(access, keyring, signing, clock);
   const asking = { tokens, store: engine.access, clock };
@@ -69,16 +69,16 @@ export function openAuthority(issuing: Issuing, baseUrl: string, log: Log, clock
     ...{
       access,
       tokens,
-      desk: openTokenDesk(asking),
+      desk: openIntrospectionAndRevocation(asking),
       authenticateClient: openClientCredentials(access, clock),
     },
     console: settings.noConsole
       ? undefined
       : {
           clientCredentials: settings.consoleClientCredentials,
-          sessions: openSessions({
+          sessions: openConsoleSessions({
             ...{ ...asking, providers },
-            note: (act) => engine.log.note([act]),
+            note: (auditEntry) => engine.log.note([auditEntry]),
             sealPerson: (told) => sealPerson(issuing.logKeys, told),
           }),
         },
@@ -94,7 +94,7 @@ interface Outside {
 
 function openProviders(
   { settings, keyring }: Issuing,
-  known: Iterable<KnownIssuer>,
+  known: Iterable<ConfiguredIssuer>,
   { fetchDocument, baseUrl, log, clock }: Outside,
 ): ReadonlyMap<string, ConsoleProvider> {
   return openConsoleProviders(known, {

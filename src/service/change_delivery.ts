@@ -94,7 +94,7 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
   const { settings, engine, keyring, log, clock } = rooms;
   const { webhooks: store } = engine;
   const post = openGuardedPost({ allowLoopback: settings.allowLoopbackWebhooks });
-  const asker = { actor: 'webhooks', address: undefined, requestId: undefined };
+  const caller = { actor: 'webhooks', address: undefined, requestId: undefined };
   return startDispatcher({
     store,
     changes: engine.records.changes,
@@ -103,7 +103,7 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
     clock,
     leases: openLeases(engine.leases, LIMITS.webhookLeaseMs, clock),
     async disable({ webhookId }) {
-      await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, asker });
+      await changeWebhook({ store }, webhookId, { disabledAt: clock.now() }, { ...clock, caller });
       log.write({ event: 'webhook_disabled', webhook_id: webhookId });
     },
     onList: counts.keep,

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { CheckpointSink } from '../audit/checkpoint_sink.ts';
 import { type Checkpoints, startCheckpoints } from '../audit/checkpoints.ts';
-import type { LogKeys } from '../audit/keys.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
 import { checkpointFileOf, type Settings } from '../config/parse.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';

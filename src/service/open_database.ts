@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
-import type { LogKeys } from '../audit/keys.ts';
-import { findLogKeys, keepLog } from '../audit/root.ts';
-import { proveAll, proveKeyring } from '../auth/keys/keyring.ts';
+import type { LogKeys } from '../audit/log_keys.ts';
+import { findLogKeys, keepLog } from '../audit/log_secret.ts';
+import { assertKeyringMatches, assertOpensAll } from '../auth/keys/keyring.ts';
 import { type LiveKeyring, openLiveKeyring } from '../auth/keys/live_keyring.ts';
 import {
+  assertKeyConfigured,
   type MasterKeySource,
   obtainMasterKeys,
   obtainNextKey,
-  proveKeyGiven,
   replaceKeyFile,
   rereadMasterKeys,
 } from '../auth/keys/master_key.ts';
@@ -42,13 +42,13 @@ export interface OpenDatabase {
  */
 export async function openDatabase(settings: Settings, clock: Clock): Promise<OpenDatabase> {
   const source = masterKeySource(settings);
-  proveKeyGiven(source);
+  assertKeyConfigured(source);
   const engine = await openEngineFor(settings, clock);
   try {
     const hasProof = (await engine.access.keyChecks()).length > 0;
-    const { keys, made } = obtainMasterKeys(source, hasProof, clock);
+    const { keys, createdPath: made } = obtainMasterKeys(source, hasProof, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
-    await proveKeyring(keyring, engine.access, clock);
+    await assertKeyringMatches(keyring, engine.access, clock);
     const logKeys = await keepLog(engine, keyring, clock);
     await ensureSigningKey(engine.access, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: made };
@@ -71,7 +71,7 @@ export async function reopenDatabase(settings: Settings, clock: Clock): Promise<
     const source = masterKeySource(settings);
     const { keys } = obtainMasterKeys(source, true, clock);
     const keyring = openLiveKeyring(keys, () => rereadMasterKeys(source), clock);
-    keyring.follow((await engine.access.keyChecks()).map(({ keyId }) => keyId));
+    keyring.activateNewest((await engine.access.keyChecks()).map(({ keyId }) => keyId));
     const logKeys = await keepLog(engine, keyring, clock);
     return { engine, keyring, logKeys, keyFileMade: undefined };
   } catch (error) {
@@ -100,7 +100,7 @@ export async function proveKeysOf(
     const proofs = await access.keyChecks();
     if (proofs.length === 0) return undefined;
     const keyring = givenKeyring(settings, clock);
-    proveAll(keyring, proofs);
+    assertOpensAll(keyring, proofs);
     return await findLogKeys(access, keyring, clock);
   } finally {
     await database.close();
@@ -135,11 +135,11 @@ export async function rewrap(
     const { keys: held } = obtainMasterKeys(source, true, clock);
     const holding = openLiveKeyring(held, () => [], clock);
     await keepLog(engine, holding, clock);
-    const { key: next, isMade } = obtainNextKey(nextKeyFile, clock);
+    const { key: next, isCreated: isMade } = obtainNextKey(nextKeyFile, clock);
     const changed = await changeMasterKey({
-      held,
-      next,
-      keep: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, clock),
+      currentKeys: held,
+      nextKey: next,
+      saveKeys: (keys) => keyFile !== undefined && replaceKeyFile(keyFile, keys, clock),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
       clock,
     });

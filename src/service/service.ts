@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { openGrants } from '../auth/tokens/grant.ts';
+import { openTokenGrants } from '../auth/tokens/token_grant.ts';
 import { passwordCost, readTls, type Settings, webhookRule } from '../config/parse.ts';
 import { openDirectory } from '../directory/directory.ts';
 import type { Makers } from '../directory/finishing.ts';
@@ -148,7 +148,7 @@ export async function serve(
   const makeRoutes = async (url: string) => {
     const baseUrl = settings.baseUrl ?? url;
     const { access, tokens, ...asking } = openAuthority(issuing, baseUrl, log, clock);
-    const grant = openGrants(tokens, clock, granted);
+    const grant = openTokenGrants(tokens, clock, granted);
     telling = startTelling({ settings, engine, store, keyring, log, clock, tokens, baseUrl, installation });
     metrics.add(accessMetrics(access.ageMs), ...feedMetrics(telling.measured));
     const rooms = { store, access, tokens, grant, ...asking, limits, ...writing, clock, ...telling };
@@ -169,7 +169,7 @@ export async function serve(
       pending: server.pending,
     }),
   );
-  const sweeping = startSweeping([store.forgetExpired, engine.access.forgetConsoleLinks], clock);
+  const sweeping = startSweeping([store.forgetExpired, engine.access.deleteExpiredConsoleLinks], clock);
   const checkpoints = startCheckpointSinks(settings, { engine, logKeys }, log, clock);
   metrics.add(checkpointMetrics(checkpoints.ageMs));
   return {

@@ -1,5 +1,5 @@
 import type { Eraser, LogStore, Scrubbed, Scrubbing } from '../audit/port.ts';
-import type { AccessStore, SealedStore } from '../auth/port.ts';
+import type { AuthStore, SealedStore } from '../auth/port.ts';
 import type { LeaseStore } from '../directory/leases.ts';
 import type { Loader, MaybePromise, Scanner, Store } from '../directory/store.ts';
 import type { Inspection } from '../doctor/inspection.ts';
@@ -12,7 +12,7 @@ export interface Engine {
   /** What it is at; costs nothing to read. */
   figures(): EngineFigures;
   readonly records: Store & Loader & Scanner & Eraser;
-  readonly access: AccessStore;
+  readonly access: AuthStore;
   readonly sealed: SealedStore;
   readonly log: LogStore;
   readonly leases: LeaseStore;
@@ -62,7 +62,7 @@ export interface EmbeddedEngine extends Engine {
 export interface EngineInspection extends Inspection {
   /** The parts of the access ports that only read. Their questions reject where the tables are not there. */
   readonly accessOf: () => {
-    readonly access: Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks' | 'secret'>;
+    readonly access: Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'>;
     readonly sealed: Pick<SealedStore, 'values'>;
   };
 }

@@ -1,4 +1,4 @@
-import type { Act } from '../domain/act.ts';
+import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Entry } from './audit/entry.ts';
 import type { SqlValue } from './records/statements.ts';
 
@@ -106,7 +106,7 @@ export interface Outcome<T> {
   /** Take their places in the realm's order when the commit does. */
   readonly entries?: readonly Entry[];
   /** The same in the order of the installation. */
-  readonly acts?: readonly Act[];
+  readonly auditEntries?: readonly AuditEntry[];
   /** Rows that it looked at or wrote beyond those of its entries, where they may be many. */
   readonly rows?: number;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { anchorAt, linkTo } from '../../src/audit/chain.ts';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
-import { openLogKeys } from '../../src/audit/keys.ts';
+import { openLogKeys } from '../../src/audit/log_keys.ts';
 import { openLogReading, type ReadableEntry } from '../../src/audit/reading.ts';
 import { headsOf, verifyLogs } from '../../src/audit/verify.ts';
 import type { Found } from '../../src/audit/walk.ts';
@@ -100,8 +100,8 @@ describe('what is written', () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.settings(), systemClock);
     const grant = { scopes: new Set(['users:read']), realms: '*' } as const;
-    const asker = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
-    const { client } = await createClient(db.engine.access, 'shop', grant, { ...systemClock, asker });
+    const caller = { actor: 'someone', address: '192.0.2.7', requestId: 'r-1' };
+    const { client } = await createClient(db.engine.access, 'shop', grant, { ...systemClock, caller });
     const entries = await openLogReading(db.engine.log, db.logKeys).entries(NIL_UUID, 0, 100);
     expect(entries.at(-1)).toMatchObject({
       what: 'client.created',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import { type Checkpoint, checkpointLine, readLine } from '../../src/audit/checkpoint.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
 import { type Verified, verifyLogs } from '../../src/audit/verify.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -45,7 +45,7 @@ const erase = ({ db, planted }: World) =>
     key: [planted.realm, planted.user],
     origin: { actor: 'test', requestId: undefined, address: undefined, at: systemClock.now() },
     mintRevision: systemClock.mintRevision,
-    act: actOf('user.erased', { object: planted.user, detail: {} }, systemClock),
+    auditEntry: createAuditEntry('user.erased', { object: planted.user, detail: {} }, systemClock),
   });
 
 const rename = ({ db, planted }: World, name: string) =>

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test';
 import { decodeJwt } from 'jose';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { compact, openForge } from '../support/forge.ts';
@@ -298,8 +298,8 @@ describe('a session', () => {
     const { access } = service.db.engine;
     const { access_token: token, actor: clientId } = await signIn(service, { label: 'Emil' });
     const expiresAt = service.clock.now() + 900_000;
-    const act = actOf('session.ended', { detail: {} }, service.clock);
-    const end = () => access.revokeToken({ jti: crypto.randomUUID(), clientId, expiresAt }, act);
+    const auditEntry = createAuditEntry('session.ended', { detail: {} }, service.clock);
+    const end = () => access.revokeToken({ jti: crypto.randomUUID(), clientId, expiresAt }, auditEntry);
     // What waits too long for its turn is refused for that, so not all at once.
     for (let ended = 0; ended < LIMITS.revokedTokensPerClientMax; ended += 50)
       await Promise.all(Array.from({ length: 50 }, end));
@@ -373,7 +373,7 @@ test('codes that came too late go, where nobody makes another one, when a servic
   const { db, stop } = await startService({ ...before.database.flags });
   const count = async () => (await before.database.ask('select digest from console_link')).length;
   expect(await count()).toBe(1);
-  await db.engine.access.forgetConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
+  await db.engine.access.deleteExpiredConsoleLinks(Date.now() + LIMITS.consoleLinkMsMax);
   expect(await count()).toBe(0);
   await stop();
 });

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'bun:test';
-import { openGrantNotes, type Waiting } from '../../src/audit/grants.ts';
 import type { LogStore } from '../../src/audit/port.ts';
-import type { Act } from '../../src/domain/act.ts';
+import { openGrantNotes, type Waiting } from '../../src/audit/token_grant_log.ts';
+import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -13,8 +13,8 @@ function openGate(code: 'unavailable' | 'internal' = 'unavailable') {
   let isShut = false;
   const note =
     (log: LogStore): LogStore['note'] =>
-    (acts) =>
-      isShut ? Promise.reject(new Fault(code)) : log.note(acts);
+    (auditEntries) =>
+      isShut ? Promise.reject(new Fault(code)) : log.note(auditEntries);
   return {
     wrap: (engine: Engine): Engine => ({ ...engine, log: { ...engine.log, note: note(engine.log) } }),
     shut(value: boolean) {
@@ -126,19 +126,19 @@ function waitingIn({ log }: Service) {
 
 describe('what waits', () => {
   function openStore() {
-    const written: Act[] = [];
+    const written: AuditEntry[] = [];
     const store = {
       isShut: true,
       written,
-      async note(acts: readonly Act[]) {
+      async note(auditEntries: readonly AuditEntry[]) {
         if (store.isShut) throw new Fault('unavailable');
-        written.push(...acts);
+        written.push(...auditEntries);
       },
     };
     return store;
   }
 
-  const actAt = (at: number): Act => ({
+  const actAt = (at: number): AuditEntry => ({
     action: 'token.granted',
     actor: 'shop',
     address: undefined,
@@ -171,10 +171,10 @@ describe('what waits', () => {
   });
 
   test('and of whose count nobody knows whether it was written is counted by the same entry again', async () => {
-    const seen: (readonly Act[])[] = [];
+    const seen: (readonly AuditEntry[])[] = [];
     let code: 'unavailable' | 'unknown_outcome' | undefined = 'unavailable';
-    const note = async (acts: readonly Act[]) => {
-      seen.push(acts);
+    const note = async (auditEntries: readonly AuditEntry[]) => {
+      seen.push(auditEntries);
       if (code) throw new Fault(code);
     };
     const notes = openGrantNotes({ note }, systemClock, () => undefined);
@@ -185,10 +185,10 @@ describe('what waits', () => {
     code = undefined;
     await notes.stop();
     await notes.note(actAt(-2));
-    const lost = seen.map((acts) => acts.find(({ detail }) => 'without_entry' in detail));
-    const [first, second] = lost.filter((act) => act !== undefined);
+    const lost = seen.map((auditEntries) => auditEntries.find(({ detail }) => 'without_entry' in detail));
+    const [first, second] = lost.filter((auditEntry) => auditEntry !== undefined);
     expect(first).toMatchObject({ id: expect.any(String), detail: { without_entry: 3 } });
-    expect(second).toBe(first as Act);
+    expect(second).toBe(first as AuditEntry);
     expect(seen.at(-1)?.map(({ at }) => at)).toEqual([-2]);
   });
 

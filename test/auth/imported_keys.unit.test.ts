@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test';
 import type { CryptoKey } from 'jose';
-import { openImported } from '../../src/auth/keys/imported_keys.ts';
+import { openImportedKeys } from '../../src/auth/keys/imported_keys.ts';
 import type { SigningKey } from '../../src/auth/port.ts';
 
 /** What stays of a key that was read, and for how long. */
@@ -11,7 +11,7 @@ const [one, other] = [keyOf('one'), keyOf('other')] as [SigningKey, SigningKey];
 function watched() {
   const loaded: string[] = [];
   const failing = new Set<string>();
-  const imported = openImported(async ({ kid }) => {
+  const imported = openImportedKeys(async ({ kid }) => {
     loaded.push(kid);
     if (failing.has(kid)) throw new Error('it does not open');
     return { kid } as unknown as CryptoKey;
@@ -20,7 +20,7 @@ function watched() {
 }
 
 test('a key is read once, however many ask for it', async () => {
-  const { of, loaded } = watched();
+  const { get: of, loaded } = watched();
   const [first, second] = await Promise.all([of(one), of(one)]);
   expect(second).toBe(first as CryptoKey);
   await of(other);
@@ -29,7 +29,7 @@ test('a key is read once, however many ask for it', async () => {
 });
 
 test('what could not be read is read again', async () => {
-  const { of, failing, loaded } = watched();
+  const { get: of, failing, loaded } = watched();
   failing.add('one');
   await expect(of(one)).rejects.toThrow('it does not open');
   failing.clear();
@@ -38,7 +38,7 @@ test('what could not be read is read again', async () => {
 });
 
 test('what is kept stays as it was read, and all else is let go', async () => {
-  const { of, keep, failing, loaded } = watched();
+  const { get: of, retainOnly: keep, failing, loaded } = watched();
   for (const key of [one, other]) await of(key);
   keep([one, other]);
   failing.add('one').add('other');

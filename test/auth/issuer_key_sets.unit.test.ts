@@ -1,19 +1,19 @@
 import { expect, test } from 'bun:test';
-import { type KeysRead, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
-import { type Fetched, readKeySet } from '../../src/auth/issuers/jwk_set.ts';
+import { type KeySetOutcome, openIssuerKeys } from '../../src/auth/issuers/issuer_keys.ts';
+import { type FetchedDocument, readKeySet } from '../../src/auth/issuers/jwk_set.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { makePair } from '../support/issuers.ts';
 
 /** Which keys an issuer has: what a set holds, and what nobody can say while none is read. */
 
 const { publicJwk } = await makePair('one');
-const set = async (): Promise<Fetched> => ({ kind: 'document', document: { keys: [publicJwk] } });
-const unreachable = async (): Promise<Fetched> => ({ kind: 'unreachable' });
+const set = async (): Promise<FetchedDocument> => ({ kind: 'document', document: { keys: [publicJwk] } });
+const unreachable = async (): Promise<FetchedDocument> => ({ kind: 'unreachable' });
 
 function opened() {
   let now = 0;
-  let answer: () => Promise<Fetched> = set;
-  const outcomes: KeysRead[] = [];
+  let answer: () => Promise<FetchedDocument> = set;
+  const outcomes: KeySetOutcome[] = [];
   const keys = openIssuerKeys(
     { issuer: 'https://issuer.example', jwksUri: 'https://issuer.example/keys' },
     {
@@ -28,7 +28,7 @@ function opened() {
     advance(ms: number) {
       now += ms;
     },
-    answersBy(next: () => Promise<Fetched>) {
+    answersBy(next: () => Promise<FetchedDocument>) {
       answer = next;
     },
   };
@@ -53,7 +53,7 @@ test('a key that a set does not hold is none, and while the issuer is out of rea
 test('while they are read so many wait, and of one more nobody can say', async () => {
   const { keys, advance, answersBy } = opened();
   expect(await keys.find('one')).toMatchObject({ kid: 'one' });
-  const { promise, resolve } = Promise.withResolvers<Fetched>();
+  const { promise, resolve } = Promise.withResolvers<FetchedDocument>();
   answersBy(() => promise);
   advance(LIMITS.issuerKeysPauseMs);
   const waiting = Array.from({ length: LIMITS.issuerWaitersMax }, () => keys.find('two'));
@@ -73,7 +73,7 @@ test.each<[string, object]>([
   ['with operations that are no list', { ...publicJwk, key_ops: 'verify' }],
   ['with operations that are nothing', { ...publicJwk, key_ops: null }],
 ])('a key that is %s hides none of the same name behind it', async (_, first) => {
-  const answers = async (): Promise<Fetched> => ({
+  const answers = async (): Promise<FetchedDocument> => ({
     kind: 'document',
     document: { keys: [{ ...first, kid: 'one', alg: 'first' }, publicJwk] },
   });

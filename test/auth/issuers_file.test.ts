@@ -3,8 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { parseIssuers } from '../../src/auth/issuers/issuers_file.ts';
-import { type ClaimRight, rightsOf } from '../../src/auth/tokens/claim_rights.ts';
-import { parseSoleMembers } from '../../src/auth/tokens/sole_members.ts';
+import { type ClaimRight, rightsFromClaims } from '../../src/auth/tokens/claim_rights.ts';
+import { parseJsonWithUniqueKeys } from '../../src/auth/tokens/unique_key_json.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { Refusal } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -233,20 +233,20 @@ describe('a JSON object none of whose members stands twice', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue(), { minKeys: 1 }), fc.nat(), (object, place) => {
         const json = JSON.stringify(object);
-        expect(parseSoleMembers(json)).toEqual(JSON.parse(json));
+        expect(parseJsonWithUniqueKeys(json)).toEqual(JSON.parse(json));
         const names = Object.keys(object);
         const name = names[place % names.length] as string;
         expect(
-          parseSoleMembers(`{"inner":[${json.slice(0, -1)},${JSON.stringify(name)}:0}]}`),
+          parseJsonWithUniqueKeys(`{"inner":[${json.slice(0, -1)},${JSON.stringify(name)}:0}]}`),
         ).toBeUndefined();
-        expect(parseSoleMembers(`${json.slice(0, -1)},${JSON.stringify(name)}:{}}`)).toBeUndefined();
+        expect(parseJsonWithUniqueKeys(`${json.slice(0, -1)},${JSON.stringify(name)}:{}}`)).toBeUndefined();
       }),
     );
   });
 
   test('what is no object is none', () => {
     for (const json of ['null', '"a"', '1', 'true', '[]', '[{"a":1}]', '', '{'])
-      expect(parseSoleMembers(json)).toBeUndefined();
+      expect(parseJsonWithUniqueKeys(json)).toBeUndefined();
   });
 
   test('texts that look like members are none', () => {
@@ -257,7 +257,7 @@ describe('a JSON object none of whose members stands twice', () => {
       { a: { a: { a: [] } } },
       { a: [{ b: 1 }, { b: 2 }] },
     ]) {
-      expect(parseSoleMembers(JSON.stringify(object))).toEqual(object);
+      expect(parseJsonWithUniqueKeys(JSON.stringify(object))).toEqual(object);
     }
   });
 });
@@ -282,7 +282,7 @@ describe('what claims come to', () => {
       { groups: { readers: true } },
       { roles: ['readers'] },
     ]) {
-      expect(rightsOf(claims, rights)).toEqual({ scopes: new Set(), realms: new Set() });
+      expect(rightsFromClaims(claims, rights)).toEqual({ scopes: new Set(), realms: new Set() });
     }
   });
 
@@ -295,22 +295,25 @@ describe('what claims come to', () => {
     ['a word of scp', ['scp'], { scp: 'readers openid' }],
   ])('a claim says it as %s', (_form, claim, claims) => {
     const rights = [{ ...of('readers', 'users:read', here), claim }];
-    expect(rightsOf(claims, rights)).toEqual({ scopes: new Set(['users:read']), realms: here });
+    expect(rightsFromClaims(claims, rights)).toEqual({ scopes: new Set(['users:read']), realms: here });
   });
 
   test('a text is no list of words but where it is scopes', () => {
-    expect(rightsOf({ groups: 'others readers' }, [of('readers', 'users:read', '*')]).scopes.size).toBe(0);
     expect(
-      rightsOf({ scope: 'unreaders' }, [{ ...of('readers', 'users:read', '*'), claim: ['scope'] }]).scopes
-        .size,
+      rightsFromClaims({ groups: 'others readers' }, [of('readers', 'users:read', '*')]).scopes.size,
+    ).toBe(0);
+    expect(
+      rightsFromClaims({ scope: 'unreaders' }, [{ ...of('readers', 'users:read', '*'), claim: ['scope'] }])
+        .scopes.size,
     ).toBe(0);
   });
 
   test('places in a list are no names', () => {
     const rights = [{ ...of('readers', 'users:read', '*'), claim: ['groups', '0'] }];
-    expect(rightsOf({ groups: ['readers'] }, rights).scopes.size).toBe(0);
-    expect(rightsOf({ groups: { 0: 'readers' } }, rights).scopes.size).toBe(1);
-    for (const groups of [null, 'readers', 1]) expect(rightsOf({ groups }, rights).scopes.size).toBe(0);
+    expect(rightsFromClaims({ groups: ['readers'] }, rights).scopes.size).toBe(0);
+    expect(rightsFromClaims({ groups: { 0: 'readers' } }, rights).scopes.size).toBe(1);
+    for (const groups of [null, 'readers', 1])
+      expect(rightsFromClaims({ groups }, rights).scopes.size).toBe(0);
   });
 
   test('members that every object has are no claims', () => {
@@ -318,21 +321,21 @@ describe('what claims come to', () => {
       { ...of('*', 'users:read', '*'), claim: ['constructor', 'name'] },
       { ...of('*', 'users:read', '*'), claim: ['__proto__'] },
     ];
-    expect(rightsOf({}, rights).scopes.size).toBe(0);
+    expect(rightsFromClaims({}, rights).scopes.size).toBe(0);
   });
 
   test('everybody is who has the claim at all', () => {
     const rights = [of('*', 'users:read', '*')];
     expect([
-      rightsOf({ groups: 0 }, rights).scopes.size,
-      rightsOf({ groups: null }, rights).scopes.size,
+      rightsFromClaims({ groups: 0 }, rights).scopes.size,
+      rightsFromClaims({ groups: null }, rights).scopes.size,
     ]).toEqual([1, 0]);
   });
 
   test('the same scopes add their realms; different ones go together where all of them are', () => {
     const claims = { groups: ['a', 'b', 'c'] };
     const read = 'users:read';
-    expect(rightsOf(claims, [of('a', read, here), of('b', read, there)])).toEqual({
+    expect(rightsFromClaims(claims, [of('a', read, here), of('b', read, there)])).toEqual({
       scopes: new Set([read]),
       realms: new Set([REALM, OTHER]),
     });
@@ -340,19 +343,21 @@ describe('what claims come to', () => {
       [of('a', read, here), of('b', read, '*')],
       [of('a', read, '*'), of('b', read, here)],
     ]) {
-      expect(rightsOf(claims, rights)).toEqual({ scopes: new Set([read]), realms: '*' });
+      expect(rightsFromClaims(claims, rights)).toEqual({ scopes: new Set([read]), realms: '*' });
     }
-    expect(rightsOf(claims, [of('a', read, '*'), of('b', 'users:write', here)])).toEqual({
+    expect(rightsFromClaims(claims, [of('a', read, '*'), of('b', 'users:write', here)])).toEqual({
       scopes: new Set([read, 'users:write']),
       realms: here,
     });
-    expect(rightsOf(claims, [of('a', read, here), of('b', 'users:write', there)]).realms).toEqual(new Set());
+    expect(rightsFromClaims(claims, [of('a', read, here), of('b', 'users:write', there)]).realms).toEqual(
+      new Set(),
+    );
     // admin reaches every realm, and so does not stand beside a limit.
-    expect(rightsOf(claims, [of('a', 'admin', '*'), of('b', read, here)])).toEqual({
+    expect(rightsFromClaims(claims, [of('a', 'admin', '*'), of('b', read, here)])).toEqual({
       scopes: new Set([read]),
       realms: here,
     });
-    expect(rightsOf(claims, [of('a', 'admin', '*'), of('b', read, '*')]).scopes).toEqual(
+    expect(rightsFromClaims(claims, [of('a', 'admin', '*'), of('b', read, '*')]).scopes).toEqual(
       new Set(['admin', read]),
     );
   });
@@ -367,7 +372,7 @@ describe('what claims come to', () => {
     fc.assert(
       fc.property(rights, fc.subarray(['a', 'b', 'c']), (drawn, groups) => {
         const all = drawn.map(({ value, scope: words, realm: realms }) => of(value, words, realms));
-        const { scopes, realms } = rightsOf({ groups }, all);
+        const { scopes, realms } = rightsFromClaims({ groups }, all);
         for (const each of scopes)
           for (const id of [REALM, OTHER])
             if (has(realms, id)) {

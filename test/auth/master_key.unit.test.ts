@@ -3,12 +3,12 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { basename, dirname, join } from 'node:path';
 import { openKeyring } from '../../src/auth/keys/keyring.ts';
 import {
-  makeKeyFile,
+  assertKeyConfigured,
+  createNewKeyFile,
   obtainMasterKeys,
   obtainNextKey,
   oldKeyFile,
   parseMasterKey,
-  proveKeyGiven,
   replaceKeyFile,
   rereadMasterKeys,
 } from '../../src/auth/keys/master_key.ts';
@@ -78,8 +78,8 @@ describe('where a master key comes from', () => {
   test('the operator alone has one: nothing starts without it', () => {
     const said = 'this database needs a master key, which is not kept beside it';
     expect(refusalOf(() => obtainMasterKeys({ from: 'operator' }, false, systemClock))).toContain(said);
-    expect(refusalOf(() => proveKeyGiven({ from: 'operator' }))).toContain(said);
-    expect(refusalOf(() => proveKeyGiven({ from: 'file' }))).toBe('not refused');
+    expect(refusalOf(() => assertKeyConfigured({ from: 'operator' }))).toContain(said);
+    expect(refusalOf(() => assertKeyConfigured({ from: 'file' }))).toBe('not refused');
   });
 
   test('blank lines are none, and a file without a key is refused', () => {
@@ -108,7 +108,7 @@ describe('beside a database', () => {
 
   test('one is made where there never was one, for its owner alone, and read from then on', () => {
     const path = freshPath();
-    const { keys, made } = beside(path, false);
+    const { keys, createdPath: made } = beside(path, false);
     expect([keys.length, made, statSync(path).mode & 0o777]).toEqual([1, path, 0o600]);
     expect(beside(path, false)).toEqual({ keys });
     expect(beside(path, true)).toEqual({ keys });
@@ -148,14 +148,14 @@ describe('beside a database', () => {
 
 test('a key file is made once, and never overwritten', () => {
   const path = freshPath();
-  makeKeyFile(path, systemClock);
+  createNewKeyFile(path, systemClock);
   const made = readFileSync(path, 'utf8');
   expect(parseMasterKey(made)).toBeDefined();
-  expect(refusalOf(() => makeKeyFile(path, systemClock))).toContain('is there already');
+  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('is there already');
   expect(readFileSync(path, 'utf8')).toBe(made);
   const [other, first] = [freshPath(), key()];
   const clock = late(other, systemClock.mintId(), first);
-  expect(refusalOf(() => makeKeyFile(other, clock))).toContain('is there already');
+  expect(refusalOf(() => createNewKeyFile(other, clock))).toContain('is there already');
   expect(readFileSync(other, 'utf8')).toBe(lineOf(first));
 });
 
@@ -164,15 +164,15 @@ test('where a file is there nothing is tried to be made', () => {
   const [path, one] = [join(freshFolder(), 'k'.repeat(250)), key()];
   writeFileSync(path, lineOf(one));
   expect(obtainMasterKeys({ from: 'beside', path }, true, systemClock)).toEqual({ keys: [one] });
-  expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isMade: false });
-  expect(refusalOf(() => makeKeyFile(path, systemClock))).toContain('is there already');
+  expect(obtainNextKey(path, systemClock)).toEqual({ key: one, isCreated: false });
+  expect(refusalOf(() => createNewKeyFile(path, systemClock))).toContain('is there already');
 });
 
 test('the next key is made, or the one that its file holds', () => {
   const path = freshPath();
-  const { key: made, isMade } = obtainNextKey(path, systemClock);
+  const { key: made, isCreated: isMade } = obtainNextKey(path, systemClock);
   expect([isMade, lineOf(made)]).toEqual([true, readFileSync(path, 'utf8')]);
-  expect(obtainNextKey(path, systemClock)).toEqual({ key: made, isMade: false });
+  expect(obtainNextKey(path, systemClock)).toEqual({ key: made, isCreated: false });
   const several = fileOf(key(), key());
   expect(refusalOf(() => obtainNextKey(several, systemClock))).toContain('must hold one key');
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { compact, type Forge, openForge } from '../support/forge.ts';
 import {
@@ -182,7 +182,8 @@ describe('revocation', () => {
     const { access } = service.db.engine;
     const now = service.clock.now();
     const clientId = mine.form.client_id ?? '';
-    const actOn = (jti: string) => actOf('token.revoked', { object: jti, detail: {} }, service.clock);
+    const actOn = (jti: string) =>
+      createAuditEntry('token.revoked', { object: jti, detail: {} }, service.clock);
     const many = Array.from({ length: LIMITS.revokedTokensPerClientMax - 1 }, (_, place) => `many-${place}`);
     await Promise.all(
       many.map((jti) => access.revokeToken({ jti, clientId, expiresAt: now + 3_600_000 }, actOn(jti))),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { chmodSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openKeyring, purposeAt } from '../../src/auth/keys/keyring.ts';
+import { openKeyring, purposeOf } from '../../src/auth/keys/keyring.ts';
 import { parseMasterKey, replaceKeyFile } from '../../src/auth/keys/master_key.ts';
 import { changeMasterKey } from '../../src/auth/keys/rewrap.ts';
 import { rotateSigningKey } from '../../src/auth/keys/signing.ts';
@@ -42,16 +42,16 @@ async function plantSecret(db: OpenDatabase, realm: Uuid): Promise<Uuid> {
 async function opensAll(settings: Settings): Promise<{ secrets: number; keyId: string }> {
   const db = await openDatabase(settings, systemClock);
   const values = await db.engine.sealed.values(undefined, undefined, 1_000);
-  for (const { place, sealed } of values) {
-    const plain = db.keyring.open(purposeAt(place), place, sealed);
-    if (place.table === 'oidc_profile') expect(plain).toBe(SECRET);
-    if (place.table === 'signing_key') expect(JSON.parse(plain)).toHaveProperty('d');
+  for (const { location, sealed } of values) {
+    const plain = db.keyring.open(purposeOf(location), location, sealed);
+    if (location.table === 'oidc_profile') expect(plain).toBe(SECRET);
+    if (location.table === 'signing_key') expect(JSON.parse(plain)).toHaveProperty('d');
     expect(keyIdOf(sealed)).toBe(db.keyring.keyId);
   }
   const { keyId } = db.keyring;
   expect((await db.engine.access.keyChecks()).map((each) => each.keyId)).toEqual([keyId]);
   await db.engine.close();
-  return { secrets: values.filter(({ place }) => place.table === 'oidc_profile').length, keyId };
+  return { secrets: values.filter(({ location }) => location.table === 'oidc_profile').length, keyId };
 }
 
 describe('keys rewrap', () => {
@@ -237,14 +237,14 @@ describe('an interrupted change', () => {
       retireOtherKeys: step(sealed.retireOtherKeys),
     };
     const keyFile = database.masterKeyFile;
-    const held = readFileSync(keyFile, 'utf8')
+    const currentKeys = readFileSync(keyFile, 'utf8')
       .trim()
       .split('\n')
       .map((line) => parseMasterKey(line) as Uint8Array);
     const change = {
-      held,
-      next,
-      keep: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemClock)),
+      currentKeys,
+      nextKey: next,
+      saveKeys: step((keys: readonly Uint8Array[]) => replaceKeyFile(keyFile, keys, systemClock)),
       store: { ...store, keyChecks: access.keyChecks },
       clock: systemClock,
     };
@@ -271,7 +271,9 @@ describe('an interrupted change', () => {
         const between = await openDatabase(database.settings(), systemClock);
         const values = await between.engine.sealed.values(undefined, undefined, 10);
         expect(
-          values.map(({ place, sealed }) => between.keyring.open(purposeAt(place), place, sealed).length > 0),
+          values.map(
+            ({ location, sealed }) => between.keyring.open(purposeOf(location), location, sealed).length > 0,
+          ),
         ).toEqual([true, true, true]);
         await between.engine.close();
         const file = newKeyFile();
@@ -312,9 +314,9 @@ describe('an interrupted change', () => {
     const engine = await database.open();
     const kept: unknown[] = [];
     const change = changeMasterKey({
-      held: [systemClock.randomBytes(32)],
-      next: systemClock.randomBytes(32),
-      keep: (keys) => kept.push(keys),
+      currentKeys: [systemClock.randomBytes(32)],
+      nextKey: systemClock.randomBytes(32),
+      saveKeys: (keys) => kept.push(keys),
       store: { ...engine.sealed, keyChecks: engine.access.keyChecks },
       clock: systemClock,
     });

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'bun:test
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose';
 import { changeClient } from '../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import type { AccessTable } from '../../src/auth/port.ts';
-import { type AccessView, openAccessCache } from '../../src/auth/tokens/access_table.ts';
+import type { AuthState } from '../../src/auth/port.ts';
+import { type AuthView, openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
 import { openTokens } from '../../src/auth/tokens/token.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
@@ -22,11 +22,11 @@ let planted: Planted;
 let isTableBroken = false;
 
 function breakable(engine: Engine): Engine {
-  const table = (known: number | undefined): AccessTable | undefined | Promise<AccessTable | undefined> => {
+  const table = (known: number | undefined): AuthState | undefined | Promise<AuthState | undefined> => {
     if (isTableBroken) throw new Fault('unavailable');
-    return engine.access.table(known);
+    return engine.access.state(known);
   };
-  return { ...engine, access: { ...engine.access, table } };
+  return { ...engine, access: { ...engine.access, state: table } };
 }
 
 beforeAll(async () => {
@@ -258,9 +258,9 @@ describe('verified tokens', () => {
   /** Tokens over a view that counts how often a token was not known and its key looked up. */
   async function counting() {
     const { engine, keyring } = service.db;
-    const cache = openAccessCache(engine.access, service.clock);
+    const cache = openAuthCache(engine.access, service.clock);
     let unknown = 0;
-    const fresh = async (): Promise<AccessView> => {
+    const fresh = async (): Promise<AuthView> => {
       const view = await cache.fresh();
       const accepted = new Map(view.keys.accepted);
       const get = accepted.get.bind(accepted);

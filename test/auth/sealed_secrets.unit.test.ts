@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'bun:test';
 import {
+  assertOpensAll,
   type Keyring,
+  keyCheckOf,
   openKeyring,
-  opensProof,
-  type Place,
-  proofOf,
-  proveAll,
+  opensKeyCheck,
+  type SecretLocation,
 } from '../../src/auth/keys/keyring.ts';
 import { openLiveKeyring } from '../../src/auth/keys/live_keyring.ts';
 import { Refusal } from '../../src/domain/fault.ts';
@@ -14,7 +14,7 @@ import { systemClock } from '../../src/platform/clock.ts';
 
 const master = systemClock.randomBytes(32);
 const keyring = openKeyring(master, systemClock);
-const place: Place = {
+const location: SecretLocation = {
   table: 'oidc_profile',
   column: 'client_secret_sealed',
   realm: systemClock.mintId(),
@@ -23,22 +23,22 @@ const place: Place = {
 const SECRET = 'a client secret';
 
 describe('a sealed secret', () => {
-  const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+  const sealed = keyring.seal('oidc-client-secret', location, SECRET);
 
   test('opens where it belongs, and with the same master key only', () => {
-    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    expect(openKeyring(master, systemClock).open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
+    expect(openKeyring(master, systemClock).open('oidc-client-secret', location, sealed)).toBe(SECRET);
     const stranger = openKeyring(systemClock.randomBytes(32), systemClock);
-    expect(() => stranger.open('oidc-client-secret', place, sealed)).toThrow();
+    expect(() => stranger.open('oidc-client-secret', location, sealed)).toThrow();
     expect(stranger.keyId).not.toBe(keyring.keyId);
   });
 
-  const elsewhere: [string, Place][] = [
-    ['another row', { ...place, id: systemClock.mintId() }],
-    ['another realm', { ...place, realm: systemClock.mintId() }],
-    ['another column', { ...place, column: 'other' }],
-    ['another table', { ...place, table: 'other' }],
-    ['names that join alike', { ...place, table: 'oidc_profile","client_secret_sealed' }],
+  const elsewhere: [string, SecretLocation][] = [
+    ['another row', { ...location, id: systemClock.mintId() }],
+    ['another realm', { ...location, realm: systemClock.mintId() }],
+    ['another column', { ...location, column: 'other' }],
+    ['another table', { ...location, table: 'other' }],
+    ['names that join alike', { ...location, table: 'oidc_profile","client_secret_sealed' }],
   ];
   for (const [where, other] of elsewhere) {
     test(`does not open in ${where}`, () => {
@@ -47,25 +47,27 @@ describe('a sealed secret', () => {
   }
 
   test('does not open for another purpose', () => {
-    expect(() => keyring.open('signing-key', place, sealed)).toThrow();
+    expect(() => keyring.open('signing-key', location, sealed)).toThrow();
   });
 
   test('does not open with any one bit changed, or cut', () => {
     for (let index = 0; index < sealed.length; index += 1) {
       const changed = Buffer.from(sealed);
       changed[index] = (changed[index] ?? 0) ^ 1;
-      expect(() => keyring.open('oidc-client-secret', place, changed)).toThrow();
-      expect(() => keyring.open('oidc-client-secret', place, sealed.slice(0, index))).toThrow();
+      expect(() => keyring.open('oidc-client-secret', location, changed)).toThrow();
+      expect(() => keyring.open('oidc-client-secret', location, sealed.slice(0, index))).toThrow();
     }
   });
 
   test('of no character is one as well', () => {
-    expect(keyring.open('oidc-client-secret', place, keyring.seal('oidc-client-secret', place, ''))).toBe('');
+    expect(
+      keyring.open('oidc-client-secret', location, keyring.seal('oidc-client-secret', location, '')),
+    ).toBe('');
   });
 
   test('names its key and never looks the same twice', () => {
     expect(Buffer.from(sealed).subarray(1, 9).toString('hex')).toBe(keyring.keyId);
-    expect(keyring.seal('oidc-client-secret', place, SECRET)).not.toEqual(sealed);
+    expect(keyring.seal('oidc-client-secret', location, SECRET)).not.toEqual(sealed);
   });
 });
 
@@ -76,12 +78,12 @@ describe('a keyring of several keys', () => {
   test('opens what any of them sealed, in its place only, and seals by the newest that has a proof', () => {
     const keyring = openLiveKeyring([one, two], () => [], systemClock);
     for (const keyId of ids) {
-      keyring.follow([...ids.filter((each) => each !== keyId), keyId]);
-      const sealed = keyring.seal('oidc-client-secret', place, SECRET);
+      keyring.activateNewest([...ids.filter((each) => each !== keyId), keyId]);
+      const sealed = keyring.seal('oidc-client-secret', location, SECRET);
       expect(keyIdOf(sealed)).toBe(keyId);
-      keyring.follow(ids);
-      expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-      expect(() => keyring.open('oidc-client-secret', { ...place, id: 'j' }, sealed)).toThrow();
+      keyring.activateNewest(ids);
+      expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
+      expect(() => keyring.open('oidc-client-secret', { ...location, id: 'j' }, sealed)).toThrow();
     }
   });
 
@@ -92,9 +94,9 @@ describe('a keyring of several keys', () => {
       return [one, two];
     };
     const keyring = openLiveKeyring([one, two], reread, systemClock);
-    keyring.follow(ids);
-    const sealed = keyring.seal('oidc-client-secret', place, SECRET);
-    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
+    keyring.activateNewest(ids);
+    const sealed = keyring.seal('oidc-client-secret', location, SECRET);
+    expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
     expect(reads).toBe(0);
   });
 
@@ -108,13 +110,13 @@ describe('a keyring of several keys', () => {
       },
       systemClock,
     );
-    const sealed = openKeyring(two, systemClock).seal('oidc-client-secret', place, SECRET);
-    expect(() => keyring.open('oidc-client-secret', place, sealed)).toThrow('names another key');
-    keyring.follow(ids);
+    const sealed = openKeyring(two, systemClock).seal('oidc-client-secret', location, SECRET);
+    expect(() => keyring.open('oidc-client-secret', location, sealed)).toThrow('names another key');
+    keyring.activateNewest(ids);
     expect(keyring.keyId).toBe(ids[0]);
     given = [two, one];
-    expect(keyring.open('oidc-client-secret', place, sealed)).toBe(SECRET);
-    keyring.follow(ids);
+    expect(keyring.open('oidc-client-secret', location, sealed)).toBe(SECRET);
+    keyring.activateNewest(ids);
     expect(keyring.keyId).toBe(ids[1]);
   });
 });
@@ -125,7 +127,7 @@ describe('the proofs of a database', () => {
   ) as [Keyring, Keyring, Keyring];
   const complaint = (proofs: readonly Keyring[]): string => {
     try {
-      proveAll(one, proofs.map(proofOf));
+      assertOpensAll(one, proofs.map(keyCheckOf));
     } catch (error) {
       if (error instanceof Refusal) return error.message;
       throw error;
@@ -134,10 +136,10 @@ describe('the proofs of a database', () => {
   };
 
   test('are opened by the key that made them, and by no other one', () => {
-    expect(opensProof(one, proofOf(one))).toBe(true);
-    expect(opensProof(one, proofOf(two))).toBe(false);
-    const elsewhere = { keyId: one.keyId, sealed: one.seal('key-check', place, 'authrealm') };
-    expect(opensProof(one, elsewhere)).toBe(false);
+    expect(opensKeyCheck(one, keyCheckOf(one))).toBe(true);
+    expect(opensKeyCheck(one, keyCheckOf(two))).toBe(false);
+    const elsewhere = { keyId: one.keyId, sealed: one.seal('key-check', location, 'authrealm') };
+    expect(opensKeyCheck(one, elsewhere)).toBe(false);
   });
 
   test('all open, or a stranger is told; where some do, the change of a key is', () => {

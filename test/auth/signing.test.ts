@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test';
 import {
   ensureSigningKey,
-  KeyRefusal,
   keySetAt,
   rotateSigningKey,
+  SigningKeyRefusal,
   withdrawSigningKey,
 } from '../../src/auth/keys/signing.ts';
 import type { SigningKey } from '../../src/auth/port.ts';
@@ -34,7 +34,7 @@ describe('withdrawing a signing key', () => {
     await rotateSigningKey(engine.access, keyring, service.clock);
     service.clock.advance(2 * 86_400_000);
     await rotateSigningKey(engine.access, keyring, service.clock);
-    const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+    const keys = (await engine.access.state(undefined))?.signingKeys ?? [];
     expect(keys.map(({ privateSealed }) => privateSealed.length > 0)).toEqual([false, true, true]);
     expect(await service.token('users:read')).toBeString();
     await service.stop();
@@ -42,9 +42,9 @@ describe('withdrawing a signing key', () => {
 });
 
 test('why there is no new key is told', () => {
-  expect(new KeyRefusal('too many').message).toContain('32 signing keys are in use');
+  expect(new SigningKeyRefusal('too many').message).toContain('32 signing keys are in use');
   for (const why of ['unproven', 'not needed'] as const)
-    expect(new KeyRefusal(why).message).toBe(
+    expect(new SigningKeyRefusal(why).message).toBe(
       'the master key was changed while this ran, and nothing was written: run it again',
     );
 });
@@ -54,7 +54,7 @@ describe('a first signing key', () => {
     const service = await startService();
     const { engine, keyring } = service.db;
     const live = async () => {
-      const keys = (await engine.access.table(undefined))?.signingKeys ?? [];
+      const keys = (await engine.access.state(undefined))?.signingKeys ?? [];
       return keys.filter(({ withdrawnAt }) => withdrawnAt === undefined).map(({ kid }) => kid);
     };
     const [first] = await live();

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test';
 import { changeClient } from '../../src/auth/clients/clients.ts';
-import { accessChecks } from '../../src/auth/inspection.ts';
-import { openKeyring, proofOf } from '../../src/auth/keys/keyring.ts';
+import { authChecks } from '../../src/auth/inspection.ts';
+import { keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
 import { mintSigningKey, rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
 import { examine, type Finding, isHealthy, type Report } from '../../src/doctor/inspection.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { inspect } from '../../src/service/open_database.ts';
@@ -24,7 +24,7 @@ async function reports(): Promise<ReadonlyMap<string, Report>> {
   const { db, clock, settings } = service;
   const database = await inspect(settings);
   try {
-    const checks = accessChecks({
+    const checks = authChecks({
       store: () => database.accessOf(),
       keyring: () => db.keyring,
       unknownRealms: () => database.unknownRealms(),
@@ -64,7 +64,7 @@ test('what is sound is told, and nothing is found', async () => {
 test('a database without a master key, and one that is being given another', async () => {
   const { engine, keyring } = service.db;
   const next = openKeyring(service.clock.randomBytes(32), service.clock);
-  await engine.sealed.addKeyCheck(proofOf(next), service.clock.now() + 1);
+  await engine.sealed.addKeyCheck(keyCheckOf(next), service.clock.now() + 1);
   const changing = await reportOf('master key');
   expect(changing.facts).toEqual([keyring, next].map(({ keyId }) => `the database asks for key ${keyId}`));
   expect(saidBy(changing)).toEqual([
@@ -100,7 +100,7 @@ test('every state of a signing key', async () => {
   const { clock, db } = service;
   const { engine, keyring } = db;
   const rotate = () => rotateSigningKey(engine.access, keyring, clock);
-  const first = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
+  const first = (await engine.access.state(undefined))?.signingKeys[0]?.kid ?? '';
   const { kid: second, signsFrom } = await rotate();
   const told = async () => new Map((await reportOf('signing keys')).facts.map((fact) => split(fact)));
   const split = (fact: string): [string, string] => [fact.slice(0, 36), fact.slice(37)];
@@ -132,18 +132,18 @@ test('every state of a signing key', async () => {
 
 test('of two keys that sign from the same moment one signs, and the other is accepted', async () => {
   const { clock, db } = service;
-  const [first] = (await db.engine.access.table(undefined))?.signingKeys ?? [];
+  const [first] = (await db.engine.access.state(undefined))?.signingKeys ?? [];
   const beside = await mintSigningKey(db.keyring, clock, first?.signsFrom ?? 0);
-  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
-  await db.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
+  const auditEntry = createAuditEntry('signing-key.created', { object: beside.kid, detail: {} }, clock);
+  await db.engine.access.insertSigningKey(beside, { supersededBefore: 0 }, auditEntry);
   const { facts } = await reportOf('signing keys');
   expect(facts.map((fact) => fact.slice(37)).sort()).toEqual(['accepted', 'signs']);
 });
 
 test('no key that signs, and one whose private half is gone', async () => {
   const { access } = service.db.engine;
-  const kid = (await access.table(undefined))?.signingKeys[0]?.kid ?? '';
-  await access.forgetPrivateHalves([kid]);
+  const kid = (await access.state(undefined))?.signingKeys[0]?.kid ?? '';
+  await access.deletePrivateKeys([kid]);
   const { findings } = await reportOf('signing keys');
   expect(findings).toEqual([{ says: 'the private half is gone: rotate', table: 'signing_key', ids: [kid] }]);
   await service.database.spoil('update signing_key set withdrawn_at = 1');

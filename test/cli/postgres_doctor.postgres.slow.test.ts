@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
+import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { type Flags, readSettings } from '../../src/config/parse.ts';
 import type { Report } from '../../src/doctor/inspection.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -43,7 +43,7 @@ async function healthy(): Promise<Healthy> {
   const folder = freshFolder();
   const [passwordFile, masterKeyFile] = [join(folder, 'password'), join(folder, 'master.key')];
   writeFileSync(passwordFile, "it's secret\n", { mode: 0o600 });
-  makeKeyFile(masterKeyFile, systemClock);
+  createNewKeyFile(masterKeyFile, systemClock);
   const flags = {
     database: server.url(database, role),
     databasePasswordFile: passwordFile,
@@ -88,7 +88,7 @@ test('a healthy database is told to be, with what is in force', async () => {
 test('of the schema of an older release nothing is asked that is still to come', async () => {
   const url = await server.freshDatabase();
   const masterKeyFile = join(freshFolder(), 'master.key');
-  makeKeyFile(masterKeyFile, systemClock);
+  createNewKeyFile(masterKeyFile, systemClock);
   for (const { version, name } of known.slice(0, -1)) {
     await migrateTo(url, known.slice(0, version));
     const found = await examined(['--database', url, '--master-key-file', masterKeyFile]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
 import { SQL } from 'bun';
-import { makeKeyFile } from '../../src/auth/keys/master_key.ts';
+import { createNewKeyFile } from '../../src/auth/keys/master_key.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { systemClock } from '../../src/platform/clock.ts';
@@ -19,7 +19,7 @@ const BEHIND_POOLER = 'a pooler hands connections on after each transaction';
 /** A database with a schema on a server; `doctor` needs its name alone. */
 async function made(url: string): Promise<string> {
   const masterKeyFile = join(freshFolder(), 'master.key');
-  makeKeyFile(masterKeyFile, systemClock);
+  createNewKeyFile(masterKeyFile, systemClock);
   const settings = readSettings({ database: url, masterKeyFile }, {});
   await (await openDatabase(settings, systemClock)).engine.close();
   return url;

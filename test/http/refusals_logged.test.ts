@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test';
-import { openRefusals } from '../../src/audit/refusals.ts';
-import { openUses } from '../../src/auth/tokens/uses.ts';
-import type { Act } from '../../src/domain/act.ts';
+import { openRefusals } from '../../src/audit/refused_access_log.ts';
+import { openClientUsage } from '../../src/auth/tokens/client_usage.ts';
+import type { AuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { type IpAddress, parseIpAddress } from '../../src/domain/ip_address.ts';
@@ -61,13 +61,13 @@ test('refused access is counted by client or address and reason, and logged when
 });
 
 function openStore() {
-  const written: (readonly Act[])[] = [];
+  const written: (readonly AuditEntry[])[] = [];
   const store = {
     isShut: false,
     written,
-    async note(acts: readonly Act[]) {
+    async note(auditEntries: readonly AuditEntry[]) {
       if (store.isShut) throw new Fault('unavailable');
-      written.push(acts);
+      written.push(auditEntries);
     },
   };
   return store;
@@ -95,9 +95,9 @@ test('counters are bounded: who comes beyond is counted with the others, by reas
     refusals.count(stranger(`10.0.${at >> 8}.${at & 255}`), at % 2 === 0 ? 'bad token' : 'no token');
   }
   await refusals.stop();
-  const acts = store.written.flat();
-  expect(acts).toHaveLength(LIMITS.refusalsCountedMax + 2);
-  expect(acts.slice(-2)).toMatchObject([
+  const auditEntries = store.written.flat();
+  expect(auditEntries).toHaveLength(LIMITS.refusalsCountedMax + 2);
+  expect(auditEntries.slice(-2)).toMatchObject([
     { actor: 'others', address: undefined, detail: { reason: 'bad token', count: 150 } },
     { actor: 'others', address: undefined, detail: { reason: 'no token', count: 150 } },
   ]);
@@ -114,10 +114,10 @@ test('they are bounded as well while nothing can be written, however long, and n
     rounds += 1;
   };
   // A failure takes its time, and others are refused meanwhile.
-  const note = async (acts: readonly Act[]) => {
-    sizes.push(acts.length);
+  const note = async (auditEntries: readonly AuditEntry[]) => {
+    sizes.push(auditEntries.length);
     if (store.isShut) countRound();
-    await store.note(acts);
+    await store.note(auditEntries);
   };
   const refusals = openRefusals({ note }, { ...systemClock, now: () => 0 }, 5);
   store.isShut = true;
@@ -159,22 +159,22 @@ test('uses are kept once in a while, again where that failed, and never of who i
   const kept: (readonly string[])[] = [];
   let isShut = true;
   const store = {
-    async noteUses(clientIds: readonly string[]) {
+    async recordClientUsage(clientIds: readonly string[]) {
       if (isShut) throw new Fault('unavailable');
       kept.push(clientIds);
     },
   };
   const every = 20;
-  const uses = openUses(store, { now: () => 0 }, every);
-  for (const clientId of ['shop', 'till', 'shop', 'provider:abc']) uses.note(clientId);
+  const uses = openClientUsage(store, { now: () => 0 }, every);
+  for (const clientId of ['shop', 'till', 'shop', 'provider:abc']) uses.record(clientId);
   await Bun.sleep(3 * every);
   isShut = false;
   while (kept.length === 0) await Bun.sleep(5);
   expect(kept.map((each) => [...each].sort())).toEqual([['shop', 'till']]);
-  uses.note('shop');
+  uses.record('shop');
   while (kept.length === 1) await Bun.sleep(5);
   expect(kept[1]).toEqual(['shop']);
-  uses.note('till');
+  uses.record('till');
   await uses.stop();
   expect(kept[2]).toEqual(['till']);
   await uses.stop();
@@ -183,7 +183,7 @@ test('uses are kept once in a while, again where that failed, and never of who i
 
 test('a bug in keeping uses is no trouble of the database, and is not passed over', async () => {
   const bug = new Error('a bug');
-  const uses = openUses({ noteUses: () => Promise.reject(bug) }, { now: () => 0 });
-  uses.note('shop');
+  const uses = openClientUsage({ recordClientUsage: () => Promise.reject(bug) }, { now: () => 0 });
+  uses.record('shop');
   expect(await uses.stop().catch((error) => error)).toBe(bug);
 });

@@ -123,7 +123,7 @@ describe('a signing key', () => {
   test('that takes the place of one that was withdrawn signs everywhere at once, the announced one does not', async () => {
     const { slow, fast, tokenOf, pass } = await pair();
     const { engine, keyring } = fast.db;
-    const old = (await engine.access.table(undefined))?.signingKeys[0]?.kid ?? '';
+    const old = (await engine.access.state(undefined))?.signingKeys[0]?.kid ?? '';
     const announced = await rotateSigningKey(engine.access, keyring, fast.clock);
     expect(await withdrawSigningKey(old, engine.access, keyring, fast.clock)).toBe(true);
     pass(accessAgeMsMax);

@@ -111,7 +111,7 @@ test('two processes serve; what an operator takes back is felt by both within a 
   await change({ scopes });
   await expectAll(200);
 
-  const [key] = (await access.table(undefined))?.signingKeys ?? [];
+  const [key] = (await access.state(undefined))?.signingKeys ?? [];
   expect(await withdrawSigningKey(key?.kid ?? '', access, db.keyring, systemClock)).toBe(true);
   await expectAll(401);
   await expectAll(200, await tokenFor(url, made.client.clientId, made.secret));

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import { type Keyring, openKeyring, proofOf } from '../../src/auth/keys/keyring.ts';
+import { type Keyring, keyCheckOf, openKeyring } from '../../src/auth/keys/keyring.ts';
 import type { Memory, Patch } from '../../src/directory/store.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { NIL_UUID } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
   ids = { realm: mint(), user: mint(), oidc: mint(), passwords: mint() };
   for (const write of groundWrites(ids).filter(({ resource }) => resource !== oidcProfile))
     await put(engine.records, write);
-  await engine.access.insertKeyCheck(proofOf(first), now);
+  await engine.access.insertKeyCheck(keyCheckOf(first), now);
 });
 afterAll(() => engine.close());
 
@@ -63,7 +63,7 @@ const unavailable = async (work: Promise<unknown>) => {
   expect((fault as Fault).code).toBe('unavailable');
 };
 
-const changed = actOf('master-key.changed', { detail: {} }, systemClock);
+const changed = createAuditEntry('master-key.changed', { detail: {} }, systemClock);
 
 describe('answers and the master key', () => {
   test('what was sealed by a key without proof is refused, not stored', async () => {
@@ -92,7 +92,7 @@ describe('answers and the master key', () => {
     await unavailable(patching(keyringOf()));
     expect((await patching(first)).kind).toBe('landed');
     const stored = await engine.sealed.values(undefined, undefined, 10);
-    expect(stored.map(({ place, sealed }) => first.open('oidc-client-secret', place, sealed))).toEqual([
+    expect(stored.map(({ location, sealed }) => first.open('oidc-client-secret', location, sealed))).toEqual([
       'of the provider',
     ]);
   });
@@ -101,17 +101,17 @@ describe('answers and the master key', () => {
     const next = keyringOf();
     const [old, young] = [memory(first), memory(next)];
     await keep(old);
-    expect(await engine.sealed.addKeyCheck(proofOf(next), now)).toBe(true);
+    expect(await engine.sealed.addKeyCheck(keyCheckOf(next), now)).toBe(true);
     await keep(young);
     // Only what is no answer must be sealed again.
     const values = await engine.sealed.values(next.keyId, undefined, 10);
-    expect(values.map(({ place }) => place.table)).toEqual(['oidc_profile']);
+    expect(values.map(({ location }) => location.table)).toEqual(['oidc_profile']);
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(false);
     expect(await engine.records.recall(old, now)).toEqual(old);
     await engine.sealed.replace(
-      values.map(({ place, sealed: seen }) => {
-        const plain = first.open('oidc-client-secret', place, seen);
-        return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
+      values.map(({ location, sealed: seen }) => {
+        const plain = first.open('oidc-client-secret', location, seen);
+        return { location, seen, sealed: next.seal('oidc-client-secret', location, plain) };
       }),
     );
     expect(await engine.sealed.retireOtherKeys(next.keyId, changed)).toBe(true);
@@ -125,12 +125,12 @@ describe('answers and the master key', () => {
     const next = keyringOf();
     const many = Array.from({ length: 3 * LIMITS.cascadeRecordsMax }, () => memory(current));
     await keepAll(many);
-    await engine.sealed.addKeyCheck(proofOf(next), now);
+    await engine.sealed.addKeyCheck(keyCheckOf(next), now);
     const values = await engine.sealed.values(next.keyId, undefined, 10);
     await engine.sealed.replace(
-      values.map(({ place, sealed: seen }) => {
-        const plain = current.open('oidc-client-secret', place, seen);
-        return { place, seen, sealed: next.seal('oidc-client-secret', place, plain) };
+      values.map(({ location, sealed: seen }) => {
+        const plain = current.open('oidc-client-secret', location, seen);
+        return { location, seen, sealed: next.seal('oidc-client-secret', location, plain) };
       }),
     );
     const counts = new Set<number>();

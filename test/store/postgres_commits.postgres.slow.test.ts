@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import { SQL } from 'bun';
-import { openGrantNotes } from '../../src/audit/grants.ts';
-import { openRefusals } from '../../src/audit/refusals.ts';
+import { openRefusals } from '../../src/audit/refused_access_log.ts';
+import { openGrantNotes } from '../../src/audit/token_grant_log.ts';
 import { verifyLogs } from '../../src/audit/verify.ts';
 import type { Found } from '../../src/audit/walk.ts';
 import { draftDescribed } from '../../src/directory/draft.ts';
-import { actOf } from '../../src/domain/act.ts';
+import { createAuditEntry } from '../../src/domain/audit_entry.ts';
 import { user } from '../../src/domain/resources.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { databaseBy, startTroubled, type Troubled } from '../support/fault_injection.ts';
@@ -89,7 +89,7 @@ test.each([
       const told: number[] = [];
       const notes = openGrantNotes(log, systemClock, ({ waiting }) => told.push(waiting));
       const id = systemClock.mintId();
-      await notes.note(actOf('token.granted', { id, detail: { mark } }, systemClock));
+      await notes.note(createAuditEntry('token.granted', { id, detail: { mark } }, systemClock));
       await sprung;
       expect(told).toEqual([1]);
       await troubled.recovered();

@@ -87,7 +87,7 @@ test('writes that wait for each other keep nobody from knowing who may ask', asy
   const writing = grounds.map((each) => land(engine.records, anotherUser(each)));
   await Bun.sleep(100);
   const start = performance.now();
-  await engine.access.table(undefined);
+  await engine.access.state(undefined);
   await engine.records.ready();
   expect(performance.now() - start).toBeLessThan(LIMITS.accessAgeMsMax);
   await holder.unsafe('rollback');

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { linkTo } from '../../src/audit/chain.ts';
-import { obtainLogKeys } from '../../src/audit/root.ts';
+import { obtainLogKeys } from '../../src/audit/log_secret.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 import { openDatabase } from '../../src/service/open_database.ts';

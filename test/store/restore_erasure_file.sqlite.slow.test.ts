@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { checkpointLine, erasureLine, readLine, restoreLine } from '../../src/audit/checkpoint.ts';
-import { type LogKeys, openLogKeys } from '../../src/audit/keys.ts';
+import { type LogKeys, openLogKeys } from '../../src/audit/log_keys.ts';
 import { readLedger } from '../../src/cli/ledger.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';

@@ -11,7 +11,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { LogKeys } from '../../src/audit/keys.ts';
+import type { LogKeys } from '../../src/audit/log_keys.ts';
 import { openKept } from '../../src/cli/restore.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';

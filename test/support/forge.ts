@@ -30,7 +30,7 @@ export interface Forge {
 
 /** The means to make every token the service could make, and all those it never would. */
 export async function openForge({ db, url, clock }: Service): Promise<Forge> {
-  const table = await db.engine.access.table(undefined);
+  const table = await db.engine.access.state(undefined);
   const key = table?.signingKeys.find(({ withdrawnAt }) => withdrawnAt === undefined);
   if (!key) throw new Error('no signing key');
   const sign = await signerOf(key, db);

@@ -1,4 +1,4 @@
-import { eraseUser } from '../../src/audit/erasing.ts';
+import { eraseUser } from '../../src/audit/person_erasure.ts';
 import { openLogReading } from '../../src/audit/reading.ts';
 import { readSettings } from '../../src/config/parse.ts';
 import type { Uuid } from '../../src/domain/id.ts';

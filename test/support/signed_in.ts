@@ -1,4 +1,4 @@
-import { type MadeLink, makeLink } from '../../src/auth/sessions/console_links.ts';
+import { type CreatedConsoleLink, createConsoleLink } from '../../src/auth/sessions/console_links.ts';
 import type { Settings } from '../../src/config/parse.ts';
 import { parseScopes, type Realms } from '../../src/domain/principal.ts';
 import { DISCOVERY, entryOf, issuersFile, json, startIssuer } from './issuers.ts';
@@ -10,10 +10,10 @@ import type { Service } from './service.ts';
 export async function linkOf(
   { db, clock }: Pick<Service, 'db' | 'clock'>,
   { scope = 'users:read', label = 'anna', realms = '*' as Realms } = {},
-): Promise<MadeLink> {
+): Promise<CreatedConsoleLink> {
   const scopes = parseScopes(scope);
   if (!scopes) throw new Error(`no scope ${scope}`);
-  return makeLink(db.engine.access, { label, scopes, realms }, clock);
+  return createConsoleLink(db.engine.access, { label, scopes, realms }, clock);
 }
 
 /** What the page of a service sends with what it asks. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Refusal } from '../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { parseScopes } from '../../domain/principal.ts';
-import { CLIENT_ID_PATTERN, CLIENT_NAME, type DescribedClient, ruleAgainst } from './clients.ts';
+import { brokenRightsRule, CLIENT_ID_PATTERN, CLIENT_NAME, type ClientSpec } from './clients.ts';
 
 const bootstrapClient = z.strictObject({
   client_id: z.string().regex(CLIENT_ID_PATTERN, 'must be 1 to 64 letters, digits or . _ ~ -'),
@@ -13,13 +13,13 @@ const bootstrapClient = z.strictObject({
 });
 
 /** The client that the text of a bootstrap file describes; `path` names it. Throws Refusal with what is wrong in it. */
-export function parseBootstrapClient(path: string, text: string): DescribedClient {
-  const described = parseMembers(path, text);
-  const { client_id: clientId, client_secret: secret, name } = described;
-  const scopes = parseScopes(described.scope);
+export function parseBootstrapClient(path: string, text: string): ClientSpec {
+  const spec = parseMembers(path, text);
+  const { client_id: clientId, client_secret: secret, name } = spec;
+  const scopes = parseScopes(spec.scope);
   if (!scopes) throw new Refusal(`${path}: scope names a scope that does not exist`);
-  const realms = described.realms === '*' ? '*' : new Set(described.realms.map((raw) => realmId(raw, path)));
-  const rule = ruleAgainst({ scopes, realms });
+  const realms = spec.realms === '*' ? '*' : new Set(spec.realms.map((raw) => realmId(raw, path)));
+  const rule = brokenRightsRule({ scopes, realms });
   if (rule !== undefined) throw new Refusal(`${path}: ${rule}`);
   return { clientId, secret, name, scopes, realms };
 }

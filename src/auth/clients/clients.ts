@@ -1,11 +1,16 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
+import {
+  type AuditAction,
+  type AuditContext,
+  type AuditEntry,
+  createAuditEntry,
+} from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Clock, Revision } from '../../domain/id.ts';
 import { assertFound, assertSeen, changeManaged, deleteManaged, type Edit } from '../../domain/managed.ts';
 import { areGrantable, type Realms, type Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
-import type { AccessStore, Client } from '../port.ts';
+import type { AuthStore, Client } from '../port.ts';
 
 const SECRET_BYTES = 32;
 const SECRET_PREFIX = 'ars_';
@@ -16,19 +21,19 @@ export const CLIENT_NAME = text(255);
 /** How the identifier of a client looks: what we mint, or what a bootstrap file says. */
 export const CLIENT_ID_PATTERN = /^[A-Za-z0-9._~-]{1,64}$/;
 
-export interface Grant {
+export interface ClientRights {
   readonly scopes: Scopes;
   readonly realms: Realms;
 }
 
 /** A client as it was just given a secret: the only moment the secret is known. */
-export interface Issued {
+export interface IssuedClient {
   readonly client: Client;
   readonly secret: string;
 }
 
 /** 256 random bits behind a prefix that secret scanners know. */
-export function mintSecret(clock: Pick<Clock, 'randomBytes'>): string {
+export function mintClientSecret(clock: Pick<Clock, 'randomBytes'>): string {
   return SECRET_PREFIX + Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url');
 }
 
@@ -48,32 +53,32 @@ export function isSecretOf(client: Client | undefined, secret: string, now: numb
 }
 
 /** Why one client cannot hold these rights; undefined where it can. */
-export function ruleAgainst({ scopes, realms }: Grant): string | undefined {
+export function brokenRightsRule({ scopes, realms }: ClientRights): string | undefined {
   if (scopes.size === 0) return 'a client needs at least one scope';
   return areGrantable(scopes, realms)
     ? undefined
     : 'the scope admin reaches every realm: a client that holds it cannot be limited to some realms';
 }
 
-function assertGrantable(grant: Grant): void {
-  const rule = ruleAgainst(grant);
+function assertGrantable(rights: ClientRights): void {
+  const rule = brokenRightsRule(rights);
   if (rule !== undefined) throw new Fault('conflict', [{ field: 'data.scopes', rule }]);
 }
 
 /** A client with this name and these rights, not stored yet. Throws Fault `conflict` for rights that no client can hold. */
 export function draftClient(
   name: string,
-  grant: Grant,
+  rights: ClientRights,
   clock: Clock,
-  given: { readonly clientId?: string; readonly secret?: string } = {},
-): Issued {
-  assertGrantable(grant);
-  const secret = given.secret ?? mintSecret(clock);
+  options: { readonly clientId?: string; readonly secret?: string } = {},
+): IssuedClient {
+  assertGrantable(rights);
+  const secret = options.secret ?? mintClientSecret(clock);
   const now = clock.now();
   const client: Client = {
-    clientId: given.clientId ?? clock.mintId(),
+    clientId: options.clientId ?? clock.mintId(),
     name,
-    ...grant,
+    ...rights,
     disabledAt: undefined,
     secretDigest: digestSecret(secret),
     previous: undefined,
@@ -85,21 +90,21 @@ export function draftClient(
 }
 
 export async function createClient(
-  store: AccessStore,
+  store: AuthStore,
   name: string,
-  grant: Grant,
-  occasion: Occasion,
-): Promise<Issued> {
-  const issued = draftClient(name, grant, occasion);
-  await store.insertClient(issued.client, creation(issued.client, occasion));
+  rights: ClientRights,
+  auditContext: AuditContext,
+): Promise<IssuedClient> {
+  const issued = draftClient(name, rights, auditContext);
+  await store.insertClient(issued.client, creationEntry(issued.client, auditContext));
   return issued;
 }
 
-function creation(client: Client, occasion: Occasion): Act {
-  return actOf(
+function creationEntry(client: Client, auditContext: AuditContext): AuditEntry {
+  return createAuditEntry(
     'client.created',
     { object: client.clientId, detail: { after: auditState(client) } },
-    occasion,
+    auditContext,
   );
 }
 
@@ -114,14 +119,14 @@ function auditState({ name, scopes, realms, disabledAt }: Client) {
 }
 
 /** The name of a change in the audit log. */
-function actionOf(before: Client, after: Client): ActName {
+function auditActionOf(before: Client, after: Client): AuditAction {
   if (after.secretDigest !== before.secretDigest) return 'client.rotated';
   if (after.disabledAt === before.disabledAt) return 'client.changed';
   return after.disabledAt === undefined ? 'client.enabled' : 'client.disabled';
 }
 
-export async function listClients(store: AccessStore): Promise<readonly Client[]> {
-  return (await store.table(undefined))?.clients ?? [];
+export async function listClients(store: AuthStore): Promise<readonly Client[]> {
+  return (await store.state(undefined))?.clients ?? [];
 }
 
 export type ClientEdit = Edit<
@@ -131,10 +136,10 @@ export type ClientEdit = Edit<
 
 /** Rejects with Fault `not_found`, or `conflict` for rights that no client can hold. */
 export async function changeClient(
-  store: AccessStore,
+  store: AuthStore,
   clientId: string,
   edit: ClientEdit,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<Client> {
   const changed = await changeManaged<Client>(
     {
@@ -143,11 +148,15 @@ export async function changeClient(
       async save(client, found) {
         assertGrantable(client);
         const detail = { before: auditState(found), after: auditState(client) };
-        const act = actOf(actionOf(found, client), { object: clientId, detail }, occasion);
-        return store.updateClient(client, found.revision, act);
+        const auditEntry = createAuditEntry(
+          auditActionOf(found, client),
+          { object: clientId, detail },
+          auditContext,
+        );
+        return store.updateClient(client, found.revision, auditEntry);
       },
     },
-    occasion,
+    auditContext,
   );
   return assertFound(changed);
 }
@@ -157,66 +166,62 @@ export async function changeClient(
  * stay. Rejects with Fault `precondition_failed` where `seen` is not its revision.
  */
 export function deleteClient(
-  store: AccessStore,
+  store: AuthStore,
   clientId: string,
   seen: Revision | undefined,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<boolean> {
   return deleteManaged<Client>({
     find: () => store.client(clientId),
     seen,
     remove(client) {
       const detail = { before: auditState(client) };
-      const act = actOf('client.deleted', { object: clientId, detail }, occasion);
-      return store.removeClient(clientId, client.revision, act);
+      const auditEntry = createAuditEntry('client.deleted', { object: clientId, detail }, auditContext);
+      return store.removeClient(clientId, client.revision, auditEntry);
     },
   });
 }
 
 /** A new secret; the old one remains valid during the overlap, so that callers can be moved one by one. */
 export async function rotateSecret(
-  store: AccessStore,
+  store: AuthStore,
   clientId: string,
   { overlapMs, seen }: { readonly overlapMs: number; readonly seen?: Revision | undefined },
-  occasion: Occasion,
-): Promise<Issued> {
-  const secret = mintSecret(occasion);
-  const expiresAt = occasion.now() + overlapMs;
+  auditContext: AuditContext,
+): Promise<IssuedClient> {
+  const secret = mintClientSecret(auditContext);
+  const expiresAt = auditContext.now() + overlapMs;
   const edit: ClientEdit = (found) => {
     assertSeen(found, seen);
     const previous = overlapMs > 0 ? { digest: found.secretDigest, expiresAt } : undefined;
     return { secretDigest: digestSecret(secret), previous };
   };
-  return { client: await changeClient(store, clientId, edit, occasion), secret };
+  return { client: await changeClient(store, clientId, edit, auditContext), secret };
 }
 
 /** A client as an operator describes it, its secret included. */
-export interface DescribedClient extends Grant {
+export interface ClientSpec extends ClientRights {
   readonly clientId: string;
   readonly secret: string;
   readonly name: string;
 }
 
 /** Makes a described client exist exactly as described; one that was disabled stays disabled. */
-export async function ensureClient(
-  store: AccessStore,
-  described: DescribedClient,
-  clock: Occasion,
-): Promise<void> {
-  const { clientId, secret, name, scopes, realms } = described;
+export async function ensureClient(store: AuthStore, spec: ClientSpec, clock: AuditContext): Promise<void> {
+  const { clientId, secret, name, scopes, realms } = spec;
   const { client } = draftClient(name, { scopes, realms }, clock, { clientId, secret });
   const found = await store.client(clientId);
   // Read first: a start where nothing is to be done needs no lock.
-  if (found && isAsDescribed(found, client)) return;
+  if (found && matchesSpec(found, client)) return;
   if (!found) {
-    if (await store.insertClient(client, creation(client, clock))) return;
+    if (await store.insertClient(client, creationEntry(client, clock))) return;
   }
   const patch = { name, scopes, realms, secretDigest: client.secretDigest, previous: undefined };
   await changeClient(store, clientId, patch, clock);
 }
 
-function isAsDescribed(found: Client, described: Client): boolean {
+function matchesSpec(found: Client, spec: Client): boolean {
   const flat = ({ name, scopes, realms, secretDigest }: Client) =>
     JSON.stringify([name, [...scopes].sort(), [...realms].sort(), Buffer.from(secretDigest).toString('hex')]);
-  return flat(found) === flat(described);
+  return flat(found) === flat(spec);
 }

@@ -3,16 +3,19 @@ import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { withTimeout } from '../../platform/timeout.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
-import { type Fetched, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
+import { type FetchedDocument, type IssuerKey, type KeySetFailure, readKeySet } from './jwk_set.ts';
 
 /**
  * Fetches the JSON object at a URL, in bounded time and size, and never rejects. `hear` is handed what settles when
  * nothing of it goes on any more.
  */
-export type FetchDocument = (url: string, hear: (resolving: Promise<unknown>) => void) => Promise<Fetched>;
+export type FetchDocument = (
+  url: string,
+  onResolving: (resolving: Promise<unknown>) => void,
+) => Promise<FetchedDocument>;
 
 /** How reading a key set went. */
-export type KeysRead = 'read' | KeySetFailure;
+export type KeySetOutcome = 'read' | KeySetFailure;
 
 /** The keys of one issuer, as it published them last. */
 export interface IssuerKeys {
@@ -29,7 +32,7 @@ export interface IssuerKeysOptions {
   readonly fetchDocument: FetchDocument;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Told every outcome that differs from the one before. */
-  readonly note: (outcome: KeysRead) => void;
+  readonly note: (outcome: KeySetOutcome) => void;
 }
 
 /**
@@ -42,25 +45,25 @@ export function openIssuerKeys(
 ): IssuerKeys {
   let keys: ReadonlyMap<string, IssuerKey> = new Map();
   let readAt = Number.NEGATIVE_INFINITY;
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let outcome: KeysRead | undefined;
+  let requestedAt = Number.NEGATIVE_INFINITY;
+  let outcome: KeySetOutcome | undefined;
   let reading: Promise<void> | undefined;
   let resolving = 0;
   let waiting = 0;
 
-  const hear = (settling: Promise<unknown>): void => {
+  const onResolving = (settling: Promise<unknown>): void => {
     resolving += 1;
     const leave = () => {
       resolving -= 1;
     };
     settling.then(leave, leave);
   };
-  const fetch = (url: string) => fetchDocument(url, hear);
+  const fetch = (url: string) => fetchDocument(url, onResolving);
 
   async function read(): Promise<void> {
     const found = await readKeySet(issuer, fetch);
     if (typeof found !== 'string') {
-      keys = new Map([...found].map(([kid, key]) => [kid, kept(keys.get(kid), key)]));
+      keys = new Map([...found].map(([kid, key]) => [kid, reuseUnchangedKey(keys.get(kid), key)]));
       readAt = clock.monotonic();
     }
     const current = typeof found === 'string' ? found : 'read';
@@ -71,22 +74,22 @@ export function openIssuerKeys(
   /** Asks the issuer, or joins who does; undefined where it is too early. A name that still resolves is not asked twice. */
   function refresh(): Promise<void> | undefined {
     if (reading) return reading;
-    if (resolving > 0 || clock.monotonic() - askedAt < LIMITS.issuerKeysPauseMs) return undefined;
-    askedAt = clock.monotonic();
+    if (resolving > 0 || clock.monotonic() - requestedAt < LIMITS.issuerKeysPauseMs) return undefined;
+    requestedAt = clock.monotonic();
     reading = read().finally(() => {
       reading = undefined;
     });
     return reading;
   }
 
-  function known(kid: string): IssuerKey | undefined {
+  function cachedKey(kid: string): IssuerKey | undefined {
     const age = clock.monotonic() - readAt;
     if (age >= LIMITS.issuerKeysFreshMs) refresh();
     return age < LIMITS.issuerKeysAgeMsMax ? keys.get(kid) : undefined;
   }
 
   /** What a key is that is not known: none, if the set was read the last time and has not become too old. */
-  function missing(): 'unread' | undefined {
+  function unknownKey(): 'unread' | undefined {
     const isRead = outcome === 'read' && clock.monotonic() - readAt < LIMITS.issuerKeysAgeMsMax;
     return isRead && !reading ? undefined : 'unread';
   }
@@ -95,21 +98,21 @@ export function openIssuerKeys(
     waiting += 1;
     await withTimeout(refreshing, LIMITS.issuerKeysWaitMsMax, () => undefined);
     waiting -= 1;
-    return known(kid) ?? missing();
+    return cachedKey(kid) ?? unknownKey();
   }
 
   return {
     find(kid) {
-      const key = known(kid);
+      const key = cachedKey(kid);
       if (key) return key;
       const refreshing = refresh();
-      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : missing();
+      return refreshing && waiting < LIMITS.issuerWaitersMax ? wait(kid, refreshing) : unknownKey();
     },
-    holds: (key) => known(key.kid) === key,
+    holds: (key) => cachedKey(key.kid) === key,
   };
 }
 
 /** The key that is known, where it is the same: tokens that it opened stay open. */
-function kept(known: IssuerKey | undefined, read: IssuerKey): IssuerKey {
-  return known?.text === read.text ? known : read;
+function reuseUnchangedKey(cachedKey: IssuerKey | undefined, read: IssuerKey): IssuerKey {
+  return cachedKey?.text === read.text ? cachedKey : read;
 }

@@ -11,7 +11,7 @@ import {
 } from '../../domain/principal.ts';
 import { httpUrl, isSafeUrl, issuerUrl, text } from '../../domain/text/text.ts';
 import { ANY_VALUE, type ClaimRight } from '../tokens/claim_rights.ts';
-import { parseSoleMembers } from '../tokens/sole_members.ts';
+import { parseJsonWithUniqueKeys } from '../tokens/unique_key_json.ts';
 
 /** An OpenID provider whose access tokens are accepted. */
 export interface ExternalIssuer {
@@ -138,7 +138,7 @@ const issuer = z
     if (!console) return;
     const complain = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (audience === console.client_id && typeOf(typ) === 'jwt')
+    if (audience === console.client_id && normalizeTyp(typ) === 'jwt')
       complain('audience', 'must not be the client_id of its console: its ID tokens would be access tokens');
     const named = new Set(rights.flatMap(({ realms }) => (realms === '*' ? [] : [...realms])));
     if (named.size > LIMITS.tokenRealmsMax)
@@ -151,9 +151,9 @@ const issuersFile = z.strictObject({
     .max(LIMITS.issuersMax, `must be at most ${LIMITS.issuersMax}`)
     .superRefine((issuers, context) => {
       for (const member of ['name', 'issuer'] as const) {
-        const said = issuers.map((each) => each[member]);
-        for (const [at, value] of said.entries()) {
-          if (said.indexOf(value) === at) continue;
+        const values = issuers.map((each) => each[member]);
+        for (const [at, value] of values.entries()) {
+          if (values.indexOf(value) === at) continue;
           context.addIssue({ code: 'custom', path: [at, member], message: 'is that of another issuer' });
         }
       }
@@ -162,7 +162,7 @@ const issuersFile = z.strictObject({
 
 /** Reads a file of issuers. `path` names it, `text` is what it holds. Throws one Refusal that names every mistake. */
 export function parseIssuers(path: string, content: string): readonly ExternalIssuer[] {
-  const json = parseSoleMembers(content);
+  const json = parseJsonWithUniqueKeys(content);
   if (!json) throw new Refusal(`${path} is no JSON object, or says a member twice`, { isUsage: true });
   const parsed = issuersFile.safeParse(json);
   if (!parsed.success) {
@@ -172,7 +172,7 @@ export function parseIssuers(path: string, content: string): readonly ExternalIs
     throw new Refusal(complaints.join('\n'), { isUsage: true });
   }
   return parsed.data.issuers.map(({ jwks_uri: jwksUri, typ, console, ...rest }) =>
-    Object.freeze({ ...rest, jwksUri, type: typeOf(typ), console: console && consoleOf(console) }),
+    Object.freeze({ ...rest, jwksUri, type: normalizeTyp(typ), console: console && consoleOf(console) }),
   );
 }
 
@@ -186,6 +186,6 @@ function consoleOf({
 }
 
 /** One spelling of a `typ` (RFC 7515, 4.1.9). */
-export function typeOf(typ: string): string {
+export function normalizeTyp(typ: string): string {
   return typ.toLowerCase().replace(/^application\//, '');
 }

@@ -1,10 +1,10 @@
 import { type CryptoKey, importJWK, type JWK } from 'jose';
 import { LIMITS } from '../../domain/limits.ts';
-import type { JsonObject } from '../tokens/sole_members.ts';
+import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { ExternalIssuer } from './issuers_file.ts';
 
 /** What fetching a document came to. */
-export type Fetched =
+export type FetchedDocument =
   | { readonly kind: 'document'; readonly document: JsonObject }
   | { readonly kind: 'unreachable' | 'not_json' };
 
@@ -22,19 +22,19 @@ export type KeySetFailure = 'unreachable' | 'issuer_differs' | 'no_key_set';
 /** Reads the key set of an issuer (RFC 7517), by its discovery document where nobody says where it is. */
 export async function readKeySet(
   issuer: Pick<ExternalIssuer, 'issuer' | 'jwksUri'>,
-  fetch: (url: string) => Promise<Fetched>,
+  fetch: (url: string) => Promise<FetchedDocument>,
 ): Promise<ReadonlyMap<string, IssuerKey> | KeySetFailure> {
   const found = issuer.jwksUri === undefined ? await discover(issuer.issuer, fetch) : { url: issuer.jwksUri };
   if (typeof found === 'string') return found;
   const fetched = await fetch(found.url);
   if (fetched.kind === 'unreachable') return 'unreachable';
-  return (fetched.kind === 'document' ? keysOf(fetched.document) : undefined) ?? 'no_key_set';
+  return (fetched.kind === 'document' ? verificationKeysOf(fetched.document) : undefined) ?? 'no_key_set';
 }
 
 /** Where the discovery document says the keys are; its issuer must be the one that was asked, letter for letter. */
 async function discover(
   issuer: string,
-  fetch: (url: string) => Promise<Fetched>,
+  fetch: (url: string) => Promise<FetchedDocument>,
 ): Promise<{ readonly url: string } | KeySetFailure> {
   const fetched = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
   if (fetched.kind !== 'document') return fetched.kind === 'unreachable' ? 'unreachable' : 'no_key_set';
@@ -44,11 +44,11 @@ async function discover(
 }
 
 /** Its keys that may sign, by their names; undefined where this is no set, or one of too many keys. */
-function keysOf({ keys }: JsonObject): ReadonlyMap<string, IssuerKey> | undefined {
+function verificationKeysOf({ keys }: JsonObject): ReadonlyMap<string, IssuerKey> | undefined {
   if (!Array.isArray(keys) || keys.length > LIMITS.issuerKeysMax) return undefined;
   const found = new Map<string, IssuerKey>();
   for (const each of keys) {
-    const key = keyOf(each);
+    const key = verificationKeyOf(each);
     // Of two keys of one name the first counts, as it stands there.
     if (key && !found.has(key.kid)) found.set(key.kid, key);
   }
@@ -56,7 +56,7 @@ function keysOf({ keys }: JsonObject): ReadonlyMap<string, IssuerKey> | undefine
 }
 
 /** The public members of a key that may sign, and no others: `oct` keys are secrets that somebody published. */
-function keyOf(value: unknown): IssuerKey | undefined {
+function verificationKeyOf(value: unknown): IssuerKey | undefined {
   const { kid, kty, use, alg, key_ops: operations, n, e, crv, x, y } = (value ?? {}) as JsonObject;
   const mayVerify = operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
   if (typeof kid !== 'string' || !['RSA', 'EC', 'OKP'].includes(kty as string)) return undefined;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isSafeUrl } from '../../domain/text/text.ts';
-import type { JsonObject } from '../tokens/sole_members.ts';
+import type { JsonObject } from '../tokens/unique_key_json.ts';
 import type { FetchDocument } from './issuer_keys.ts';
 
 /** What signing in needs of the discovery document of a provider (OpenID Connect Discovery 1.0, 3). */
@@ -9,12 +9,12 @@ export interface ProviderMetadata {
   readonly authorizationEndpoint: string;
   readonly tokenEndpoint: string;
   /** How the token endpoint wants to be told who asks. */
-  readonly takes: 'client_secret_basic' | 'client_secret_post';
+  readonly authMethod: 'client_secret_basic' | 'client_secret_post';
   /** Its answers name it by `iss` (RFC 9207, 3). */
-  readonly saysIssuer: boolean;
+  readonly sendsIssuer: boolean;
 }
 
-interface Means {
+interface MetadataDeps {
   readonly fetchDocument: FetchDocument;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
@@ -25,7 +25,7 @@ interface Means {
  */
 export function openProviderMetadata(
   issuer: string,
-  { fetchDocument, clock }: Means,
+  { fetchDocument, clock }: MetadataDeps,
 ): () => Promise<ProviderMetadata | undefined> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   let read: ProviderMetadata | undefined;
@@ -57,16 +57,16 @@ function metadataIn(document: JsonObject, issuer: string): ProviderMetadata | un
     token_endpoint: tokenEndpoint,
     token_endpoint_auth_methods_supported: methods = ['client_secret_basic'],
     code_challenge_methods_supported: challenges = ['S256'],
-    authorization_response_iss_parameter_supported: saysIssuer,
+    authorization_response_iss_parameter_supported: sendsIssuer,
   } = document;
   if (claimed !== issuer || !isEndpoint(authorizationEndpoint) || !isEndpoint(tokenEndpoint))
     return undefined;
-  const takes = (['client_secret_basic', 'client_secret_post'] as const).find(
+  const authMethod = (['client_secret_basic', 'client_secret_post'] as const).find(
     (method) => Array.isArray(methods) && methods.includes(method),
   );
-  const takesVerifier = Array.isArray(challenges) && challenges.includes('S256');
-  if (!takes || !takesVerifier) return undefined;
-  return { authorizationEndpoint, tokenEndpoint, takes, saysIssuer: saysIssuer === true };
+  const supportsPkce = Array.isArray(challenges) && challenges.includes('S256');
+  if (!authMethod || !supportsPkce) return undefined;
+  return { authorizationEndpoint, tokenEndpoint, authMethod, sendsIssuer: sendsIssuer === true };
 }
 
 function isEndpoint(url: unknown): url is string {

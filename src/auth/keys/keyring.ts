@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, createHmac, hkdfSync, timingSafeEqual
 import { Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { CIPHERTEXT_HEADER_BYTES } from '../../domain/text/ciphertext.ts';
-import type { AccessStore, KeyCheck } from '../port.ts';
+import type { AuthStore, KeyCheck } from '../port.ts';
 import type { LiveKeyring } from './live_keyring.ts';
 
 /** What a ciphertext is for. Each purpose has a key of its own, derived from the master key. */
@@ -18,7 +18,7 @@ export type Purpose =
 export type DigestPurpose = 'idempotency-key' | 'request-body' | 'external-subject';
 
 /** The one place a ciphertext belongs: it opens nowhere else. */
-export interface Place {
+export interface SecretLocation {
   readonly table: string;
   readonly column: string;
   /** The nil UUID where the row belongs to no realm. */
@@ -33,9 +33,9 @@ export interface Place {
 export interface Keyring {
   /** Which master key this is, without telling anything about it. 16 hex digits. */
   readonly keyId: string;
-  seal(purpose: Purpose, place: Place, plain: string): Uint8Array;
+  seal(purpose: Purpose, location: SecretLocation, plain: string): Uint8Array;
   /** Throws where the ciphertext was made under another key, for another place, or was changed. */
-  open(purpose: Purpose, place: Place, sealed: Uint8Array): string;
+  open(purpose: Purpose, location: SecretLocation, sealed: Uint8Array): string;
   /** HMAC-SHA-256 as base64url: recognises a text again without keeping it. */
   digest(purpose: DigestPurpose, text: string): string;
 }
@@ -48,7 +48,7 @@ const PURPOSES: Readonly<Record<string, Purpose>> = {
 };
 
 /** The purpose of a stored secret. */
-export function purposeAt({ table }: Place): Purpose {
+export function purposeOf({ table }: SecretLocation): Purpose {
   return PURPOSES[table] ?? 'oidc-client-secret';
 }
 
@@ -71,18 +71,18 @@ export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'
     keys.set(purpose, known);
     return known;
   };
-  const additional = ({ table, column, realm, id }: Place): Buffer =>
+  const additional = ({ table, column, realm, id }: SecretLocation): Buffer =>
     Buffer.concat([header, Buffer.from(JSON.stringify([table, column, realm, id]))]);
 
   return {
     keyId: keyId.toString('hex'),
-    seal(purpose, place, plain) {
+    seal(purpose, location, plain) {
       const nonce = clock.randomBytes(NONCE_BYTES);
-      const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
+      const cipher = createCipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(location));
       const body = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
       return Buffer.concat([header, nonce, body, cipher.getAuthTag()]);
     },
-    open(purpose, place, sealed) {
+    open(purpose, location, sealed) {
       const bytes = Buffer.from(sealed);
       if (
         bytes.length < CIPHERTEXT_HEADER_BYTES + NONCE_BYTES + TAG_BYTES ||
@@ -91,7 +91,7 @@ export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'
         throw new Error('a ciphertext names another key');
       }
       const nonce = bytes.subarray(CIPHERTEXT_HEADER_BYTES, CIPHERTEXT_HEADER_BYTES + NONCE_BYTES);
-      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(place));
+      const decipher = createDecipheriv('aes-256-gcm', keyFor(purpose), nonce).setAAD(additional(location));
       decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       const body = bytes.subarray(CIPHERTEXT_HEADER_BYTES + NONCE_BYTES, -TAG_BYTES);
       return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8');
@@ -100,15 +100,15 @@ export function openKeyring(master: Uint8Array, clock: Pick<Clock, 'randomBytes'
   };
 }
 
-const CHECK_PLACE: Place = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
+const CHECK_PLACE: SecretLocation = { table: 'keyring', column: 'sealed', realm: NIL_UUID, id: 'check' };
 const CHECK_TEXT = 'authrealm';
 
 /** The proof that a database belongs to a key: only that key opens it. */
-export function proofOf(keyring: Keyring): KeyCheck {
+export function keyCheckOf(keyring: Keyring): KeyCheck {
   return { keyId: keyring.keyId, sealed: keyring.seal('key-check', CHECK_PLACE, CHECK_TEXT) };
 }
 
-export function opensProof(keyring: Keyring, { sealed }: KeyCheck): boolean {
+export function opensKeyCheck(keyring: Keyring, { sealed }: KeyCheck): boolean {
   try {
     const text = Buffer.from(keyring.open('key-check', CHECK_PLACE, sealed));
     return timingSafeEqual(text, Buffer.from(CHECK_TEXT));
@@ -122,21 +122,25 @@ export function opensProof(keyring: Keyring, { sealed }: KeyCheck): boolean {
  * must open it. Two proofs are there while the key is being changed; both keys are needed until that has ended. Throws
  * Refusal for a stranger's key.
  */
-export async function proveKeyring(keyring: LiveKeyring, store: AccessStore, clock: Clock): Promise<void> {
-  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(proofOf(keyring), clock.now());
-  const proofs = await store.keyChecks();
-  proveAll(keyring, proofs);
-  keyring.follow(proofs.map(({ keyId }) => keyId));
+export async function assertKeyringMatches(
+  keyring: LiveKeyring,
+  store: AuthStore,
+  clock: Clock,
+): Promise<void> {
+  if ((await store.keyChecks()).length === 0) await store.insertKeyCheck(keyCheckOf(keyring), clock.now());
+  const keyChecks = await store.keyChecks();
+  assertOpensAll(keyring, keyChecks);
+  keyring.activateNewest(keyChecks.map(({ keyId }) => keyId));
 }
 
 /** Throws Refusal unless the keys that are given open every proof of a database. */
-export function proveAll(keyring: Keyring, proofs: readonly KeyCheck[]): void {
-  const closed = proofs.filter((proof) => !opensProof(keyring, proof)).map(({ keyId }) => keyId);
-  if (closed.length === 0) return;
-  if (closed.length < proofs.length) throw halfChanged(closed);
+export function assertOpensAll(keyring: Keyring, keyChecks: readonly KeyCheck[]): void {
+  const unopened = keyChecks.filter((proof) => !opensKeyCheck(keyring, proof)).map(({ keyId }) => keyId);
+  if (unopened.length === 0) return;
+  if (unopened.length < keyChecks.length) throw halfChanged(unopened);
   throw new Refusal(
     `the master key is not the one of this database: it is key ${keyring.keyId}, the database asks for ` +
-      `${closed.join(', ')}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
+      `${unopened.join(', ')}. Give the right one by AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY, or put its file back`,
   );
 }
 

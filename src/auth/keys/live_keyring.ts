@@ -8,7 +8,7 @@ import { type Keyring, openKeyring } from './keyring.ts';
  */
 export interface LiveKeyring extends Keyring {
   /** Takes note of the keys that have a proof, the newest last: the newest one at hand seals from now on. */
-  follow(keyIds: readonly string[]): void;
+  activateNewest(keyIds: readonly string[]): void;
 }
 
 /** `reread` answers the keys as they are given now; it is asked where a key is named that is not held. */
@@ -17,29 +17,29 @@ export function openLiveKeyring(
   reread: () => readonly Uint8Array[],
   clock: Pick<Clock, 'randomBytes'>,
 ): LiveKeyring {
-  const held = new Map<string, Keyring>();
-  const take = (keys: readonly Uint8Array[]): void => {
+  const keyrings = new Map<string, Keyring>();
+  const add = (keys: readonly Uint8Array[]): void => {
     for (const keyring of keys.map((key) => openKeyring(key, clock))) {
-      if (!held.has(keyring.keyId)) held.set(keyring.keyId, keyring);
+      if (!keyrings.has(keyring.keyId)) keyrings.set(keyring.keyId, keyring);
     }
   };
 
   function find(keyId: string): Keyring | undefined {
-    if (!held.has(keyId)) takeAgain();
-    return held.get(keyId);
+    if (!keyrings.has(keyId)) addReread();
+    return keyrings.get(keyId);
   }
 
   /** A key file that cannot be read now brings nothing new; what is held goes on. */
-  function takeAgain(): void {
+  function addReread(): void {
     try {
-      take(reread());
+      add(reread());
     } catch {
       // Told where it matters: the ciphertext in question does not open.
     }
   }
 
-  take(masters);
-  const [first] = held.values();
+  add(masters);
+  const [first] = keyrings.values();
   if (!first) throw new Error('a keyring needs a master key');
   let active = first;
 
@@ -47,13 +47,13 @@ export function openLiveKeyring(
     get keyId() {
       return active.keyId;
     },
-    seal: (purpose, place, plain) => active.seal(purpose, place, plain),
+    seal: (purpose, location, plain) => active.seal(purpose, location, plain),
     digest: (purpose, text) => active.digest(purpose, text),
-    open(purpose, place, sealed) {
+    open(purpose, location, sealed) {
       const keyring = find(keyIdOf(sealed)) ?? active;
-      return keyring.open(purpose, place, sealed);
+      return keyring.open(purpose, location, sealed);
     },
-    follow(keyIds) {
+    activateNewest(keyIds) {
       active = keyIds.map(find).findLast((keyring) => keyring !== undefined) ?? active;
     },
   };

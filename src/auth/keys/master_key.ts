@@ -45,46 +45,46 @@ export function obtainMasterKeys(
   source: MasterKeySource,
   hasProof: boolean,
   clock: Clock,
-): { readonly keys: readonly Uint8Array[]; readonly made?: string } {
+): { readonly keys: readonly Uint8Array[]; readonly createdPath?: string } {
   switch (source.from) {
     case 'value':
-      return { keys: [parsed(source.value, 'AUTHREALM_MASTER_KEY')] };
+      return { keys: [parseKeyOrRefuse(source.value, 'AUTHREALM_MASTER_KEY')] };
     case 'file':
       return { keys: readKeyFile(source.path) };
     case 'operator':
-      throw keyNotGiven();
+      throw keyNotConfigured();
     case 'nowhere':
       return { keys: [clock.randomBytes(MASTER_KEY_BYTES)] };
     case 'beside': {
       const isThere = existsSync(source.path);
-      if (!isThere && hasProof) throw keyLost(source.path);
-      const made = !isThere && createKeyFile(source.path, clock);
+      if (!isThere && hasProof) throw keyFileMissing(source.path);
+      const createdPath = !isThere && createKeyFile(source.path, clock);
       const keys = readKeyFile(source.path);
       removeDrafts(source.path);
-      return made ? { keys, made: source.path } : { keys };
+      return createdPath ? { keys, createdPath: source.path } : { keys };
     }
   }
 }
 
 /** Makes a file with a new key. Throws Refusal where there is a file already: a key is never overwritten. */
-export function makeKeyFile(path: string, clock: Clock): void {
+export function createNewKeyFile(path: string, clock: Clock): void {
   if (!existsSync(path) && createKeyFile(path, clock)) return;
   throw new Refusal(`${path} is there already, and a key is never overwritten: name another file`);
 }
 
 /** Throws Refusal where the key is the operator's to give and none was, before anything is opened or made. */
-export function proveKeyGiven({ from }: Pick<MasterKeySource, 'from'>): void {
-  if (from === 'operator') throw keyNotGiven();
+export function assertKeyConfigured({ from }: Pick<MasterKeySource, 'from'>): void {
+  if (from === 'operator') throw keyNotConfigured();
 }
 
-function keyNotGiven(): Refusal {
+function keyNotConfigured(): Refusal {
   return new Refusal(
     'this database needs a master key, which is not kept beside it: authrealm keys make FILE makes one; give it by ' +
       '--master-key-file FILE to every process',
   );
 }
 
-function parsed(raw: string, where: string): Uint8Array {
+function parseKeyOrRefuse(raw: string, where: string): Uint8Array {
   const key = parseMasterKey(raw);
   if (!key)
     throw new Refusal(`${where} holds no master key: it must be 32 bytes written as base64url or hex`);
@@ -108,7 +108,7 @@ function readKeyFile(path: string): readonly Uint8Array[] {
   const lines = contentOf(path)
     .split('\n')
     .filter((line) => line.trim() !== '');
-  return (lines.length === 0 ? [''] : lines).map((line) => parsed(line, path));
+  return (lines.length === 0 ? [''] : lines).map((line) => parseKeyOrRefuse(line, path));
 }
 
 function contentOf(path: string): string {
@@ -128,11 +128,11 @@ export function rereadMasterKeys(source: MasterKeySource): readonly Uint8Array[]
 export function obtainNextKey(
   path: string,
   clock: Clock,
-): { readonly key: Uint8Array; readonly isMade: boolean } {
-  const isMade = !existsSync(path) && createKeyFile(path, clock);
+): { readonly key: Uint8Array; readonly isCreated: boolean } {
+  const isCreated = !existsSync(path) && createKeyFile(path, clock);
   const [key, ...more] = readKeyFile(path);
   if (!key || more.length > 0) throw new Refusal(`${path} must hold one key, the new one`);
-  return { key, isMade };
+  return { key, isCreated };
 }
 
 /** The file that a key which leaves the key file goes to. It is never overwritten, and only an operator removes it. */
@@ -147,15 +147,15 @@ export function oldKeyFile(path: string, keyId: string): string {
 export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock: Clock): void {
   const path = realpathSync(named);
   const before = readKeyFile(path);
-  const staying = new Set(keys.map(spelled));
-  const leaving = before.filter((key) => !staying.has(spelled(key)));
-  if (leaving.length === 0 && before.length === staying.size) return;
+  const retained = new Set(keys.map(keyLine));
+  const removed = before.filter((key) => !retained.has(keyLine(key)));
+  if (removed.length === 0 && before.length === retained.size) return;
   const draft = `${path}.next-${clock.mintId()}`;
   try {
-    for (const key of leaving)
-      createFile(oldKeyFile(path, openKeyring(key, clock).keyId), spelled(key), clock);
+    for (const key of removed)
+      createFile(oldKeyFile(path, openKeyring(key, clock).keyId), keyLine(key), clock);
     const { uid, gid, mode } = statSync(path);
-    writeDurably(draft, [...staying].join(''));
+    writeDurably(draft, [...retained].join(''));
     chownSync(draft, uid, gid);
     chmodSync(draft, mode & 0o777);
     renameSync(draft, path);
@@ -167,11 +167,11 @@ export function replaceKeyFile(named: string, keys: readonly Uint8Array[], clock
 }
 
 /** A key as a line of a key file. */
-function spelled(key: Uint8Array): string {
+function keyLine(key: Uint8Array): string {
   return `${Buffer.from(key).toString('base64url')}\n`;
 }
 
-function keyLost(path: string): Refusal {
+function keyFileMissing(path: string): Refusal {
   return new Refusal(
     `the master key file ${path} is missing, and this database was made with one: put it back, or name the key by ` +
       'AUTHREALM_MASTER_KEY_FILE or AUTHREALM_MASTER_KEY',
@@ -180,7 +180,7 @@ function keyLost(path: string): Refusal {
 
 /** Makes the file whole or not at all; answers false when somebody else was first. */
 function createKeyFile(path: string, clock: Clock): boolean {
-  return createFile(path, spelled(clock.randomBytes(MASTER_KEY_BYTES)), clock);
+  return createFile(path, keyLine(clock.randomBytes(MASTER_KEY_BYTES)), clock);
 }
 
 function createFile(path: string, content: string, clock: Clock): boolean {

@@ -1,18 +1,18 @@
-import { actOf, type Occasion } from '../../domain/act.ts';
+import { type AuditContext, createAuditEntry } from '../../domain/audit_entry.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
-import type { AccessStore, Resealed, SealedStore, SealedValue } from '../port.ts';
-import { type Keyring, openKeyring, opensProof, proofOf, purposeAt } from './keyring.ts';
+import type { AuthStore, ResealedValue, SealedStore, SealedValue } from '../port.ts';
+import { type Keyring, keyCheckOf, openKeyring, opensKeyCheck, purposeOf } from './keyring.ts';
 import { openLiveKeyring } from './live_keyring.ts';
 
 /** A change of the master key: from the keys that are given now to the next one. */
 export interface MasterKeyChange {
-  readonly held: readonly Uint8Array[];
-  readonly next: Uint8Array;
+  readonly currentKeys: readonly Uint8Array[];
+  readonly nextKey: Uint8Array;
   /** Keeps these keys where processes read theirs, durably; nothing where the key is given by value. */
-  readonly keep: (keys: readonly Uint8Array[]) => void;
-  readonly store: SealedStore & Pick<AccessStore, 'keyChecks'>;
-  readonly clock: Occasion;
+  readonly saveKeys: (keys: readonly Uint8Array[]) => void;
+  readonly store: SealedStore & Pick<AuthStore, 'keyChecks'>;
+  readonly clock: AuditContext;
 }
 
 export interface MasterKeyChanged {
@@ -34,21 +34,21 @@ const ROUNDS_MAX = 100;
  * old proofs go; the next key alone is kept. Throws Refusal with what to do.
  */
 export async function changeMasterKey(change: MasterKeyChange): Promise<MasterKeyChanged> {
-  const { held, next, keep, store, clock } = change;
-  const target = openKeyring(next, clock);
-  const keys = [next, ...held];
+  const { currentKeys, nextKey, saveKeys: keep, store, clock } = change;
+  const target = openKeyring(nextKey, clock);
+  const keys = [nextKey, ...currentKeys];
   const keyring = openLiveKeyring(keys, () => [], clock);
   const proofs = await store.keyChecks();
-  const lost = proofs.find((proof) => !opensProof(keyring, proof));
-  if (lost) throw keyMissing(lost.keyId);
+  const unopened = proofs.find((proof) => !opensKeyCheck(keyring, proof));
+  if (unopened) throw keyMissing(unopened.keyId);
   const ended = proofs.map(({ keyId }) => keyId).filter((keyId) => keyId !== target.keyId);
   if (ended.length > 0) keep(keys);
-  if (!(await store.addKeyCheck(proofOf(target), clock.now()))) {
-    keep(held);
+  if (!(await store.addKeyCheck(keyCheckOf(target), clock.now()))) {
+    keep(currentKeys);
     throw new Refusal('the master key is already being changed to another one: end that change first');
   }
   const resealed = await resealAll(store, { keyring, target, clock });
-  keep([next]);
+  keep([nextKey]);
   return { keyId: target.keyId, ended, resealed };
 }
 
@@ -66,19 +66,19 @@ async function resealAll(
     keyring,
     target,
     clock,
-  }: { readonly keyring: Keyring; readonly target: Keyring; readonly clock: Occasion },
+  }: { readonly keyring: Keyring; readonly target: Keyring; readonly clock: AuditContext },
 ): Promise<number> {
   let resealed = 0;
-  const act = actOf('master-key.changed', { object: target.keyId, detail: {} }, clock);
+  const auditEntry = createAuditEntry('master-key.changed', { object: target.keyId, detail: {} }, clock);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     resealed += await resealRound(store, keyring, target);
-    if (await store.retireOtherKeys(target.keyId, act)) return resealed;
+    if (await store.retireOtherKeys(target.keyId, auditEntry)) return resealed;
   }
   throw new Refusal('other commands keep sealing by the old master key: run this again when they have ended');
 }
 
 async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring): Promise<number> {
-  const closed: string[] = [];
+  const unreadable: string[] = [];
   let resealed = 0;
   let values = await store.values(target.keyId, undefined, BATCH);
   while (values.length > 0) {
@@ -86,30 +86,34 @@ async function resealRound(store: SealedStore, keyring: Keyring, target: Keyring
     const ready = opened.filter((each) => each !== undefined);
     await store.replace(ready);
     resealed += ready.length;
-    closed.push(...values.filter((_, at) => !opened[at]).map(nameOf));
-    values = await store.values(target.keyId, values.at(-1)?.place, BATCH);
+    unreadable.push(...values.filter((_, at) => !opened[at]).map(describeValue));
+    values = await store.values(target.keyId, values.at(-1)?.location, BATCH);
   }
-  if (closed.length > 0) throw doNotOpen(closed);
+  if (unreadable.length > 0) throw valuesUnreadable(unreadable);
   return resealed;
 }
 
 /** Undefined where the value does not open. */
-function reseal({ place, sealed }: SealedValue, keyring: Keyring, target: Keyring): Resealed | undefined {
+function reseal(
+  { location, sealed }: SealedValue,
+  keyring: Keyring,
+  target: Keyring,
+): ResealedValue | undefined {
   try {
-    const plain = keyring.open(purposeAt(place), place, sealed);
-    return { place, seen: sealed, sealed: target.seal(purposeAt(place), place, plain) };
+    const plain = keyring.open(purposeOf(location), location, sealed);
+    return { location: location, seen: sealed, sealed: target.seal(purposeOf(location), location, plain) };
   } catch {
     return undefined;
   }
 }
 
-function nameOf({ place, sealed }: SealedValue): string {
-  return `${place.table} ${place.id} (sealed by key ${keyIdOf(sealed)})`;
+function describeValue({ location, sealed }: SealedValue): string {
+  return `${location.table} ${location.id} (sealed by key ${keyIdOf(sealed)})`;
 }
 
-function doNotOpen(closed: readonly string[]): Refusal {
+function valuesUnreadable(unreadable: readonly string[]): Refusal {
   return new Refusal(
-    `${closed.length} sealed values do not open, so the old master key stays beside the new one: ` +
-      `${closed.slice(0, 5).join(', ')}. Withdraw such a signing key, enter such a client secret again, then run this again`,
+    `${unreadable.length} sealed values do not open, so the old master key stays beside the new one: ` +
+      `${unreadable.slice(0, 5).join(', ')}. Withdraw such a signing key, enter such a client secret again, then run this again`,
   );
 }

@@ -1,15 +1,20 @@
 import { type CryptoKey, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
-import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
+import {
+  type AuditAction,
+  type AuditContext,
+  type AuditEntry,
+  createAuditEntry,
+} from '../../domain/audit_entry.ts';
 import { Fault, Refusal } from '../../domain/fault.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AccessStore, KeyInsertion, SigningKey } from '../port.ts';
-import type { Keyring, Place } from './keyring.ts';
+import type { AuthStore, SigningKey, SigningKeyInsertion } from '../port.ts';
+import type { Keyring, SecretLocation } from './keyring.ts';
 
 /** The one algorithm of access tokens: Ed25519 by its fully specified name (RFC 9864). */
 export const ALGORITHM = 'Ed25519';
 
-const placeOf = (kid: string): Place => ({
+const privateKeyLocation = (kid: string): SecretLocation => ({
   table: 'signing_key',
   column: 'private_sealed',
   realm: NIL_UUID,
@@ -21,7 +26,11 @@ export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: 
   const kid: string = clock.mintId();
   const { publicKey, privateKey } = await generateKeyPair(ALGORITHM, { extractable: true });
   const publicJwk = { ...(await exportJWK(publicKey)), kid, alg: ALGORITHM, use: 'sig' };
-  const sealed = keyring.seal('signing-key', placeOf(kid), JSON.stringify(await exportJWK(privateKey)));
+  const sealed = keyring.seal(
+    'signing-key',
+    privateKeyLocation(kid),
+    JSON.stringify(await exportJWK(privateKey)),
+  );
   return {
     kid,
     publicJwk: JSON.stringify(publicJwk),
@@ -33,41 +42,50 @@ export async function mintSigningKey(keyring: Keyring, clock: Clock, signsFrom: 
 }
 
 /** Makes sure there is a key that signs. However many processes ask at once, they agree on the same one. */
-export async function ensureSigningKey(store: AccessStore, keyring: Keyring, clock: Occasion): Promise<void> {
+export async function ensureSigningKey(
+  store: AuthStore,
+  keyring: Keyring,
+  clock: AuditContext,
+): Promise<void> {
   if ((await store.signingKeysInUse()).length > 0) return;
   const key = await mintSigningKey(keyring, clock, clock.now());
-  await store.insertSigningKey(key, 'first', keyAct('signing-key.created', key.kid, key, clock));
+  await store.insertSigningKey(key, 'first', signingKeyEntry('signing-key.created', key.kid, key, clock));
 }
 
-function keyAct(action: ActName, kid: string, key: SigningKey | undefined, occasion: Occasion): Act {
+function signingKeyEntry(
+  action: AuditAction,
+  kid: string,
+  key: SigningKey | undefined,
+  auditContext: AuditContext,
+): AuditEntry {
   const detail = key ? { kid: key.kid, signs_from: new Date(key.signsFrom).toISOString() } : {};
-  return actOf(action, { object: kid, detail }, occasion);
+  return createAuditEntry(action, { object: kid, detail }, auditContext);
 }
 
 /**
  * How long a new key stands in the key set before it signs: every process must have read it, and then every copy of a
  * set without it must have ended, by a clock that may be late.
  */
-const ANNOUNCED_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
+const ANNOUNCEMENT_MS = LIMITS.accessAgeMsMax + LIMITS.keySetAgeMsMax + LIMITS.clockLeewayMs;
 
 /** How long a key is accepted when another one signs: until the tokens that it signed have ended. */
-const OUTLIVED_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
+const ACCEPTED_AFTER_SUCCESSOR_MS = LIMITS.tokenLifetimeSecondsMax * 1000 + LIMITS.clockLeewayMs;
 
 /** What to do where as many signing keys are in use as may be. */
-export const HOW_TO_MAKE_ROOM =
+export const SIGNING_KEY_LIMIT_HINT =
   'withdraw one that does not sign, or wait until the tokens of an old one have ended';
 
 /** Why there is no new key. */
-export class KeyRefusal extends Refusal {
-  readonly why: Exclude<KeyInsertion, 'added'>;
+export class SigningKeyRefusal extends Refusal {
+  readonly reason: Exclude<SigningKeyInsertion, 'added'>;
 
-  constructor(why: Exclude<KeyInsertion, 'added'>) {
+  constructor(reason: Exclude<SigningKeyInsertion, 'added'>) {
     super(
-      why === 'too many'
-        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: ${HOW_TO_MAKE_ROOM}`
+      reason === 'too many'
+        ? `${LIMITS.signingKeysMax} signing keys are in use, which is as many as there may be: ${SIGNING_KEY_LIMIT_HINT}`
         : 'the master key was changed while this ran, and nothing was written: run it again',
     );
-    this.why = why;
+    this.reason = reason;
   }
 }
 
@@ -76,19 +94,23 @@ export class KeyRefusal extends Refusal {
  * that are past that lose their private half. Rejects with KeyRefusal where there are too many, or the master key was changed.
  */
 export async function rotateSigningKey(
-  store: AccessStore,
+  store: AuthStore,
   keyring: Keyring,
-  clock: Occasion,
+  clock: AuditContext,
 ): Promise<SigningKey> {
   const now = clock.now();
-  const key = await mintSigningKey(keyring, clock, now + ANNOUNCED_MS);
-  const act = keyAct('signing-key.created', key.kid, key, clock);
-  const inserted = await store.insertSigningKey(key, { outlivedAt: now - OUTLIVED_MS }, act);
-  if (inserted !== 'added') throw new KeyRefusal(inserted);
+  const key = await mintSigningKey(keyring, clock, now + ANNOUNCEMENT_MS);
+  const auditEntry = signingKeyEntry('signing-key.created', key.kid, key, clock);
+  const inserted = await store.insertSigningKey(
+    key,
+    { supersededBefore: now - ACCEPTED_AFTER_SUCCESSOR_MS },
+    auditEntry,
+  );
+  if (inserted !== 'added') throw new SigningKeyRefusal(inserted);
   const keys = await store.signingKeysInUse();
   const { accepted } = keySetAt(keys, now);
-  const outlived = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
-  if (outlived.length > 0) await store.forgetPrivateHalves(outlived.map(({ kid }) => kid));
+  const expired = keys.filter(({ kid, privateSealed }) => !accepted.has(kid) && privateSealed.length > 0);
+  if (expired.length > 0) await store.deletePrivateKeys(expired.map(({ kid }) => kid));
   return key;
 }
 
@@ -98,15 +120,15 @@ export async function rotateSigningKey(
  */
 export async function withdrawSigningKey(
   kid: string,
-  store: AccessStore,
+  store: AuthStore,
   keyring: Keyring,
-  clock: Occasion,
+  clock: AuditContext,
 ): Promise<boolean> {
   const now = clock.now();
   const { signer } = keySetAt(await store.signingKeysInUse(), now);
   const replacement = signer?.kid === kid ? await mintSigningKey(keyring, clock, now) : undefined;
-  const act = keyAct('signing-key.withdrawn', kid, replacement, clock);
-  return store.withdrawSigningKey(kid, replacement, { ...act, at: now });
+  const auditEntry = signingKeyEntry('signing-key.withdrawn', kid, replacement, clock);
+  return store.withdrawSigningKey(kid, replacement, { ...auditEntry, at: now });
 }
 
 /** The keys as of one moment, the newest that signs first. */
@@ -124,7 +146,7 @@ export function keySetAt(keys: readonly SigningKey[], now: number): KeySet {
   const signer = live.find(({ signsFrom }) => signsFrom <= now) ?? live.at(-1);
   const accepted = live.filter((_, index) => {
     const successor = live[index - 1];
-    return successor === undefined || now < successor.signsFrom + OUTLIVED_MS;
+    return successor === undefined || now < successor.signsFrom + ACCEPTED_AFTER_SUCCESSOR_MS;
   });
   return { signer, accepted: new Map(accepted.map((key) => [key.kid, key])) };
 }
@@ -141,7 +163,9 @@ export function importPublicKey(key: SigningKey): Promise<CryptoKey> {
 /** Rejects with Fault `unavailable` where the master key at hand does not open it. */
 export async function importPrivateKey(key: SigningKey, keyring: Keyring): Promise<CryptoKey> {
   try {
-    const jwk = JSON.parse(keyring.open('signing-key', placeOf(key.kid), key.privateSealed)) as JWK;
+    const jwk = JSON.parse(
+      keyring.open('signing-key', privateKeyLocation(key.kid), key.privateSealed),
+    ) as JWK;
     return (await importJWK(jwk, ALGORITHM)) as CryptoKey;
   } catch (error) {
     throw new Fault('unavailable', [], error);

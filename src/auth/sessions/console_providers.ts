@@ -5,13 +5,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
 import { text } from '../../domain/text/text.ts';
 import type { FetchDocument } from '../issuers/issuer_keys.ts';
-import { type ConsoleClient, typeOf } from '../issuers/issuers_file.ts';
+import { type ConsoleClient, normalizeTyp } from '../issuers/issuers_file.ts';
 import { openProviderMetadata, type ProviderMetadata } from '../issuers/provider_metadata.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import { rightsOf } from '../tokens/claim_rights.ts';
-import { actorOf, type KnownIssuer } from '../tokens/external_tokens.ts';
-import { readHeader, readParts, readSubject } from '../tokens/issued_token.ts';
-import type { JsonObject } from '../tokens/sole_members.ts';
+import { rightsFromClaims } from '../tokens/claim_rights.ts';
+import { checkJwtHeader, checkJwtSubject, parseJwt } from '../tokens/external_jwt.ts';
+import { type ConfiguredIssuer, externalActor } from '../tokens/external_tokens.ts';
+import type { JsonObject } from '../tokens/unique_key_json.ts';
 
 /** Sends a form to another server, in bounded time and size, and never rejects. */
 export type PostForm = (
@@ -24,7 +24,7 @@ export type PostForm = (
 >;
 
 /** What a page needs to send somebody to a provider (OpenID Connect Core 1.0, 3.1.2.1). */
-export interface Departure {
+export interface AuthorizationRequest {
   readonly authorizationEndpoint: string;
   readonly clientId: string;
   readonly issuer: string;
@@ -33,7 +33,7 @@ export interface Departure {
 }
 
 /** What a page brings back from there. */
-export interface Return {
+export interface AuthorizationResponse {
   readonly code: string;
   readonly codeVerifier: string;
   readonly nonce: string;
@@ -42,7 +42,7 @@ export interface Return {
 }
 
 /** Somebody whom a provider vouches for. */
-export interface Person {
+export interface SignedInPerson {
   readonly actor: string;
   readonly label: string;
   readonly subject: string;
@@ -51,17 +51,17 @@ export interface Person {
 }
 
 /** `refused`: what was brought does not hold. `unavailable`: the provider does not answer as it should. */
-export type Arrival = Person | 'refused' | 'unavailable';
+export type SignInResult = SignedInPerson | 'refused' | 'unavailable';
 
 /** An OpenID provider by which one signs in to the console. */
 export interface ConsoleProvider {
   readonly name: string;
-  depart(): Promise<Departure | undefined>;
+  authorizationRequest(): Promise<AuthorizationRequest | undefined>;
   /** Exchanges the code, and checks whom it is about. Rejects with Fault `overloaded` and no other. */
-  arrive(back: Return): Promise<Arrival>;
+  completeSignIn(response: AuthorizationResponse): Promise<SignInResult>;
 }
 
-interface Means {
+interface ProviderDeps {
   readonly fetchDocument: FetchDocument;
   readonly postForm: PostForm;
   readonly keyring: Pick<Keyring, 'digest'>;
@@ -69,49 +69,49 @@ interface Means {
   /** The address of the console. */
   readonly redirectUri: string;
   /** Told how a provider answered, where that differs from the time before: the operator can mend it, the page cannot. */
-  readonly note: (name: string, outcome: Outcome) => void;
+  readonly note: (name: string, outcome: ProviderOutcome) => void;
 }
 
-export type ProviderTrouble =
+export type ProviderError =
   | 'metadata_unusable'
   | 'token_endpoint_failed'
   | 'no_id_token'
   | 'id_token_refused';
 
-type Outcome = ProviderTrouble | 'answered';
+type ProviderOutcome = ProviderError | 'answered';
 
 /** The providers among these issuers. */
 export function openConsoleProviders(
-  known: Iterable<KnownIssuer>,
-  means: Means,
+  known: Iterable<ConfiguredIssuer>,
+  deps: ProviderDeps,
 ): ReadonlyMap<string, ConsoleProvider> {
   const providers = [...known].flatMap(({ issuer, keys }) =>
-    issuer.console ? [openProvider({ issuer, keys }, issuer.console, means)] : [],
+    issuer.console ? [openProvider({ issuer, keys }, issuer.console, deps)] : [],
   );
   return new Map(providers.map((provider) => [provider.name, provider]));
 }
 
-function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): ConsoleProvider {
+function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: ProviderDeps): ConsoleProvider {
   const { issuer } = known;
-  const { redirectUri } = means;
-  const metadata = openProviderMetadata(issuer.issuer, means);
-  let last: Outcome = 'answered';
-  let underWay = 0;
+  const { redirectUri } = deps;
+  const metadata = openProviderMetadata(issuer.issuer, deps);
+  let last: ProviderOutcome = 'answered';
+  let pending = 0;
 
-  function note(outcome: Outcome): void {
-    if (outcome !== last) means.note(issuer.name, outcome);
+  function note(outcome: ProviderOutcome): void {
+    if (outcome !== last) deps.note(issuer.name, outcome);
     last = outcome;
   }
 
-  async function arrive({ iss, nonce, ...back }: Return): Promise<Arrival> {
+  async function completeSignIn({ iss, nonce, ...response }: AuthorizationResponse): Promise<SignInResult> {
     const read = await metadata();
     if (!read) {
       note('metadata_unusable');
       return 'unavailable';
     }
     // Of whom the answer is (RFC 9207, 2.4): asked before the code is sent anywhere.
-    if (iss === undefined ? read.saysIssuer : iss !== issuer.issuer) return 'refused';
-    const idToken = await exchange({ read, client, redirectUri, ...back }, means.postForm);
+    if (iss === undefined ? read.sendsIssuer : iss !== issuer.issuer) return 'refused';
+    const idToken = await exchangeCode({ read, client, redirectUri, ...response }, deps.postForm);
     if (idToken === 'refused') return 'refused';
     if (idToken === 'token_endpoint_failed' || idToken === 'no_id_token') {
       note(idToken);
@@ -121,22 +121,25 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
   }
 
   /** Whom an ID token is about. */
-  async function identify(brought: { readonly token: string; readonly nonce: string }): Promise<Arrival> {
-    const claims = await holding(known, client, brought, means.clock.now());
+  async function identify(idToken: {
+    readonly token: string;
+    readonly nonce: string;
+  }): Promise<SignInResult> {
+    const claims = await verifyIdTokenSafely(known, client, idToken, deps.clock.now());
     note(claims === 'refused' ? 'id_token_refused' : 'answered');
     if (typeof claims === 'string') return claims;
     const subject = String(claims.sub);
     return {
-      actor: actorOf(issuer, subject, means.keyring),
+      actor: externalActor(issuer, subject, deps.keyring),
       label: labelOf(claims, client) ?? subject,
       subject,
-      ...rightsOf(claims, issuer.rights),
+      ...rightsFromClaims(claims, issuer.rights),
     };
   }
 
   return {
     name: issuer.name,
-    async depart() {
+    async authorizationRequest() {
       const read = await metadata();
       if (!read) note('metadata_unusable');
       return (
@@ -149,20 +152,20 @@ function openProvider(known: KnownIssuer, client: ConsoleClient, means: Means): 
         }
       );
     },
-    async arrive(back) {
+    async completeSignIn(response) {
       // Who sends a code may be anybody, and each holds a connection for as long as the provider takes.
-      if (underWay >= LIMITS.providerCodesAtOnceMax) throw overloaded('PLACES_TAKEN');
-      underWay += 1;
+      if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('PLACES_TAKEN');
+      pending += 1;
       try {
-        return await arrive(back);
+        return await completeSignIn(response);
       } finally {
-        underWay -= 1;
+        pending -= 1;
       }
     },
   };
 }
 
-interface Exchanging {
+interface CodeExchange {
   readonly read: ProviderMetadata;
   readonly client: ConsoleClient;
   readonly redirectUri: string;
@@ -170,13 +173,13 @@ interface Exchanging {
   readonly codeVerifier: string;
 }
 
-type Exchanged = { readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token';
+type CodeExchangeResult = { readonly token: string } | 'refused' | 'token_endpoint_failed' | 'no_id_token';
 
 /** OpenID Connect Core 1.0, 3.1.3.1, with the verifier of RFC 7636, 4.5. */
-async function exchange(
-  { read, client, redirectUri, code, codeVerifier }: Exchanging,
+async function exchangeCode(
+  { read, client, redirectUri, code, codeVerifier }: CodeExchange,
   postForm: PostForm,
-): Promise<Exchanged> {
+): Promise<CodeExchangeResult> {
   const { clientId, clientSecret } = client;
   const form = {
     grant_type: 'authorization_code',
@@ -185,8 +188,8 @@ async function exchange(
     code_verifier: codeVerifier,
   };
   const answer =
-    read.takes === 'client_secret_basic'
-      ? await postForm(read.tokenEndpoint, form, { Authorization: basic(clientId, clientSecret) })
+    read.authMethod === 'client_secret_basic'
+      ? await postForm(read.tokenEndpoint, form, { Authorization: basicCredentials(clientId, clientSecret) })
       : await postForm(read.tokenEndpoint, { ...form, client_id: clientId, client_secret: clientSecret }, {});
   if (answer.kind !== 'answered') return 'token_endpoint_failed';
   const { status, document = {} } = answer;
@@ -196,15 +199,17 @@ async function exchange(
 }
 
 /** RFC 6749, 2.3.1: both halves are form-encoded before they are joined. */
-function basic(clientId: string, clientSecret: string): string {
+function basicCredentials(clientId: string, clientSecret: string): string {
   const encoded = (part: string) => new URLSearchParams({ '': part }).toString().slice(1);
   return `Basic ${Buffer.from(`${encoded(clientId)}:${encoded(clientSecret)}`).toString('base64')}`;
 }
 
 /** The same as `verified`; jose says by what it throws why a token is none, and nobody is told. */
-async function holding(...asked: Parameters<typeof verified>): ReturnType<typeof verified> {
+async function verifyIdTokenSafely(
+  ...args: Parameters<typeof verifyIdToken>
+): ReturnType<typeof verifyIdToken> {
   try {
-    return await verified(...asked);
+    return await verifyIdToken(...args);
   } catch {
     return 'refused';
   }
@@ -214,22 +219,22 @@ async function holding(...asked: Parameters<typeof verified>): ReturnType<typeof
  * What an ID token says, where it holds (OpenID Connect Core 1.0, 3.1.3.7): of this issuer, for this client and nobody else,
  * with the nonce of the page that asked. Throws as jose does.
  */
-async function verified(
-  { issuer, keys }: KnownIssuer,
+async function verifyIdToken(
+  { issuer, keys }: ConfiguredIssuer,
   { clientId }: ConsoleClient,
   { token, nonce }: { readonly token: string; readonly nonce: string },
   now: number,
 ): Promise<JsonObject | 'refused' | 'unavailable'> {
-  const parts = token.length > LIMITS.idTokenBytesMax ? undefined : readParts(token);
+  const parts = token.length > LIMITS.idTokenBytesMax ? undefined : parseJwt(token);
   if (!parts) return 'refused';
   const { claims } = parts;
   // An access token says that it is one.
-  const header = readHeader(parts.header, issuer.algorithms, (typ) => typ === undefined || isJwt(typ));
+  const header = checkJwtHeader(parts.header, issuer.algorithms, (typ) => typ === undefined || isJwt(typ));
   const isFor = (audience: unknown) => audience === clientId;
   const { aud, azp } = claims;
   // Nobody else; that there is somebody, jose sees to.
   const isOurs = [aud].flat().every(isFor);
-  if (!header || readSubject(claims, now) === undefined) return 'refused';
+  if (!header || checkJwtSubject(claims, now) === undefined) return 'refused';
   if (!isOurs || (azp !== undefined && !isFor(azp)) || claims.nonce !== nonce) return 'refused';
   const key = await keys.find(header.kid);
   if (!key) return 'refused';
@@ -245,7 +250,7 @@ async function verified(
 }
 
 function isJwt(typ: unknown): boolean {
-  return typeof typ === 'string' && typeOf(typ) === 'jwt';
+  return typeof typ === 'string' && normalizeTyp(typ) === 'jwt';
 }
 
 const LABEL = text(255);

@@ -1,19 +1,19 @@
-import { type Act, type Asker, actOf } from '../../domain/act.ts';
+import { type AuditEntry, type Caller, createAuditEntry } from '../../domain/audit_entry.ts';
 import { overloaded } from '../../domain/fault.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Realms, Scopes } from '../../domain/principal.ts';
-import type { AccessStore } from '../port.ts';
-import type { OwnToken, Tokens } from '../tokens/token.ts';
-import type { Whence } from '../tokens/token_endpoint.ts';
-import { digestCode, LINK_CODE } from './console_links.ts';
-import type { ConsoleProvider, Departure, Return } from './console_providers.ts';
+import type { AuthStore } from '../port.ts';
+import type { RequestOrigin } from '../tokens/introspection.ts';
+import type { IssuedToken, Tokens } from '../tokens/token.ts';
+import { digestLinkCode, LINK_CODE } from './console_links.ts';
+import type { AuthorizationRequest, AuthorizationResponse, ConsoleProvider } from './console_providers.ts';
 
 /** What the actors of links begin with; no client and no issuer has this name. */
-export const LINKED = 'console';
+export const CONSOLE_LINK_ISSUER = 'console';
 
 /** Somebody who is signed in to the console, and what that is worth. */
-export interface Session {
+export interface ConsoleSession {
   readonly token: string;
   /** Seconds. */
   readonly expiresIn: number;
@@ -26,106 +26,120 @@ export interface Session {
 }
 
 /** Begins and ends sessions of the console. */
-export interface Sessions {
+export interface ConsoleSessions {
   /** The names of the providers by which one signs in. */
   readonly providers: readonly string[];
   /** What a page needs to go to one; undefined where there is none of that name. */
-  depart(name: string): Promise<Departure | 'unavailable' | undefined>;
+  authorizationRequest(name: string): Promise<AuthorizationRequest | 'unavailable' | undefined>;
   /**
    * Begins the session of whoever comes back from a provider; `rightless`: nothing gives them a right here. Rejects with Fault
    * `overloaded`.
    */
-  byProvider(
+  signInByProvider(
     name: string,
-    back: Return,
-    from: Whence,
-  ): Promise<Session | 'refused' | 'unavailable' | 'rightless'>;
+    response: AuthorizationResponse,
+    from: RequestOrigin,
+  ): Promise<ConsoleSession | 'refused' | 'unavailable' | 'rightless'>;
   /** Exchanges the one-time code of a link; undefined where it is none, was used, or it is not its minute. */
-  byLink(code: string, from: Whence): Promise<Session | undefined>;
+  signInByLink(code: string, from: RequestOrigin): Promise<ConsoleSession | undefined>;
   /** Ends the session of a token; false where the token is that of a client. Rejects with Fault `overloaded`. */
-  end(token: OwnToken, from: Whence): Promise<boolean>;
+  signOut(token: IssuedToken, from: RequestOrigin): Promise<boolean>;
 }
 
-interface Means {
+interface SessionDeps {
   readonly tokens: Pick<Tokens, 'mint'>;
-  readonly store: Pick<AccessStore, 'hasConsoleLink' | 'takeConsoleLink' | 'revokeToken'>;
+  readonly store: Pick<AuthStore, 'hasConsoleLink' | 'redeemConsoleLink' | 'revokeToken'>;
   readonly providers: ReadonlyMap<string, ConsoleProvider>;
   /** Logs an act. Rejects with Fault `unavailable`. */
-  readonly note: (act: Act) => Promise<void>;
+  readonly note: (auditEntry: AuditEntry) => Promise<void>;
   /** Encrypts what an act tells about a person. */
-  readonly sealPerson: (told: object) => string;
+  readonly sealPerson: (values: object) => string;
   readonly clock: Pick<Clock, 'now' | 'mintId'>;
 }
 
 /** Who begins a session, and with which rights. */
-interface Holder {
+interface SessionRights {
   readonly actor: string;
   readonly scopes: Scopes;
   readonly realms: Realms;
 }
 
-export function openSessions({ tokens, store, providers, note, sealPerson, clock }: Means): Sessions {
+export function openConsoleSessions({
+  tokens,
+  store,
+  providers,
+  note,
+  sealPerson,
+  clock,
+}: SessionDeps): ConsoleSessions {
   return {
     providers: [...providers.keys()],
-    async depart(name) {
+    async authorizationRequest(name) {
       const provider = providers.get(name);
-      return provider && ((await provider.depart()) ?? 'unavailable');
+      return provider && ((await provider.authorizationRequest()) ?? 'unavailable');
     },
-    async byProvider(name, back, from) {
-      const person = await (providers.get(name)?.arrive(back) ?? 'refused');
+    async signInByProvider(name, response, from) {
+      const person = await (providers.get(name)?.completeSignIn(response) ?? 'refused');
       if (typeof person === 'string') return person;
       const { actor, label, subject, scopes, realms } = person;
       // Whoever meets no right has no realm either.
       if (realms !== '*' && realms.size === 0) return 'rightless';
       const jti = clock.mintId();
-      const begun = begunBy({ actor, scopes, realms }, jti, { from, clock });
+      const auditEntry = sessionBegunEntry({ actor, scopes, realms }, jti, { from, clock });
       // Of a session that began there is an entry.
-      await note({ ...begun, detail: { ...begun.detail, person: sealPerson({ name: label, subject }) } });
+      await note({
+        ...auditEntry,
+        detail: { ...auditEntry.detail, person: sealPerson({ name: label, subject }) },
+      });
       const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
       return { token, expiresIn, scopes, realms, actor, label };
     },
-    async byLink(code, from) {
+    async signInByLink(code, from) {
       if (!LINK_CODE.test(code)) return undefined;
-      const digest = digestCode(code);
+      const digest = digestLinkCode(code);
       // A guess costs one read, and claims nothing.
       if (!(await store.hasConsoleLink(digest, clock.now()))) return undefined;
       const jti = clock.mintId();
-      const link = await store.takeConsoleLink(digest, clock.now(), ({ label, scopes, realms }) =>
-        begunBy({ actor: `${LINKED}:${label}`, scopes, realms }, jti, { from, clock }),
+      const link = await store.redeemConsoleLink(digest, clock.now(), ({ label, scopes, realms }) =>
+        sessionBegunEntry({ actor: `${CONSOLE_LINK_ISSUER}:${label}`, scopes, realms }, jti, { from, clock }),
       );
       if (!link) return undefined;
       const { label, scopes, realms } = link;
-      const actor = `${LINKED}:${label}`;
+      const actor = `${CONSOLE_LINK_ISSUER}:${label}`;
       const { token, expiresIn } = await mintSession({ actor, scopes, realms }, jti, tokens);
       return { token, expiresIn, scopes, realms, actor, label };
     },
-    async end({ jti, clientId, expires, isSession }, from) {
+    async signOut({ jti, clientId, expires, isSession }, from) {
       if (!isSession) return false;
-      const asker = { ...from, actor: clientId };
-      const act = actOf('session.ended', { object: jti, detail: {} }, { now: clock.now, asker });
-      const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1_000 }, act);
+      const caller = { ...from, actor: clientId };
+      const auditEntry = createAuditEntry(
+        'session.ended',
+        { object: jti, detail: {} },
+        { now: clock.now, caller },
+      );
+      const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1_000 }, auditEntry);
       if (!isKept) throw overloaded('REVOCATIONS_FULL');
       return true;
     },
   };
 }
 
-function mintSession({ actor, scopes, realms }: Holder, jti: Uuid, tokens: Pick<Tokens, 'mint'>) {
+function mintSession({ actor, scopes, realms }: SessionRights, jti: Uuid, tokens: Pick<Tokens, 'mint'>) {
   const holder = { clientId: actor, realms };
   return tokens.mint(holder, scopes, { jti, lifetimeSeconds: LIMITS.consoleTokenSeconds });
 }
 
 /** The entry of a session that begins now. */
-function begunBy(
-  { actor, scopes, realms }: Holder,
+function sessionBegunEntry(
+  { actor, scopes, realms }: SessionRights,
   jti: Uuid,
-  { from, clock }: { readonly from: Whence; readonly clock: Pick<Clock, 'now'> },
-): Act {
-  const asker: Asker = { ...from, actor };
+  { from, clock }: { readonly from: RequestOrigin; readonly clock: Pick<Clock, 'now'> },
+): AuditEntry {
+  const caller: Caller = { ...from, actor };
   const detail = {
     scope: [...scopes].join(' '),
     realms: realms === '*' ? realms : [...realms],
     expires_at: new Date(clock.now() + LIMITS.consoleTokenSeconds * 1_000).toISOString(),
   };
-  return actOf('session.begun', { object: jti, detail }, { now: clock.now, asker });
+  return createAuditEntry('session.begun', { object: jti, detail }, { now: clock.now, caller });
 }

@@ -5,7 +5,7 @@ import {
   type Realms,
   type Scopes,
 } from '../../domain/principal.ts';
-import type { JsonObject } from './sole_members.ts';
+import type { JsonObject } from './unique_key_json.ts';
 
 /** What a claim of a token is worth here. */
 export interface ClaimRight {
@@ -32,7 +32,7 @@ const NOWHERE: Realms = new Set();
  * What these claims come to. Nobody gets a scope in a realm that no right names together: rights of the same scopes add
  * their realms, and different scopes go together in those realms alone that all of them name.
  */
-export function rightsOf(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
+export function rightsFromClaims(claims: JsonObject, rights: readonly ClaimRight[]): Rights {
   const met = rights.filter((right) => isMet(right, claims));
   const bySameScopes = Map.groupBy(met, ({ scopes }) => [...scopes].sort().join(' '));
   const added = [...bySameScopes.values()].map((same) => same.map(({ realms }) => realms).reduce(joinRealms));

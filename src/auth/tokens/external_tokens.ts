@@ -5,14 +5,14 @@ import type { Principal } from '../../domain/principal.ts';
 import {
   type FetchDocument,
   type IssuerKeys,
-  type KeysRead,
+  type KeySetOutcome,
   openIssuerKeys,
 } from '../issuers/issuer_keys.ts';
-import { type ExternalIssuer, typeOf } from '../issuers/issuers_file.ts';
+import { type ExternalIssuer, normalizeTyp } from '../issuers/issuers_file.ts';
 import type { Keyring } from '../keys/keyring.ts';
-import { rightsOf } from './claim_rights.ts';
-import { readHeader, readParts, readSubject } from './issued_token.ts';
-import type { Verified } from './verified_tokens.ts';
+import { rightsFromClaims } from './claim_rights.ts';
+import { checkJwtHeader, checkJwtSubject, parseJwt } from './external_jwt.ts';
+import type { VerificationOutcome } from './verified_tokens.ts';
 
 /** Believes tokens of issuers that the operator named. */
 export interface ExternalTokens {
@@ -20,49 +20,49 @@ export interface ExternalTokens {
    * What the token of this issuer vouches for; undefined where it is not to be trusted, `unchecked` where the issuer does
    * not say by which keys. Never rejects.
    */
-  verify(token: string, issuer: string): Promise<Verified | 'unchecked' | undefined>;
+  verify(token: string, issuer: string): Promise<VerificationOutcome>;
 }
 
-export interface IssuersOptions {
+export interface IssuersDeps {
   readonly issuers: readonly ExternalIssuer[];
   readonly fetchDocument: FetchDocument;
   readonly clock: Clock;
   /** Told how reading the keys of an issuer went, where that differs from the time before. */
-  readonly note: (issuer: string, outcome: KeysRead) => void;
+  readonly note: (issuer: string, outcome: KeySetOutcome) => void;
 }
 
 /** An issuer, and its keys as they were read last. */
-export interface KnownIssuer {
+export interface ConfiguredIssuer {
   readonly issuer: ExternalIssuer;
   readonly keys: IssuerKeys;
 }
 
 /** The issuers that the operator named, by what they call themselves. */
-export function openIssuers(options: IssuersOptions): ReadonlyMap<string, KnownIssuer> {
+export function openIssuers(options: IssuersDeps): ReadonlyMap<string, ConfiguredIssuer> {
   const { issuers, fetchDocument, clock, note } = options;
   return new Map(
     issuers.map((issuer) => {
-      const noteOf = (outcome: KeysRead) => note(issuer.name, outcome);
-      const keys = openIssuerKeys(issuer, { fetchDocument, clock, note: noteOf });
+      const onKeyOutcome = (outcome: KeySetOutcome) => note(issuer.name, outcome);
+      const keys = openIssuerKeys(issuer, { fetchDocument, clock, note: onKeyOutcome });
       return [issuer.issuer, { issuer, keys }];
     }),
   );
 }
 
-export interface ExternalOptions {
+export interface ExternalTokensDeps {
   readonly keyring: Pick<Keyring, 'digest'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
 export function openExternalTokens(
-  known: ReadonlyMap<string, KnownIssuer>,
-  options: ExternalOptions,
+  known: ReadonlyMap<string, ConfiguredIssuer>,
+  options: ExternalTokensDeps,
 ): ExternalTokens {
   return {
     async verify(token, issuer) {
-      const of = known.get(issuer);
+      const configured = known.get(issuer);
       try {
-        return of && (await verifyOf(of, token, options));
+        return configured && (await verifyBy(configured, token, options));
       } catch {
         // jose says by what it throws why a token is none; the caller is not told.
         return undefined;
@@ -71,17 +71,17 @@ export function openExternalTokens(
   };
 }
 
-async function verifyOf(
-  { issuer, keys }: KnownIssuer,
+async function verifyBy(
+  { issuer, keys }: ConfiguredIssuer,
   token: string,
-  options: ExternalOptions,
-): Promise<Verified | 'unchecked' | undefined> {
+  options: ExternalTokensDeps,
+): Promise<VerificationOutcome> {
   const now = options.clock.now();
-  const parts = readParts(token);
+  const parts = parseJwt(token);
   if (!parts) return undefined;
-  const isType = (typ: unknown) => typeof typ === 'string' && typeOf(typ) === issuer.type;
-  const header = readHeader(parts.header, issuer.algorithms, isType);
-  const subject = readSubject(parts.claims, now);
+  const isType = (typ: unknown) => typeof typ === 'string' && normalizeTyp(typ) === issuer.type;
+  const header = checkJwtHeader(parts.header, issuer.algorithms, isType);
+  const subject = checkJwtSubject(parts.claims, now);
   // Whatever can be refused for free is refused before the issuer is asked, or a signature is checked.
   if (!header || subject === undefined) return undefined;
   const key = await keys.find(header.kid);
@@ -95,13 +95,13 @@ async function verifyOf(
     currentDate: new Date(now),
   });
   const principal: Principal = {
-    clientId: actorOf(issuer, subject, options.keyring),
-    ...rightsOf(parts.claims, issuer.rights),
+    clientId: externalActor(issuer, subject, options.keyring),
+    ...rightsFromClaims(parts.claims, issuer.rights),
   };
   return {
     notBefore: instantOf(payload, 'nbf'),
     expiresAt: instantOf(payload, 'exp'),
-    principalIn: () => (keys.holds(key) ? principal : undefined),
+    resolvePrincipal: () => (keys.holds(key) ? principal : undefined),
   };
 }
 
@@ -109,7 +109,7 @@ async function verifyOf(
  * Who it is, for logs and the entries of what was done: the issuer's name and a keyed digest, because subjects are
  * personal values. No client of ours has a colon in its name.
  */
-export function actorOf(
+export function externalActor(
   { name, issuer }: ExternalIssuer,
   subject: string,
   keyring: Pick<Keyring, 'digest'>,

@@ -12,18 +12,19 @@ import {
   SCOPES,
   type Scopes,
 } from '../../domain/principal.ts';
-import { type LoadKey, openImported } from '../keys/imported_keys.ts';
+import { type LoadKey, openImportedKeys } from '../keys/imported_keys.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { ALGORITHM, importPrivateKey, importPublicKey } from '../keys/signing.ts';
 import type { Client, SigningKey } from '../port.ts';
-import type { AccessCache, AccessView } from './access_table.ts';
+import type { AuthCache, AuthView } from './auth_cache.ts';
 import type { ExternalTokens } from './external_tokens.ts';
 import {
-  type OwnClaims,
-  openVerified,
+  type IssuedClaims,
+  openVerifiedTokenCache,
   principalOf,
   REFUSED_HEADERS,
-  type Verified,
+  type VerificationOutcome,
+  type VerifiedToken,
 } from './verified_tokens.ts';
 
 /** Claims and `typ` of RFC 9068. */
@@ -46,7 +47,7 @@ export interface MintedToken {
 }
 
 /** A token of our own that is accepted now, and what it is worth. */
-export interface OwnToken extends OwnClaims {
+export interface IssuedToken extends IssuedClaims {
   /** It is of a session, whose rights are those it says, and of no client. */
   readonly isSession: boolean;
   readonly clientId: string;
@@ -54,28 +55,32 @@ export interface OwnToken extends OwnClaims {
 }
 
 /** How a token differs from what the settings say of tokens. */
-export interface Minting {
+export interface TokenOptions {
   readonly jti?: Uuid;
   readonly lifetimeSeconds?: number;
 }
 
 export interface Tokens {
   /** For a client, or a session that is named as none is. */
-  mint(holder: Pick<Client, 'clientId' | 'realms'>, scopes: Scopes, how?: Minting): Promise<MintedToken>;
+  mint(
+    holder: Pick<Client, 'clientId' | 'realms'>,
+    scopes: Scopes,
+    options?: TokenOptions,
+  ): Promise<MintedToken>;
   /** Who is asking by a token whose signature was checked before; undefined otherwise. Rejects as `verify` does. */
-  recall(token: string): MaybePromise<Principal | undefined>;
+  verifyCached(token: string): MaybePromise<Principal | undefined>;
   /**
    * Who is asking; undefined where the token is not to be trusted, `unchecked` where nobody can tell, because its issuer
    * is out of reach. Rejects with Fault `unavailable`.
    */
   verify(token: string): MaybePromise<Principal | 'unchecked' | undefined>;
   /** What a token of our own says, where `verify` accepts it. Rejects as that does. */
-  inspect(token: string): Promise<OwnToken | undefined>;
+  inspect(token: string): Promise<IssuedToken | undefined>;
   /**
    * Opens the private halves of the keys in use ahead: what is open in a process still signs after the master key was
    * changed. Of any other key nothing stays in memory.
    */
-  prepare(keys: readonly SigningKey[]): void;
+  loadSigningKeys(keys: readonly SigningKey[]): void;
 }
 
 export interface TokenSettings {
@@ -89,34 +94,34 @@ export interface TokenSettings {
 }
 
 export function openTokens(
-  cache: AccessCache,
+  cache: AuthCache,
   keyring: Keyring,
   settings: TokenSettings,
   clock: Clock,
 ): Tokens {
-  const privateKeys = openImported((key) => importPrivateKey(key, keyring));
-  const publicKeys = openImported(importPublicKey);
+  const privateKeys = openImportedKeys((key) => importPrivateKey(key, keyring));
+  const publicKeys = openImportedKeys(importPublicKey);
   return {
-    mint: openMint(cache, privateKeys.of, settings, clock),
-    ...openVerify(cache, publicKeys.of, settings, clock),
-    prepare(keys) {
+    mint: openMint(cache, privateKeys.get, settings, clock),
+    ...openVerify(cache, publicKeys.get, settings, clock),
+    loadSigningKeys(keys) {
       const inUse = keys.filter(({ withdrawnAt }) => withdrawnAt === undefined);
       const usable = inUse.filter(({ privateSealed }) => privateSealed.length > 0);
-      publicKeys.keep(inUse);
-      privateKeys.keep(usable);
+      publicKeys.retainOnly(inUse);
+      privateKeys.retainOnly(usable);
       // What does not open is told when it is needed.
-      for (const key of usable) privateKeys.of(key).catch(() => undefined);
+      for (const key of usable) privateKeys.get(key).catch(() => undefined);
     },
   };
 }
 
 function openMint(
-  cache: AccessCache,
+  cache: AuthCache,
   privateKeys: LoadKey,
-  { issuer, lifetimeSeconds: usual }: TokenSettings,
+  { issuer, lifetimeSeconds: defaultLifetime }: TokenSettings,
   clock: Clock,
 ): Tokens['mint'] {
-  return async (holder, scopes, { jti = clock.mintId(), lifetimeSeconds = usual } = {}) => {
+  return async (holder, scopes, { jti = clock.mintId(), lifetimeSeconds = defaultLifetime } = {}) => {
     const { keys } = await cache.fresh();
     if (!keys.signer) throw new Fault('unavailable', [], new Error('no signing key'));
     const issuedAt = Math.floor(clock.now() / 1000);
@@ -140,14 +145,14 @@ function openMint(
 }
 
 function openVerify(
-  cache: AccessCache,
+  cache: AuthCache,
   publicKeys: LoadKey,
   { issuer, external, sessions = NO_SESSIONS }: TokenSettings,
   clock: Clock,
-): Pick<Tokens, 'recall' | 'verify' | 'inspect'> {
-  const verified = openVerified();
+): Pick<Tokens, 'verifyCached' | 'verify' | 'inspect'> {
+  const cached = openVerifiedTokenCache();
 
-  async function checkOwn(token: string, view: AccessView): Promise<Verified | undefined> {
+  async function checkOwn(token: string, view: AuthView): Promise<VerifiedToken | undefined> {
     const key = claimedKey(token, view);
     if (!key) return undefined;
     try {
@@ -167,38 +172,35 @@ function openVerify(
   }
 
   /** By its issuer, before anything else: a key of one vouches for nothing of another. */
-  function check(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> | undefined {
+  function check(token: string, view: AuthView): Promise<VerificationOutcome> | undefined {
     const claimed = claimedIssuer(token, clock.now());
     if (claimed === issuer) return checkOwn(token, view);
     return claimed === undefined ? undefined : external?.verify(token, claimed);
   }
 
   /** One that has ended is accepted for as long as clocks may differ, and not worth remembering. */
-  async function checkUnknown(token: string, view: AccessView): Promise<Verified | 'unchecked' | undefined> {
+  async function checkUnknown(token: string, view: AuthView): Promise<VerificationOutcome> {
     const entry = await check(token, view);
-    if (isVerified(entry) && entry.expiresAt > clock.now()) verified.remember(token, entry);
+    if (isVerified(entry) && entry.expiresAt > clock.now()) cached.set(token, entry);
     return entry;
   }
 
-  async function verifyUnknown(
-    token: string,
-    view: AccessView,
-  ): Promise<Principal | 'unchecked' | undefined> {
+  async function verifyUnknown(token: string, view: AuthView): Promise<Principal | 'unchecked' | undefined> {
     const entry = await checkUnknown(token, view);
     if (!isVerified(entry)) return entry;
     return principalOf(entry, await cache.fresh(), clock.now());
   }
 
-  function recallWith(token: string, view: AccessView): Principal | undefined {
-    const entry = verified.recall(token);
+  function verifyCachedWith(token: string, view: AuthView): Principal | undefined {
+    const entry = cached.get(token);
     if (!entry) return undefined;
     const now = clock.now();
-    if (entry.expiresAt <= now) verified.forget(token);
+    if (entry.expiresAt <= now) cached.delete(token);
     return principalOf(entry, view, now);
   }
 
-  function verifyWith(token: string, view: AccessView): MaybePromise<Principal | 'unchecked' | undefined> {
-    return verified.recall(token) ? recallWith(token, view) : verifyUnknown(token, view);
+  function verifyWith(token: string, view: AuthView): MaybePromise<Principal | 'unchecked' | undefined> {
+    return cached.get(token) ? verifyCachedWith(token, view) : verifyUnknown(token, view);
   }
 
   function verify(token: string): MaybePromise<Principal | 'unchecked' | undefined> {
@@ -209,7 +211,7 @@ function openVerify(
   return {
     verify,
     async inspect(token) {
-      const entry = verified.recall(token) ?? (await checkUnknown(token, await cache.fresh()));
+      const entry = cached.get(token) ?? (await checkUnknown(token, await cache.fresh()));
       if (!isVerified(entry)) return undefined;
       const principal = principalOf(entry, await cache.fresh(), clock.now());
       return principal && entry.own
@@ -221,18 +223,18 @@ function openVerify(
           }
         : undefined;
     },
-    recall(token) {
+    verifyCached(token) {
       const view = cache.fresh();
       return view instanceof Promise
-        ? view.then((later) => recallWith(token, later))
-        : recallWith(token, view);
+        ? view.then((later) => verifyCachedWith(token, later))
+        : verifyCachedWith(token, view);
     },
   };
 }
 
 const NO_SESSIONS: ReadonlySet<string> = new Set();
 
-function isVerified(entry: Verified | 'unchecked' | undefined): entry is Verified {
+function isVerified(entry: VerificationOutcome): entry is VerifiedToken {
   return typeof entry === 'object';
 }
 
@@ -249,7 +251,7 @@ function claimedIssuer(token: string, now: number): string | undefined {
 }
 
 /** Everything that can be refused for free is refused before a signature is checked. */
-function claimedKey(token: string, view: AccessView): SigningKey | undefined {
+function claimedKey(token: string, view: AuthView): SigningKey | undefined {
   if (!COMPACT.test(token)) return undefined;
   try {
     const header = decodeProtectedHeader(token);
@@ -271,7 +273,7 @@ function readClaims(
   payload: JWTPayload,
   kid: string,
   { issuer, sessions }: { readonly issuer: string; readonly sessions: ReadonlySet<string> },
-): Verified | undefined {
+): VerifiedToken | undefined {
   const { client_id, sub, scope, realms, jti = '', iat = 0, exp, nbf = 0 } = payload;
   if (typeof client_id !== 'string' || sub !== client_id || typeof scope !== 'string') return undefined;
   const claimed = readRealms(realms);
@@ -282,24 +284,27 @@ function readClaims(
   return {
     notBefore: nbf * 1000,
     expiresAt: exp * 1000,
-    principalIn: isClient(client_id)
-      ? openStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed })
-      : openSessionStanding({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
+    resolvePrincipal: isClient(client_id)
+      ? clientPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed })
+      : sessionPrincipalResolver({ kid, jti, clientId: client_id }, { scope, realms: claimed }),
     own: { issuer, jti, issuedAt: iat, notBefore: nbf, expires: exp },
   };
 }
 
 /** What a token claims. */
-interface Claimed {
+interface ClaimedRights {
   readonly scope: string;
   readonly realms: Realms;
 }
 
 /** What came last of each client's claims: its tokens mostly claim the same, and then have one principal in common. */
-const lastOf = new WeakMap<Client, { readonly claimed: Claimed; readonly principal: Principal }>();
+const lastPrincipal = new WeakMap<
+  Client,
+  { readonly claimed: ClaimedRights; readonly principal: Principal }
+>();
 
-function principalWith(client: Client, claimed: Claimed): Principal {
-  const last = lastOf.get(client);
+function principalWith(client: Client, claimed: ClaimedRights): Principal {
+  const last = lastPrincipal.get(client);
   if (last && last.claimed.scope === claimed.scope && last.claimed.realms === claimed.realms)
     return last.principal;
   const principal: Principal = {
@@ -307,26 +312,32 @@ function principalWith(client: Client, claimed: Claimed): Principal {
     scopes: intersectScopes(new Set(claimed.scope.split(' ')), client.scopes),
     realms: intersectRealms(claimed.realms, client.realms),
   };
-  lastOf.set(client, { claimed, principal });
+  lastPrincipal.set(client, { claimed, principal });
   return principal;
 }
 
 /** A token, and whom it names. */
-interface Named {
+interface TokenIdentity {
   readonly kid: string;
   readonly jti: string;
   readonly clientId: string;
 }
 
 /** What the token of a session says. It ends with its key, or when it is taken back. */
-function openSessionStanding({ kid, jti, clientId }: Named, claimed: Claimed): Verified['principalIn'] {
+function sessionPrincipalResolver(
+  { kid, jti, clientId }: TokenIdentity,
+  claimed: ClaimedRights,
+): VerifiedToken['resolvePrincipal'] {
   const scopes = intersectScopes(new Set(claimed.scope.split(' ')), new Set(SCOPES));
   const principal: Principal = { clientId, scopes, realms: claimed.realms };
   return (view) => (view.keys.accepted.has(kid) && !view.isRevoked(jti) ? principal : undefined);
 }
 
 /** What the token says, no more than its client holds now: of the client nothing is kept, which may be another one soon. */
-function openStanding({ kid, jti, clientId }: Named, claimed: Claimed): Verified['principalIn'] {
+function clientPrincipalResolver(
+  { kid, jti, clientId }: TokenIdentity,
+  claimed: ClaimedRights,
+): VerifiedToken['resolvePrincipal'] {
   return (view) => {
     const client = view.client(clientId);
     if (!client || client.disabledAt !== undefined) return undefined;

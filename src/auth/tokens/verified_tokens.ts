@@ -1,12 +1,12 @@
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { AccessView } from './access_table.ts';
+import type { AuthView } from './auth_cache.ts';
 
 /** Header members that would have the token choose its own key (RFC 8725, 3.5 and 3.10). */
 export const REFUSED_HEADERS = ['crit', 'jwk', 'jku', 'x5u', 'x5c'] as const;
 
 /** What else a token of our own says. Instants are seconds since the epoch, as they stand there. */
-export interface OwnClaims {
+export interface IssuedClaims {
   readonly issuer: string;
   readonly jti: string;
   readonly issuedAt: number;
@@ -15,33 +15,36 @@ export interface OwnClaims {
 }
 
 /** What a checked signature vouches for. Instants are milliseconds since the epoch. */
-export interface Verified {
+export interface VerifiedToken {
   readonly notBefore: number;
   readonly expiresAt: number;
   /** Who it is, by what is known as of a view; undefined where key or client no longer count. */
-  readonly principalIn: (view: AccessView) => Principal | undefined;
+  readonly resolvePrincipal: (view: AuthView) => Principal | undefined;
   /** What else a token of our own says. */
-  readonly own?: OwnClaims;
+  readonly own?: IssuedClaims;
   /** The view that was asked last, and what it said. */
-  serial?: number;
+  viewSerial?: number;
   principal?: Principal | undefined;
 }
 
+/** The result of verifying a token: `unchecked` while its issuer cannot be reached, undefined where it is not valid. */
+export type VerificationOutcome = VerifiedToken | 'unchecked' | undefined;
+
 /** What the token says, no more than its client holds now. */
-export function principalOf(entry: Verified, view: AccessView, now: number): Principal | undefined {
+export function principalOf(entry: VerifiedToken, view: AuthView, now: number): Principal | undefined {
   if (now >= entry.expiresAt + LIMITS.clockLeewayMs || now < entry.notBefore - LIMITS.clockLeewayMs)
     return undefined;
-  if (entry.serial !== view.serial) {
-    entry.principal = entry.principalIn(view);
-    entry.serial = view.serial;
+  if (entry.viewSerial !== view.serial) {
+    entry.principal = entry.resolvePrincipal(view);
+    entry.viewSerial = view.serial;
   }
   return entry.principal;
 }
 
-export interface VerifiedTokens {
-  recall(token: string): Verified | undefined;
-  remember(token: string, entry: Verified): void;
-  forget(token: string): void;
+export interface VerifiedTokenCache {
+  get(token: string): VerifiedToken | undefined;
+  set(token: string, entry: VerifiedToken): void;
+  delete(token: string): void;
 }
 
 /**
@@ -51,47 +54,47 @@ export interface VerifiedTokens {
  * came last is also known as it came, because that of a busy client comes again at once and a digest costs more than the rest
  * of the check. It ends in a signature nobody can guess, so how long the comparison takes tells nothing of use.
  */
-export function openVerified(): VerifiedTokens {
-  let younger = new Map<string, Verified>();
+export function openVerifiedTokenCache(): VerifiedTokenCache {
+  let younger = new Map<string, VerifiedToken>();
   let older: typeof younger = new Map();
-  let last: { readonly token: string; readonly entry: Verified } | undefined;
+  let last: { readonly token: string; readonly entry: VerifiedToken } | undefined;
   /** Runs as long as anything is remembered. */
   let timer: ReturnType<typeof setTimeout> | undefined;
   const digestOf = (token: string) => Bun.SHA256.hash(token, 'base64');
-  const turnLater = () => setTimeout(turn, LIMITS.verifiedTokensTurnMs).unref();
+  const scheduleRotation = () => setTimeout(rotate, LIMITS.verifiedTokensTurnMs).unref();
 
-  function turn(): void {
+  function rotate(): void {
     [older, younger] = [younger, new Map()];
     last = undefined;
     clearTimeout(timer);
-    timer = older.size > 0 ? turnLater() : undefined;
+    timer = older.size > 0 ? scheduleRotation() : undefined;
   }
 
-  function keep(digest: string, entry: Verified): void {
-    if (younger.size >= LIMITS.verifiedTokensMax / 2) turn();
+  function insert(digest: string, entry: VerifiedToken): void {
+    if (younger.size >= LIMITS.verifiedTokensMax / 2) rotate();
     younger.set(digest, entry);
-    timer ??= turnLater();
+    timer ??= scheduleRotation();
   }
 
-  function find(digest: string): Verified | undefined {
+  function find(digest: string): VerifiedToken | undefined {
     const entry = younger.get(digest);
     if (entry) return entry;
     const aged = older.get(digest);
-    if (aged) keep(digest, aged);
+    if (aged) insert(digest, aged);
     return aged;
   }
 
   return {
-    recall(token) {
+    get(token) {
       if (token === last?.token) return last.entry;
       const entry = find(digestOf(token));
       if (entry) last = { token, entry };
       return entry;
     },
-    remember(token, entry) {
-      keep(digestOf(token), entry);
+    set(token, entry) {
+      insert(digestOf(token), entry);
     },
-    forget(token) {
+    delete(token) {
       const digest = digestOf(token);
       younger.delete(digest);
       older.delete(digest);

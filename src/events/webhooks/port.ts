@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../directory/store.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import type { Realms } from '../../domain/principal.ts';
 
@@ -149,16 +149,20 @@ export interface WebhookStore extends ProgressStore {
    * Adds a receiver. It is told what comes from now on, or with `oldest` everything that is kept. Answers false where there
    * are LIMITS.webhooksMax already.
    */
-  insert(webhook: Webhook, from: 'present' | 'oldest', act: Act): Promise<boolean>;
+  insert(webhook: Webhook, from: 'present' | 'oldest', auditEntry: AuditEntry): Promise<boolean>;
   /**
    * Replaces all but the secrets; answers false unless the stored one still carries `seen`. In realms that it did not have
    * before it is told what comes from now on.
    */
-  update(webhook: Webhook, seen: Revision, act: Act): Promise<boolean>;
+  update(webhook: Webhook, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
   /** Replaces the secrets as well; answers false unless both are still what was seen. */
-  rotate(webhook: Webhook, seen: Pick<Webhook, 'revision' | 'secretSealed'>, act: Act): Promise<boolean>;
+  rotate(
+    webhook: Webhook,
+    seen: Pick<Webhook, 'revision' | 'secretSealed'>,
+    auditEntry: AuditEntry,
+  ): Promise<boolean>;
   /** Removes a receiver with all that is kept about it; answers false unless it still carries `seen`. */
-  remove(webhookId: string, seen: Revision, act: Act): Promise<boolean>;
+  remove(webhookId: string, seen: Revision, auditEntry: AuditEntry): Promise<boolean>;
 
   /** The newest deliveries, before `before` where that is given. */
   deliveries(webhookId: string, before: string | undefined, limit: number): MaybePromise<readonly Delivery[]>;
@@ -169,7 +173,7 @@ export interface WebhookStore extends ProgressStore {
     limit: number,
   ): MaybePromise<readonly DeadLetter[]>;
   /** Has one dead letter sent again, or with undefined all that were not received yet. Answers how many. */
-  resend(webhookId: string, which: LetterPlace | undefined, act: Act): Promise<number>;
+  resend(webhookId: string, which: LetterPlace | undefined, auditEntry: AuditEntry): Promise<number>;
 
   /** Dead letters that wait to be sent again, the oldest first. */
   waitingLetters(webhookId: string, limit: number): MaybePromise<readonly DeadLetter[]>;

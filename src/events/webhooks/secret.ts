@@ -1,4 +1,4 @@
-import type { Keyring, Place } from '../../auth/keys/keyring.ts';
+import type { Keyring, SecretLocation } from '../../auth/keys/keyring.ts';
 import { type Clock, NIL_UUID } from '../../domain/id.ts';
 
 /** The prefix of a symmetric secret (Standard Webhooks, "Signature scheme"). */
@@ -17,7 +17,7 @@ export function keyOf(secret: string): Uint8Array {
 
 type Column = 'secret_sealed' | 'previous_sealed';
 
-function placeOf(column: Column, webhookId: string): Place {
+function placeOf(column: Column, webhookId: string): SecretLocation {
   return { table: 'webhook', column, realm: NIL_UUID, id: webhookId };
 }
 

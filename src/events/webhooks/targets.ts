@@ -1,5 +1,10 @@
 import type { Keyring } from '../../auth/keys/keyring.ts';
-import { type Act, type ActName, actOf, type Occasion } from '../../domain/act.ts';
+import {
+  type AuditAction,
+  type AuditContext,
+  type AuditEntry,
+  createAuditEntry,
+} from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -52,11 +57,11 @@ export async function createWebhook(
   { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
   wish: WebhookWish,
   from: 'present' | 'oldest',
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<IssuedWebhook> {
-  const secret = mintSecret(occasion);
-  const webhookId = occasion.mintId();
-  const now = occasion.now();
+  const secret = mintSecret(auditContext);
+  const webhookId = auditContext.mintId();
+  const now = auditContext.now();
   const webhook: Webhook = {
     webhookId,
     ...wish,
@@ -65,14 +70,14 @@ export async function createWebhook(
     previous: undefined,
     createdAt: now,
     updatedAt: now,
-    revision: occasion.mintRevision(),
+    revision: auditContext.mintRevision(),
   };
-  const act = actOf(
+  const auditEntry = createAuditEntry(
     'webhook.created',
     { object: webhookId, detail: { after: auditState(webhook), from } },
-    occasion,
+    auditContext,
   );
-  if (!(await store.insert(webhook, from, act))) {
+  if (!(await store.insert(webhook, from, auditEntry))) {
     throw new Fault('conflict', [
       { field: 'body', rule: `there may be ${LIMITS.webhooksMax} webhook targets` },
     ]);
@@ -108,18 +113,18 @@ export function changeWebhook(
   { store }: Pick<WebhookRooms, 'store'>,
   webhookId: string,
   edit: Edit<Webhook, WebhookPatch>,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<Webhook | undefined> {
   return changeManaged<Webhook>(
     {
       find: () => findWebhook(store, webhookId),
       edit,
       save(webhook, found) {
-        const act = changeAct('webhook.changed', found, webhook, occasion);
-        return store.update(webhook, found.revision, act);
+        const auditEntry = changeAct('webhook.changed', found, webhook, auditContext);
+        return store.update(webhook, found.revision, auditEntry);
       },
     },
-    occasion,
+    auditContext,
   );
 }
 
@@ -128,15 +133,15 @@ export async function rotateWebhook(
   { store, keyring }: Pick<WebhookRooms, 'store' | 'keyring'>,
   webhookId: string,
   overlapMs: number,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<IssuedWebhook | undefined> {
-  const secret = mintSecret(occasion);
+  const secret = mintSecret(auditContext);
   const secrets = ({ secretSealed }: Webhook) => {
     const old = openSecret(keyring, 'secret_sealed', webhookId, secretSealed);
     const sealed = sealSecret(keyring, 'previous_sealed', webhookId, old);
     return {
       secretSealed: sealSecret(keyring, 'secret_sealed', webhookId, secret),
-      previous: overlapMs > 0 ? { sealed, expiresAt: occasion.now() + overlapMs } : undefined,
+      previous: overlapMs > 0 ? { sealed, expiresAt: auditContext.now() + overlapMs } : undefined,
     };
   };
   const webhook = await changeManaged<Webhook>(
@@ -144,9 +149,9 @@ export async function rotateWebhook(
       find: () => findWebhook(store, webhookId),
       edit: secrets,
       save: (rotated, found) =>
-        store.rotate(rotated, found, changeAct('webhook.rotated', found, rotated, occasion)),
+        store.rotate(rotated, found, changeAct('webhook.rotated', found, rotated, auditContext)),
     },
-    occasion,
+    auditContext,
   );
   return webhook && { webhook, secret };
 }
@@ -158,7 +163,7 @@ export async function rotateWebhook(
 export function deleteWebhook(
   store: WebhookStore,
   webhookId: string,
-  occasion: Occasion,
+  auditContext: AuditContext,
   seen?: Revision | undefined,
 ): Promise<boolean> {
   return deleteManaged<Webhook>({
@@ -166,8 +171,8 @@ export function deleteWebhook(
     seen,
     remove(found) {
       const detail = { before: auditState(found) };
-      const act = actOf('webhook.deleted', { object: webhookId, detail }, occasion);
-      return store.remove(webhookId, found.revision, act);
+      const auditEntry = createAuditEntry('webhook.deleted', { object: webhookId, detail }, auditContext);
+      return store.remove(webhookId, found.revision, auditEntry);
     },
   });
 }
@@ -177,18 +182,23 @@ export function redeliver(
   store: WebhookStore,
   webhookId: string,
   which: LetterPlace | undefined,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<number> {
   const told: { readonly realm?: Uuid } = which ? { realm: which.realm } : {};
   const detail = which ? { first_seq: which.firstSeq } : {};
   return store.resend(
     webhookId,
     which,
-    actOf('webhook.redelivered', { object: webhookId, ...told, detail }, occasion),
+    createAuditEntry('webhook.redelivered', { object: webhookId, ...told, detail }, auditContext),
   );
 }
 
-function changeAct(action: ActName, before: Webhook, after: Webhook, occasion: Occasion): Act {
+function changeAct(
+  action: AuditAction,
+  before: Webhook,
+  after: Webhook,
+  auditContext: AuditContext,
+): AuditEntry {
   const detail = { before: auditState(before), after: auditState(after) };
-  return actOf(action, { object: after.webhookId, detail }, occasion);
+  return createAuditEntry(action, { object: after.webhookId, detail }, auditContext);
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Session, Sessions } from '../../auth/sessions/sessions.ts';
+import type { ConsoleSession, ConsoleSessions } from '../../auth/sessions/sessions.ts';
 import type { Tokens } from '../../auth/tokens/token.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -20,7 +20,7 @@ export const CONSOLE_TAG = 'console';
 
 /** By what one can sign in, beside the links that there always are. */
 export interface ConsoleDesk {
-  readonly sessions: Sessions;
+  readonly sessions: ConsoleSessions;
   /** The page takes those of a client. */
   readonly clientCredentials: boolean;
 }
@@ -212,10 +212,10 @@ function unguessed({ guesses }: RateLimits): Stage {
   };
 }
 
-function departing(sessions: Sessions): Stage {
+function departing(sessions: ConsoleSessions): Stage {
   return async (call) => {
     const { name } = readData(departureSchema, call.body ?? '');
-    const departure = await sessions.depart(name);
+    const departure = await sessions.authorizationRequest(name);
     if (departure === 'unavailable') throw new Fault('provider_unavailable');
     if (!departure)
       throw new Fault('invalid', [{ field: 'data.name', rule: 'is no provider of the console' }]);
@@ -228,7 +228,7 @@ function departing(sessions: Sessions): Stage {
   };
 }
 
-function exchanging(sessions: Sessions, { guesses }: RateLimits): Stage {
+function exchanging(sessions: ConsoleSessions, { guesses }: RateLimits): Stage {
   return async (call) => {
     const session = await begun(sessions, readData(exchangeSchema, call.body ?? ''), call);
     if (typeof session === 'object') return granted(session);
@@ -243,23 +243,23 @@ function exchanging(sessions: Sessions, { guesses }: RateLimits): Stage {
   };
 }
 
-function begun(sessions: Sessions, said: z.output<typeof exchangeSchema>, call: Call) {
+function begun(sessions: ConsoleSessions, said: z.output<typeof exchangeSchema>, call: Call) {
   const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = said;
   const from = { address: call.address(), requestId: call.requestId };
-  if (said.grant === 'link') return sessions.byLink(code, from);
-  return sessions.byProvider(name, { code, codeVerifier, nonce, iss }, from);
+  if (said.grant === 'link') return sessions.signInByLink(code, from);
+  return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
-function ending(tokens: Tokens, sessions: Sessions): Stage {
+function ending(tokens: Tokens, sessions: ConsoleSessions): Stage {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization() ?? '') ?? '');
-    return token && (await sessions.end(token, { address: call.address(), requestId: call.requestId }))
+    return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
       ? SIGNED_OUT
       : NO_RIGHT;
   };
 }
 
-function granted({ token, expiresIn, scopes, realms, actor, label }: Session): Reply {
+function granted({ token, expiresIn, scopes, realms, actor, label }: ConsoleSession): Reply {
   const data = {
     access_token: token,
     expires_in: expiresIn,

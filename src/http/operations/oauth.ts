@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type GrantToken, refusalOfType } from '../../auth/tokens/grant.ts';
-import type { OwnToken } from '../../auth/tokens/token.ts';
-import type { TokenDesk } from '../../auth/tokens/token_endpoint.ts';
+import type { IntrospectionAndRevocation } from '../../auth/tokens/introspection.ts';
+import type { IssuedToken } from '../../auth/tokens/token.ts';
+import { checkGrantType, type GrantToken } from '../../auth/tokens/token_grant.ts';
 import { GRANT_FAULTS } from '../../domain/fault.ts';
 import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/responses.ts';
 import { component, errorsShape, link } from '../openapi/schemas.ts';
@@ -13,14 +13,14 @@ import { type FormEntrance, formEndpoint, NO_STORE } from './oauth_form.ts';
 /** What the endpoints for tokens are built from. */
 export interface OAuthDeps extends FormEntrance {
   readonly grant: GrantToken;
-  readonly desk: TokenDesk;
+  readonly desk: IntrospectionAndRevocation;
 }
 
 /** The token endpoint (RFC 6749, 3.2). */
 function tokenEndpoint({ grant, ...entrance }: OAuthDeps): Answer {
   const read = {
     parameters: ['grant_type', 'scope'] as const,
-    refuse: (value: (name: 'grant_type') => string | undefined) => refusalOfType(value('grant_type')),
+    refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
   };
   return formEndpoint(read, entrance, async ({ call, client, value }) => {
     const from = { address: call.address(), requestId: call.requestId };
@@ -59,7 +59,7 @@ function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
   });
 }
 
-function inspected(token: OwnToken | undefined): object {
+function inspected(token: IssuedToken | undefined): object {
   if (!token) return { active: false };
   const { scopes, clientId, issuer, jti, issuedAt, notBefore, expires } = token;
   return {

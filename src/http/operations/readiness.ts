@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
-import type { AccessCache } from '../../auth/tokens/access_table.ts';
+import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import type { Store } from '../../directory/store.ts';
 import { type Complaint, FAULTS, Fault } from '../../domain/fault.ts';
 import { faultExample } from '../openapi/examples.ts';
@@ -22,7 +22,7 @@ type Probes = Readonly<Record<Dependency, () => unknown>>;
 
 export interface ReadinessDeps {
   readonly store: Pick<Store, 'ready'>;
-  readonly access: AccessCache;
+  readonly access: AuthCache;
 }
 
 /** Ready means: a lookup would be answered now. Throws Fault `not_ready` otherwise, with the state of each dependency. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { publicKeySet } from '../../auth/keys/signing.ts';
-import type { AccessCache } from '../../auth/tokens/access_table.ts';
+import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
 import { fixedHeader, jsonContent } from '../openapi/responses.ts';
@@ -12,7 +12,7 @@ import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readine
 
 /** What the service answers about itself is built from. */
 export interface ServiceDeps extends ReadinessDeps {
-  readonly access: AccessCache;
+  readonly access: AuthCache;
   readonly baseUrl: string;
   /** Makes the OpenAPI document. */
   readonly describe: () => Promise<object>;

@@ -51,7 +51,7 @@ export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): S
       call.refused = 'no token';
       return NO_TOKEN;
     }
-    const known = tokens.recall(token);
+    const known = tokens.verifyCached(token);
     if (known instanceof Promise) {
       return known.then((later) => (later ? enter(call, later) : check(call, token)));
     }

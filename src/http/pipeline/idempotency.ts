@@ -1,4 +1,4 @@
-import type { Keyring, Place } from '../../auth/keys/keyring.ts';
+import type { Keyring, SecretLocation } from '../../auth/keys/keyring.ts';
 import type { Memory, MemoryPlace, Placed, Store } from '../../directory/store.ts';
 import { ownerPlace } from '../../domain/change.ts';
 import { Fault } from '../../domain/fault.ts';
@@ -26,7 +26,7 @@ export type Act = (storable: Storable | undefined) => Promise<Reply | undefined>
 export type Storable = (reply: Reply, created: Placed | undefined) => Memory;
 
 /** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
-export type WithIdempotency = (call: Call, resource: Resource, act: Act) => Promise<Reply>;
+export type WithIdempotency = (call: Call, resource: Resource, auditEntry: Act) => Promise<Reply>;
 
 /** A request with a key: where its answer is stored, a digest of its body, and the user that its record belongs to. */
 interface KeyedRequest {
@@ -55,7 +55,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
   }
 
-  async function run({ place, body, userOf }: KeyedRequest, act: Act): Promise<Reply> {
+  async function run({ place, body, userOf }: KeyedRequest, auditEntry: Act): Promise<Reply> {
     const stored = await replay(place, body);
     if (stored) return stored;
     const storable: Storable = (reply, created) => {
@@ -66,7 +66,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
       return { ...place, ...about, body, status: reply.status, sealed, at, expiresAt };
     };
     try {
-      return (await act(storable)) ?? (await replay(place, body)) ?? stillInFlight();
+      return (await auditEntry(storable)) ?? (await replay(place, body)) ?? stillInFlight();
     } catch (error) {
       if (!(error instanceof Fault) || error.code === 'idempotency_key_reused') throw error;
       const refusal = replyOf(error);
@@ -77,9 +77,9 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     }
   }
 
-  return async (call, resource, act) => {
+  return async (call, resource, auditEntry) => {
     const key = call.request.headers.get('idempotency-key');
-    if (key === null) return (await act(undefined)) as Reply;
+    if (key === null) return (await auditEntry(undefined)) as Reply;
     if (!isVisibleWord(key)) {
       throw new Fault('invalid_query', [{ field: 'Idempotency-Key', rule: `must be ${VISIBLE_WORD}` }]);
     }
@@ -92,7 +92,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     try {
       const body = keyring.digest('request-body', call.body ?? '');
       const userOf = (created: Placed | undefined) => (created?.key ?? scope)[ownerPlace(resource)];
-      return await run({ place, body, userOf }, act);
+      return await run({ place, body, userOf }, auditEntry);
     } finally {
       inFlight.delete(place.key);
     }
@@ -104,6 +104,6 @@ function stillInFlight(): never {
   throw new Fault('idempotency_key_in_use');
 }
 
-function sealPlace({ realm, key }: MemoryPlace): Place {
+function sealPlace({ realm, key }: MemoryPlace): SecretLocation {
   return { table: 'idempotency', column: 'answer_sealed', realm, id: key };
 }

@@ -22,7 +22,7 @@ export function openErasing(
   { write }: Transactions,
 ): Eraser {
   function* erase(asked: EraseRequest): Work<Outcome<Erased>> {
-    const { key, origin, mintRevision, act } = asked;
+    const { key, origin, mintRevision, auditEntry } = asked;
     const [realm, id] = key;
     const { value, entries = [] } = yield* removals.remove({ ...asked, resource: user, isErasure: true });
     if (value.kind === 'crowded') return nothing('crowded');
@@ -32,7 +32,12 @@ export function openErasing(
     yield* run(FORGET_SALT, realm, id);
     yield* run(INSERT, realm, id, origin.at);
     const change = changeOf(user, 'erased', { key, revision: mintRevision() }, origin);
-    return { value: { kind: 'erased' }, keep: true, entries: [...entries, { change }], acts: [act] };
+    return {
+      value: { kind: 'erased' },
+      keep: true,
+      entries: [...entries, { change }],
+      auditEntries: [auditEntry],
+    };
   }
 
   return {

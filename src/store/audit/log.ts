@@ -1,7 +1,7 @@
 import { beginChain, type Chain, type EntryColumns, linkTo } from '../../audit/chain.ts';
-import type { LogKeys } from '../../audit/keys.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { EntryValue } from '../../audit/port.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { user } from '../../domain/resources.ts';
@@ -21,7 +21,7 @@ export interface Log {
    */
   keep(keys: LogKeys): void;
   /** Gives entries and acts their places: one step of each clock, then the rows. */
-  write(entries: readonly Entry[], acts?: readonly Act[]): Work<void>;
+  write(entries: readonly Entry[], auditEntries?: readonly AuditEntry[]): Work<void>;
   /** Brings the chain of a realm on towards its last entry. Answers whether there is more to do. */
   catchUp(realm: Uuid, at: number): Work<Outcome<boolean>>;
 }
@@ -63,9 +63,9 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
   function* take(log: Uuid, count: number, at: number): Work<Taken> {
     const clock = (yield* first<ClockRow>(advance, log, count)) as ClockRow;
     const before = Number(clock.seq) - count;
-    if (!kept) return { before, chain: undefined, acts: [] };
-    const { chain, acts } = yield* reach(kept.keys, { log, at }, clock, before);
-    return { before, chain: chain.seq === before ? chain : undefined, acts };
+    if (!kept) return { before, chain: undefined, auditEntries: [] };
+    const { chain, auditEntries } = yield* reach(kept.keys, { log, at }, clock, before);
+    return { before, chain: chain.seq === before ? chain : undefined, auditEntries };
   }
 
   /** Writes rows and how far the chain is, with as few waits as there may be. */
@@ -80,8 +80,8 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
   }
 
   /** Answers what is to be told of the chain itself. */
-  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly Act[]> {
-    const { before, chain, acts } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
+  function* writeRealm(realm: Uuid, entries: readonly Entry[]): Work<readonly AuditEntry[]> {
+    const { before, chain, auditEntries } = yield* take(realm, entries.length, entries[0]?.change.at ?? 0);
     const reported = withoutErased(entries);
     const persons = kept && (yield* kept.salts.of(realm, reported));
     let seq = before;
@@ -96,16 +96,16 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
       return { text: INSERT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
     yield* settle(realm, [...(persons?.statements ?? []), ...statements], chain);
-    return acts;
+    return auditEntries;
   }
 
-  function* writeActs(acts: readonly Act[]): Work<void> {
+  function* writeActs(auditEntries: readonly AuditEntry[]): Work<void> {
     if (!kept) return;
-    const { before, chain } = yield* take(NIL_UUID, acts.length, acts[0]?.at ?? 0);
+    const { before, chain } = yield* take(NIL_UUID, auditEntries.length, auditEntries[0]?.at ?? 0);
     let seq = before;
-    const statements = acts.map((act): Statement => {
+    const statements = auditEntries.map((auditEntry): Statement => {
       seq += 1;
-      const columns = actColumnsOf(act, seq);
+      const columns = actColumnsOf(auditEntry, seq);
       return { text: INSERT_ACT, values: [...columns, chain ? chain.next(seq, columns) : null] };
     });
     yield* settle(NIL_UUID, statements, chain);
@@ -115,10 +115,10 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
     keep(keys) {
       kept = { keys, salts: openSalts(keys) };
     },
-    *write(entries, acts = []) {
+    *write(entries, auditEntries = []) {
       // The installation's clock first, as its claim is (decision 0028).
-      if (acts.length > 0) yield* writeActs(acts);
-      const more: Act[] = [];
+      if (auditEntries.length > 0) yield* writeActs(auditEntries);
+      const more: AuditEntry[] = [];
       for (const [realm, ofRealm] of Map.groupBy(entries, ({ change }): Uuid => change.realm)) {
         more.push(...(yield* writeRealm(realm, ofRealm)));
       }
@@ -127,16 +127,16 @@ export function openLog({ moves }: Pick<Dialect, 'moves'>): Log {
     *catchUp(realm, at) {
       const clock = yield* first<ClockRow>(CLOCK, realm);
       if (!kept || !clock) return nothing(false);
-      const { chain, acts } = yield* reach(kept.keys, { log: realm, at }, clock, Number(clock.seq));
-      if (acts.length === 0) return nothing(false);
+      const { chain, auditEntries } = yield* reach(kept.keys, { log: realm, at }, clock, Number(clock.seq));
+      if (auditEntries.length === 0) return nothing(false);
       yield* settle(realm, [], chain);
-      return { value: chain.seq < Number(clock.seq), keep: true, acts };
+      return { value: chain.seq < Number(clock.seq), keep: true, auditEntries };
     },
   };
 }
 
-function actColumnsOf(act: Act, seq: number): EntryColumns {
-  const { id, action, actor, object, realm, user, address, requestId, detail, at } = act;
+function actColumnsOf(auditEntry: AuditEntry, seq: number): EntryColumns {
+  const { id, action, actor, object, realm, user, address, requestId, detail, at } = auditEntry;
   return [
     ...[seq, id ?? null, action, actor, object ?? null, realm ?? null, user ?? null, address ?? null],
     ...[requestId ?? null, JSON.stringify(detail), at],
@@ -147,7 +147,7 @@ interface Taken {
   readonly before: number;
   /** Undefined where entries of an older release still stand between. */
   readonly chain: Chain | undefined;
-  readonly acts: readonly Act[];
+  readonly auditEntries: readonly AuditEntry[];
 }
 
 function nothing<T>(value: T): Outcome<T> {
@@ -175,22 +175,22 @@ function* reach(
   { log, at }: { readonly log: Uuid; readonly at: number },
   clock: ClockRow,
   place: number,
-): Work<{ readonly chain: Chain; readonly acts: readonly Act[] }> {
-  const act = (action: 'log.begun' | 'log.adopted', detail: Act['detail']): Act => ({
+): Work<{ readonly chain: Chain; readonly auditEntries: readonly AuditEntry[] }> {
+  const auditEntry = (action: 'log.begun' | 'log.adopted', detail: AuditEntry['detail']): AuditEntry => ({
     ...{ action, actor: 'log', address: undefined, requestId: undefined },
     ...{ realm: log, detail, at },
   });
   if (clock.tagged_seq === null || clock.tag === null) {
     const { chain, anchor } = beginChain(keys, log, place);
     yield* runAll([{ text: BEGIN, values: [anchor.seq, anchor.tag, anchor.mac, log] }]);
-    return { chain, acts: log === NIL_UUID ? [] : [act('log.begun', { after: place })] };
+    return { chain, auditEntries: log === NIL_UUID ? [] : [auditEntry('log.begun', { after: place })] };
   }
   const { tagged_seq, tag, entries } = clock;
   const chain = linkTo(keys, { seq: Number(tagged_seq), tag, entries: Number(entries) });
   const from = chain.seq;
-  if (from === place) return { chain, acts: [] };
+  if (from === place) return { chain, auditEntries: [] };
   yield* adopt(log, place, chain);
-  return { chain, acts: [act('log.adopted', { after: from, to: chain.seq })] };
+  return { chain, auditEntries: [auditEntry('log.adopted', { after: from, to: chain.seq })] };
 }
 
 function* adopt(log: Uuid, upTo: number, chain: Chain): Work<void> {

@@ -1,6 +1,6 @@
-import type { LogKeys } from '../../audit/keys.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { LogHead, LogStore } from '../../audit/port.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -56,19 +56,19 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
   const ofUser = { realm: changesOf(dialect), installation: ACTS_OF };
   let keys: LogKeys | undefined;
   /** Acts of which nobody heard whether they were written. */
-  const doubtful = new WeakSet<Act>();
+  const doubtful = new WeakSet<AuditEntry>();
 
   return {
     keep(given) {
       keys = given;
       log.keep(given);
     },
-    async note(acts) {
+    async note(auditEntries) {
       try {
-        await write([NIL_UUID], () => nothingBut(acts, doubtful));
+        await write([NIL_UUID], () => nothingBut(auditEntries, doubtful));
       } catch (error) {
         if (error instanceof Fault && error.code === 'unknown_outcome') {
-          for (const act of acts) doubtful.add(act);
+          for (const auditEntry of auditEntries) doubtful.add(auditEntry);
         }
         throw error;
       }
@@ -132,13 +132,17 @@ export function openLogStore({ read, write }: Transactions, log: Log, dialect: D
  * The work of who writes acts alone: nothing of its own. It waits for the commit that nobody heard of, if that goes on, because
  * both claim the clock of the installation: then what is there of the doubtful ones is there.
  */
-function* nothingBut(acts: readonly Act[], doubtful: WeakSet<Act>): Work<Outcome<undefined>> {
-  const missing: Act[] = [];
-  for (const act of acts) {
-    const isThere = doubtful.has(act) && act.id !== undefined && (yield* first(ACT, act.id));
-    if (!isThere) missing.push(act);
+function* nothingBut(
+  auditEntries: readonly AuditEntry[],
+  doubtful: WeakSet<AuditEntry>,
+): Work<Outcome<undefined>> {
+  const missing: AuditEntry[] = [];
+  for (const auditEntry of auditEntries) {
+    const isThere =
+      doubtful.has(auditEntry) && auditEntry.id !== undefined && (yield* first(ACT, auditEntry.id));
+    if (!isThere) missing.push(auditEntry);
   }
-  return { value: undefined, keep: missing.length > 0, acts: missing };
+  return { value: undefined, keep: missing.length > 0, auditEntries: missing };
 }
 
 function* headOf(which: Uuid): Work<LogHead | undefined> {

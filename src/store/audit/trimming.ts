@@ -1,5 +1,5 @@
 import { anchorAt, isAnchor, linkTo } from '../../audit/chain.ts';
-import type { LogKeys } from '../../audit/keys.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Link, LogHead, StoredEntry } from '../../audit/port.ts';
 import { NIL_UUID, type Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';

@@ -1,4 +1,4 @@
-import type { LogKeys } from '../../audit/keys.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Change } from '../../domain/change.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { all, first, type Statement, type Work } from '../work.ts';

@@ -1,13 +1,13 @@
 import type {
-  AccessStore,
-  AccessTable,
+  AuthState,
+  AuthStore,
   KeyCheck,
-  KeyInsertion,
-  KeyPlace,
-  KeysAmong,
   SigningKey,
+  SigningKeyCondition,
+  SigningKeyInsertion,
+  SigningKeyPage,
 } from '../../auth/port.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { keyIdOf } from '../../domain/text/ciphertext.ts';
 import { assertServable } from '../copying/mark.ts';
@@ -60,32 +60,37 @@ export const INSERT_CHECK = 'insert into keyring (key_id, sealed, created_at) va
 const FORGOTTEN = new Uint8Array();
 
 /** Clients, signing keys and the keyring's proofs. */
-export function openAccess({ read, write }: Transactions): AccessStore {
+export function openAccess({ read, write }: Transactions): AuthStore {
   /** One piece of work that answers whether it changed anything. */
-  const change = (work: () => Work<boolean>, act?: Act) => changing(write, work, Boolean, act);
+  const change = (work: () => Work<boolean>, auditEntry?: AuditEntry) =>
+    changing(write, work, Boolean, auditEntry);
 
   return {
-    table: (known) => read(() => wholeTable(known)),
+    state: (known) => read(() => wholeTable(known)),
     client: (clientId) => read(() => readClient(clientId)),
-    clientsBehind: (after, limit) => read(() => readClientsBehind(after, limit)),
-    insertClient: (client, act) => change(() => insertClient(client), act),
-    updateClient: (client, seen, act) => change(() => updateClient(client, seen), act),
-    removeClient: (clientId, seen, act) => change(() => removeClient(clientId, seen), act),
+    clientsAfter: (after, limit) => read(() => readClientsBehind(after, limit)),
+    insertClient: (client, auditEntry) => change(() => insertClient(client), auditEntry),
+    updateClient: (client, seen, auditEntry) => change(() => updateClient(client, seen), auditEntry),
+    removeClient: (clientId, seen, auditEntry) => change(() => removeClient(clientId, seen), auditEntry),
     ...openUses({ read, write }),
     ...openLinks({ read, write }),
     ...openKeys({ read, write }),
-    withdrawSigningKey: (kid, replacement, act) =>
+    withdrawSigningKey: (kid, replacement, auditEntry) =>
       change(function* () {
-        if ((yield* run(WITHDRAW_KEY, act.at, FORGOTTEN, kid)) !== 1) return false;
+        if ((yield* run(WITHDRAW_KEY, auditEntry.at, FORGOTTEN, kid)) !== 1) return false;
         return !replacement || (yield* addKey(replacement));
-      }, act),
-    revokeToken: (token, act) =>
+      }, auditEntry),
+    revokeToken: (token, auditEntry) =>
       write('instance', function* () {
-        const revoked = yield* revokeToken(token, act.at);
+        const revoked = yield* revokeToken(token, auditEntry.at);
         if (revoked === 'new') yield* run(TOUCH_ACCESS);
-        return { value: revoked !== 'too many', keep: true, ...(revoked === 'new' ? { acts: [act] } : {}) };
+        return {
+          value: revoked !== 'too many',
+          keep: true,
+          ...(revoked === 'new' ? { auditEntries: [auditEntry] } : {}),
+        };
       }),
-    forgetPrivateHalves: async (kids) => {
+    deletePrivateKeys: async (kids) => {
       await change(function* () {
         let forgotten = 0;
         for (const kid of kids) forgotten += yield* run(FORGET_KEY, FORGOTTEN, kid, FORGOTTEN);
@@ -126,30 +131,30 @@ function changing<T>(
   write: Transactions['write'],
   work: () => Work<T>,
   isChange: (outcome: T) => boolean,
-  act?: Act,
+  auditEntry?: AuditEntry,
 ): Promise<T> {
   return write('instance', function* () {
     const value = yield* work();
     const keep = isChange(value);
     if (keep) yield* run(TOUCH_ACCESS);
-    return { value, keep, ...(act ? { acts: [act] } : {}) };
+    return { value, keep, ...(auditEntry ? { auditEntries: [auditEntry] } : {}) };
   });
 }
 
-type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysBehind' | 'insertSigningKey';
+type Keys = 'signingKeys' | 'signingKeysInUse' | 'signingKey' | 'signingKeysAfter' | 'insertSigningKey';
 
-function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Keys> {
+function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, Keys> {
   return {
     signingKeys: () => read(() => keysOf(KEYS)),
     signingKeysInUse: () => read(() => keysOf(KEYS_IN_USE)),
     signingKey: (kid) => read(() => keysAmong(KEY, kid)),
-    signingKeysBehind: (after, limit) => read(() => keysAmong(KEYS_BEHIND, after, limit)),
-    insertSigningKey: (key, place, act) =>
+    signingKeysAfter: (after, limit) => read(() => keysAmong(KEYS_BEHIND, after, limit)),
+    insertSigningKey: (key, place, auditEntry) =>
       changing(
         write,
         () => insertKey(key, place),
         (outcome) => outcome === 'added',
-        act,
+        auditEntry,
       ),
   };
 }
@@ -157,14 +162,14 @@ function openKeys({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<A
 function openUses({
   read,
   write,
-}: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, 'uses' | 'noteUses'> {
+}: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, 'clientUsage' | 'recordClientUsage'> {
   return {
-    uses: () =>
+    clientUsage: () =>
       read(function* () {
         const rows = yield* all<{ readonly client_id: string; readonly at: Long }>(USES);
         return new Map(rows.map(({ client_id, at }) => [client_id, Number(at)]));
       }),
-    noteUses: (clientIds, at) =>
+    recordClientUsage: (clientIds, at) =>
       write('instance', function* () {
         yield* runAll(clientIds.map((id) => ({ text: NOTE_USE, values: [at, id] })));
         return { value: undefined, keep: true, rows: clientIds.length };
@@ -172,25 +177,25 @@ function openUses({
   };
 }
 
-type Links = 'keepConsoleLink' | 'hasConsoleLink' | 'takeConsoleLink' | 'forgetConsoleLinks';
+type Links = 'insertConsoleLink' | 'hasConsoleLink' | 'redeemConsoleLink' | 'deleteExpiredConsoleLinks';
 
-function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AccessStore, Links> {
+function openLinks({ read, write }: Pick<Transactions, 'read' | 'write'>): Pick<AuthStore, Links> {
   return {
-    keepConsoleLink: (digest, link, act) =>
+    insertConsoleLink: (digest, link, auditEntry) =>
       write('instance', function* () {
-        yield* keepLink(digest, link, act.at);
-        return { value: undefined, keep: true, acts: [act] };
+        yield* keepLink(digest, link, auditEntry.at);
+        return { value: undefined, keep: true, auditEntries: [auditEntry] };
       }),
     hasConsoleLink: (digest, now) =>
       read(function* () {
         return (yield* findLink(digest, now)) !== undefined;
       }),
-    takeConsoleLink: (digest, now, act) =>
+    redeemConsoleLink: (digest, now, auditEntry) =>
       write('instance', function* () {
         const value = yield* takeLink(digest, now);
-        return { value, keep: value !== undefined, ...(value ? { acts: [act(value)] } : {}) };
+        return { value, keep: value !== undefined, ...(value ? { auditEntries: [auditEntry(value)] } : {}) };
       }),
-    async forgetConsoleLinks(now) {
+    async deleteExpiredConsoleLinks(now) {
       const isAny = await read(() => isAnyLate(now));
       if (!isAny) return 0;
       return write('instance', function* () {
@@ -208,12 +213,12 @@ const TRUST_SCHEMA = 2;
 export function openAccessToLook(
   transactions: Transactions,
   schema: () => Promise<number>,
-): Pick<AccessStore, 'table' | 'signingKeys' | 'keyChecks' | 'secret'> {
+): Pick<AuthStore, 'state' | 'signingKeys' | 'keyChecks' | 'secret'> {
   const access = openAccess(transactions);
   const isTrusted = async () => (await schema()) >= TRUST_SCHEMA;
   return {
     ...access,
-    async table(known) {
+    async state(known) {
       const hasRevoked = await isTrusted();
       return transactions.read(() => wholeTable(known, hasRevoked));
     },
@@ -221,7 +226,7 @@ export function openAccessToLook(
   };
 }
 
-function* wholeTable(known: number | undefined, hasRevoked = true): Work<AccessTable | undefined> {
+function* wholeTable(known: number | undefined, hasRevoked = true): Work<AuthState | undefined> {
   const instance = yield* first<InstanceRow>(INSTANCE);
   assertServable(instance?.store_id ?? '');
   const version = Number(instance?.access_version ?? 0);
@@ -240,16 +245,16 @@ function* keysOf(text: string, ...values: readonly SqlValue[]): Work<readonly Si
   return (yield* all<KeyRow>(text, ...values)).map(keyOf);
 }
 
-function* keysAmong(text: string, ...values: readonly SqlValue[]): Work<KeysAmong> {
+function* keysAmong(text: string, ...values: readonly SqlValue[]): Work<SigningKeyPage> {
   return { keys: yield* keysOf(text, ...values), inUse: yield* keysOf(KEYS_IN_USE) };
 }
 
-function* insertKey(key: SigningKey, place: KeyPlace): Work<KeyInsertion> {
+function* insertKey(key: SigningKey, place: SigningKeyCondition): Work<SigningKeyInsertion> {
   if (place === 'first') {
     if (yield* first(ANY_KEY)) return 'not needed';
   } else {
-    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.outlivedAt);
-    const older = (yield* first(ANY_OLDER_KEY, place.outlivedAt)) ? 1 : 0;
+    const counted = yield* first<{ readonly count: Long }>(COUNT_KEYS, place.supersededBefore);
+    const older = (yield* first(ANY_OLDER_KEY, place.supersededBefore)) ? 1 : 0;
     if (Number(counted?.count) + older >= LIMITS.signingKeysMax) return 'too many';
   }
   return (yield* addKey(key)) ? 'added' : 'unproven';

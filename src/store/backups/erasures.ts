@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite';
-import { actOf, COMMAND_LINE } from '../../domain/act.ts';
+import { COMMAND_LINE, createAuditEntry } from '../../domain/audit_entry.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -58,9 +58,9 @@ async function eraseAgain(
   const key = [realm, id] as const;
   const { mintRevision } = clock;
   const origin = { ...COMMAND_LINE, at: clock.now() };
-  const act = actOf('user.erased', { realm, user: id, object: id, detail: {} }, clock);
+  const auditEntry = createAuditEntry('user.erased', { realm, user: id, object: id, detail: {} }, clock);
   const isThere = (await records.get(user, key)) !== undefined;
-  while ((await records.erase({ key, origin, mintRevision, act })).kind === 'crowded')
+  while ((await records.erase({ key, origin, mintRevision, auditEntry })).kind === 'crowded')
     await records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
   return isThere;
 }

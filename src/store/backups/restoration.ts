@@ -13,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { LogKeys } from '../../audit/keys.ts';
+import type { LogKeys } from '../../audit/log_keys.ts';
 import type { Erasure } from '../../domain/erasure.ts';
 import { Refusal } from '../../domain/fault.ts';
 import { syncPath } from '../../platform/fsync.ts';

@@ -1,6 +1,6 @@
-import type { Place } from '../../auth/keys/keyring.ts';
+import type { SecretLocation } from '../../auth/keys/keyring.ts';
 import type { KeyCheck, SealedStore, SealedValue } from '../../auth/port.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { INSERT_CHECK, IS_PROVEN, TOUCH_ACCESS } from '../auth/access.ts';
 import type { Dialect } from '../dialect.ts';
@@ -66,7 +66,11 @@ export function openSealed(
 
   const otherChecks = `select key_id from keyring where key_id <> ?${dialect.claims.alone}`;
 
-  function* valuesBehind(notBy: string, after: Place | undefined, limit: number): Work<SealedValue[]> {
+  function* valuesBehind(
+    notBy: string,
+    after: SecretLocation | undefined,
+    limit: number,
+  ): Work<SealedValue[]> {
     const found: SealedValue[] = [];
     const start = columns.findIndex(({ table, column }) => table === after?.table && column === after.column);
     for (const [index, { table, column, select, selectBehind }] of columns.entries()) {
@@ -76,14 +80,18 @@ export function openSealed(
         after && index === start
           ? yield* all<ValueRow>(selectBehind, notBy, after.realm, after.id, left)
           : yield* all<ValueRow>(select, notBy, left);
-      for (const { realm, id, sealed } of rows) found.push({ place: { table, column, realm, id }, sealed });
+      for (const { realm, id, sealed } of rows)
+        found.push({ location: { table, column, realm, id }, sealed });
       if (found.length >= limit) break;
     }
     return found;
   }
 
   /** One commit of the end of other keys. */
-  function* retireStep(keyId: string, act: Act): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
+  function* retireStep(
+    keyId: string,
+    auditEntry: AuditEntry,
+  ): Work<Outcome<'refused' | 'goes on' | 'retired'>> {
     if (!(yield* first(IS_PROVEN, keyId))) return { value: 'refused', keep: false };
     // From here on nobody stores what another key sealed, and all that was stored so is seen.
     yield* all(otherChecks, keyId);
@@ -95,24 +103,26 @@ export function openSealed(
     if (rows >= LIMITS.cascadeRecordsMax) return { value: 'goes on', keep: true, rows };
     yield* run(RETIRE, keyId);
     yield* run(TOUCH_ACCESS);
-    return { value: 'retired', keep: true, rows, acts: [act] };
+    return { value: 'retired', keep: true, rows, auditEntries: [auditEntry] };
   }
 
   return {
     values: (notBy, after, limit) => read(() => valuesBehind(notBy ?? NO_KEY, after, limit)),
     replace: (values) =>
       write('instance', function* () {
-        for (const { place, seen, sealed } of values) {
-          const texts = columns.find((each) => each.table === place.table && each.column === place.column);
-          if (texts) yield* run(texts.update, sealed, place.realm, place.id, seen);
+        for (const { location, seen, sealed } of values) {
+          const texts = columns.find(
+            (each) => each.table === location.table && each.column === location.column,
+          );
+          if (texts) yield* run(texts.update, sealed, location.realm, location.id, seen);
         }
         yield* run(TOUCH_ACCESS);
         return { value: undefined, keep: true };
       }),
     addKeyCheck: (check, at) => write('instance', () => addSecond(check, at)),
-    async retireOtherKeys(keyId, act) {
+    async retireOtherKeys(keyId, auditEntry) {
       for (;;) {
-        const step = await write('instance', () => retireStep(keyId, act));
+        const step = await write('instance', () => retireStep(keyId, auditEntry));
         if (step !== 'goes on') return step === 'retired';
         await giveWay();
       }

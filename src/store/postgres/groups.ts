@@ -1,4 +1,4 @@
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Entry } from '../audit/entry.ts';
 import type { Log } from '../audit/log.ts';
@@ -29,7 +29,7 @@ interface Ran {
 /** What the jobs of one transaction amount to. */
 interface Load {
   readonly entries: Entry[];
-  readonly acts: Act[];
+  readonly auditEntries: AuditEntry[];
   rows: number;
 }
 
@@ -99,16 +99,17 @@ export function openGroups(
     if (!isAlone) await connection.ask(SAVEPOINT, []);
     const end = halfwayTo(jobs[0]?.deadline ?? 0);
     const settles: Settle[] = [];
-    const load: Load = { entries: [], acts: [], rows: 0 };
+    const load: Load = { entries: [], auditEntries: [], rows: 0 };
     let isKept = false;
     for (const job of jobs) {
-      if (taken.length > 0 && isEnough(load.entries.length + load.acts.length + load.rows, end)) break;
+      if (taken.length > 0 && isEnough(load.entries.length + load.auditEntries.length + load.rows, end))
+        break;
       taken.push(job);
       const { outcome, settle } = await (isAlone ? runAlone(job, connection) : runApart(job, connection));
       settles.push(settle);
       isKept = (outcome !== undefined && add(load, outcome)) || isKept;
     }
-    await perform(connection, log.write(load.entries, load.acts));
+    await perform(connection, log.write(load.entries, load.auditEntries));
     return { value: { settles, isKept }, isKept };
   }
 
@@ -144,11 +145,11 @@ export function openGroups(
 }
 
 /** Adds what a job amounts to; answers whether its writes are kept. */
-function add(load: Load, { keep, entries = [], acts = [], rows = 0 }: Outcome<unknown>): boolean {
+function add(load: Load, { keep, entries = [], auditEntries = [], rows = 0 }: Outcome<unknown>): boolean {
   load.rows += rows;
   if (keep) {
     load.entries.push(...entries);
-    load.acts.push(...acts);
+    load.auditEntries.push(...auditEntries);
   }
   return keep;
 }

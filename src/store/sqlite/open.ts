@@ -109,9 +109,9 @@ function engineOver(db: Database): EmbeddedEngine {
     },
     access: {
       ...access,
-      table(known) {
+      state(known) {
         place.prove();
-        return access.table(known);
+        return access.state(known);
       },
     },
     sealed: openSealed(transactions, SQLITE),

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { IsCrowded } from '../../directory/store.ts';
-import type { Act } from '../../domain/act.ts';
+import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openGate } from '../admission.ts';
@@ -120,7 +120,7 @@ interface Group {
   /** Tells each job its result, once the commit is on disk. */
   readonly settle: (() => void)[];
   readonly entries: Entry[];
-  readonly acts: Act[];
+  readonly auditEntries: AuditEntry[];
   rows: number;
 }
 
@@ -140,11 +140,11 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Lo
   function run(job: Job, group: Group): void {
     savepoint.run();
     try {
-      const { value, keep, entries = [], acts = [], rows = 0 } = perform(job.work());
+      const { value, keep, entries = [], auditEntries = [], rows = 0 } = perform(job.work());
       group.rows += rows;
       if (keep) {
         group.entries.push(...entries);
-        group.acts.push(...acts);
+        group.auditEntries.push(...auditEntries);
       } else undo.run();
       group.settle.push(() => job.resolve(value as never));
     } catch (error) {
@@ -157,8 +157,8 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Lo
   }
 
   return (queue: readonly Job[]): { readonly jobs: number; readonly isCommitted: boolean } => {
-    const group: Group = { jobs: [], settle: [], entries: [], acts: [], rows: 0 };
-    const { jobs, settle, entries, acts } = group;
+    const group: Group = { jobs: [], settle: [], entries: [], auditEntries: [], rows: 0 };
+    const { jobs, settle, entries, auditEntries } = group;
     const end = performance.now() + LIMITS.commitWorkMsMax;
     try {
       for (const job of queue) {
@@ -166,7 +166,7 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Lo
         jobs.push(job);
         run(job, group);
       }
-      perform(log.write(entries, acts));
+      perform(log.write(entries, auditEntries));
       commit.run();
       place.prove();
     } catch (error) {
@@ -179,8 +179,8 @@ function openGroupCommit(db: Database, place: Pick<Place, 'prove'>, log: Pick<Lo
   };
 }
 
-function isFull({ jobs, entries, acts, rows }: Group, end: number): boolean {
-  if (entries.length + acts.length + rows >= LIMITS.cascadeRecordsMax) return true;
+function isFull({ jobs, entries, auditEntries, rows }: Group, end: number): boolean {
+  if (entries.length + auditEntries.length + rows >= LIMITS.cascadeRecordsMax) return true;
   return jobs.length >= LIMITS.writesGroupedMax || (jobs.length > 0 && performance.now() > end);
 }
 

@@ -94,12 +94,12 @@ export function openDeliveries(
           : yield* all<LetterRow>(LETTERS, webhookId, limit);
         return rows.map(letterOf);
       }),
-    resend: (webhookId, which, act) =>
+    resend: (webhookId, which, auditEntry) =>
       write('instance', function* () {
         const value = which
           ? yield* run(RESEND, webhookId, which.realm, which.firstSeq)
           : yield* run(RESEND_ALL, webhookId);
-        return { value, keep: value > 0, acts: [act] };
+        return { value, keep: value > 0, auditEntries: [auditEntry] };
       }),
     waitingLetters: (webhookId, limit) =>
       read(function* () {

@@ -63,7 +63,7 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
     ...openDeliveries(transactions, dialect),
     ...openProgressStore(transactions, dialect),
     list: () => read(listed),
-    insert: (webhook, from, act) =>
+    insert: (webhook, from, auditEntry) =>
       write('instance', function* () {
         const { n } = (yield* first<{ readonly n: Long }>(COUNT)) as { readonly n: Long };
         if (Number(n) >= LIMITS.webhooksMax) return { value: false, keep: false };
@@ -71,9 +71,9 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         yield* run(INSERT, ...plainColumns(webhook), ...secretColumns(webhook), webhook.webhookId);
         yield* keepRealms(webhook);
         yield* from === 'present' ? begin(webhook) : beginOldest(webhook);
-        return { value: true, keep: true, acts: [act] };
+        return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    update: (webhook, seen, act) =>
+    update: (webhook, seen, auditEntry) =>
       write('instance', function* () {
         yield* settleRealms(webhook);
         const count = yield* run(UPDATE, ...plainColumns(webhook), webhook.webhookId, seen);
@@ -81,9 +81,9 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
         yield* keepRealms(webhook);
         yield* begin(webhook);
         if (webhook.realms !== '*') yield* run(FORGET_UNLISTED, webhook.webhookId, webhook.webhookId);
-        return { value: true, keep: true, acts: [act] };
+        return { value: true, keep: true, auditEntries: [auditEntry] };
       }),
-    rotate: (webhook, { revision, secretSealed }, act) =>
+    rotate: (webhook, { revision, secretSealed }, auditEntry) =>
       write('instance', function* () {
         yield* proveSealed(webhook);
         const count = yield* run(
@@ -91,15 +91,15 @@ export function openWebhookStore(transactions: Transactions, dialect: Dialect): 
           ...secretColumns(webhook),
           ...[webhook.updatedAt, webhook.revision, webhook.webhookId, revision, secretSealed],
         );
-        return { value: count === 1, keep: count === 1, acts: [act] };
+        return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
-    remove: (webhookId, seen, act) =>
+    remove: (webhookId, seen, auditEntry) =>
       write('instance', function* () {
         // First, so that nobody writes down meanwhile what was sent to it.
         if (!(yield* first(claimed, webhookId, seen))) return { value: false, keep: false };
         for (const text of OF_RECEIVER) yield* run(text, webhookId);
         const count = yield* run(REMOVE, webhookId, seen);
-        return { value: count === 1, keep: count === 1, acts: [act] };
+        return { value: count === 1, keep: count === 1, auditEntries: [auditEntry] };
       }),
   };
 }

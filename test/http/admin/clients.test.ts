@@ -294,12 +294,12 @@ describe('an end', () => {
   test('deleted: gone, its tokens refused within a second, its log still there', async () => {
     const { id, secret } = await make();
     const token = await tokenOf(office.service, id, secret);
-    await office.service.db.engine.access.noteUses([id], office.service.clock.now());
+    await office.service.db.engine.access.recordClientUsage([id], office.service.clock.now());
     expect((await office.ask('DELETE', `/clients/${id}`)).status).toBe(204);
     felt();
     expect([await lookup(token), await areAccepted(office.service, id, secret)]).toEqual([401, false]);
     expect((await office.ask('GET', `/clients/${id}`)).status).toBe(404);
-    expect((await office.service.db.engine.access.uses()).has(id)).toBe(false);
+    expect((await office.service.db.engine.access.clientUsage()).has(id)).toBe(false);
     const last = (await office.actsOn(id)).at(-1);
     expect(last).toMatchObject({ what: 'client.deleted', detail: { before: { name: RIGHTS.name } } });
   });
@@ -325,16 +325,16 @@ describe('last use', () => {
   test('is told to the minute, and moves nothing that others read again', async () => {
     const { id } = await make();
     const { access } = office.service.db.engine;
-    const version = (await access.table(undefined))?.version;
+    const version = (await access.state(undefined))?.version;
     const at = office.service.clock.now();
-    await access.noteUses([id, 'nobody'], at);
-    await access.noteUses([id], at - 1);
-    expect((await access.table(undefined))?.version).toBe(version);
+    await access.recordClientUsage([id, 'nobody'], at);
+    await access.recordClientUsage([id], at - 1);
+    expect((await access.state(undefined))?.version).toBe(version);
     const told = await office.ask('GET', `/clients/${id}/use`);
     expect(told.body.data.last_used_at).toBe(new Date(at).toISOString());
     const listed = (await office.all('/clients')).find((each) => each.id === id);
     expect(listed?.last_used_at).toBe(new Date(at).toISOString());
-    expect((await access.uses()).has('nobody')).toBe(false);
+    expect((await access.clientUsage()).has('nobody')).toBe(false);
   });
 });
 
@@ -343,7 +343,7 @@ test('pages of two follow each other to the end, in the order of identifiers, ea
   const realms = [planted.realm, (await plant(db)).realm, (await plant(db)).realm].sort();
   for (const some of [realms, realms.slice(1), realms.slice(2)]) await make({ ...RIGHTS, realms: some });
   const listed = await office.all('/clients?page%5Blimit%5D=2');
-  const table = (await db.engine.access.table(undefined))?.clients ?? [];
+  const table = (await db.engine.access.state(undefined))?.clients ?? [];
   const told = table.map(({ clientId, realms: of }) => [clientId, of === '*' ? of : [...of]]).sort();
   expect(listed.map((client) => [client.id, client.realms])).toEqual(told as never);
 });

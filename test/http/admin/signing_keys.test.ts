@@ -5,8 +5,8 @@ import {
   rotateSigningKey,
   withdrawSigningKey,
 } from '../../../src/auth/keys/signing.ts';
-import type { KeyInsertion } from '../../../src/auth/port.ts';
-import { actOf } from '../../../src/domain/act.ts';
+import type { SigningKeyInsertion } from '../../../src/auth/port.ts';
+import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { FAULTS, Fault } from '../../../src/domain/fault.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { AUTHREALM, runCommand } from '../../support/processes.ts';
@@ -112,8 +112,8 @@ test('every state that a key comes to is told, and when it was withdrawn', async
   const [before] = [...(await told()).values()].filter(({ state }) => state === 'signs');
   const next = await rotateSigningKey(db.engine.access, db.keyring, clock);
   const beside = await mintSigningKey(db.keyring, clock, next.signsFrom);
-  const act = actOf('signing-key.created', { object: beside.kid, detail: {} }, clock);
-  await db.engine.access.insertSigningKey(beside, { outlivedAt: 0 }, act);
+  const auditEntry = createAuditEntry('signing-key.created', { object: beside.kid, detail: {} }, clock);
+  await db.engine.access.insertSigningKey(beside, { supersededBefore: 0 }, auditEntry);
   const states = async () => {
     const keys = await told();
     return [before?.id ?? '', next.kid, beside.kid].map((kid) => keys.get(kid)?.state);
@@ -188,7 +188,7 @@ test('the document names every state', async () => {
 });
 
 test('503 where the master key is changed in that moment; other trouble is told as what it is', async () => {
-  let trouble: () => Promise<KeyInsertion> = async () => 'unproven';
+  let trouble: () => Promise<SigningKeyInsertion> = async () => 'unproven';
   const busy = await openOffice({}, (engine) => ({
     ...engine,
     access: {

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { changeClient } from '../../../src/auth/clients/clients.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../../src/auth/keys/signing.ts';
-import { actOf } from '../../../src/domain/act.ts';
+import { createAuditEntry } from '../../../src/domain/audit_entry.ts';
 import { SCOPES } from '../../../src/domain/principal.ts';
 import {
   compact,
@@ -92,8 +92,8 @@ async function prepare(service: Service): Promise<Means> {
   const withdrawn = { kid: key.kid, sign: await signerOf(key, db) };
   await withdrawSigningKey(key.kid, access, db.keyring, clock);
   const revoked = clock.mintId();
-  const act = actOf('token.revoked', { object: revoked, detail: {} }, clock);
-  await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, act);
+  const auditEntry = createAuditEntry('token.revoked', { object: revoked, detail: {} }, clock);
+  await access.revokeToken({ jti: revoked, clientId, expiresAt: clock.now() + 600_000 }, auditEntry);
   clock.advance(1_000);
   return { service, clientId, disabledId, withdrawn, revoked };
 }

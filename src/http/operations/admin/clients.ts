@@ -85,17 +85,17 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   idOf: ({ clientId }) => clientId,
   membersOf: ({ name, scopes, realms }) => ({ name, scopes: [...scopes], realms: showRealms(realms) }),
   async page({ after = '', limit }, { accessStore }) {
-    const clients = await accessStore.clientsBehind(after, limit);
-    const uses = await accessStore.uses();
+    const clients = await accessStore.clientsAfter(after, limit);
+    const uses = await accessStore.clientUsage();
     return clients.map((thing) => ({
       thing,
       listed: { last_used_at: timestamp(uses.get(thing.clientId)) },
     }));
   },
   find: (id, { accessStore }) => accessStore.client(id),
-  async create({ name, scopes, realms }, deps, occasion) {
+  async create({ name, scopes, realms }, deps, auditContext) {
     const grant = { scopes: scopesOf(scopes), realms: await realmsOf(realms, deps) };
-    const { client, secret } = await createClient(deps.accessStore, name, grant, occasion);
+    const { client, secret } = await createClient(deps.accessStore, name, grant, auditContext);
     return { thing: client, secret };
   },
   async patch({ name, scopes, realms }, deps, request) {
@@ -107,12 +107,12 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
       ...(realms === undefined ? {} : { realms: await realmsOf(realms, deps) }),
     };
   },
-  change: (id, edit, { accessStore }, occasion) => changeClient(accessStore, id, edit, occasion),
-  async rotate(id, rotation, { accessStore }, occasion) {
-    const { client, secret } = await rotateSecret(accessStore, id, rotation, occasion);
+  change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),
+  async rotate(id, rotation, { accessStore }, auditContext) {
+    const { client, secret } = await rotateSecret(accessStore, id, rotation, auditContext);
     return { thing: client, secret };
   },
-  remove: (id, seen, { accessStore }, occasion) => deleteClient(accessStore, id, seen, occasion),
+  remove: (id, seen, { accessStore }, auditContext) => deleteClient(accessStore, id, seen, auditContext),
   assertNotCaller,
 };
 
@@ -143,7 +143,11 @@ export const CLIENT_OPERATIONS = [
     faults: ['not_found'],
     async act({ params: { client_id: id = '' }, url }, { accessStore }) {
       if (!CLIENT_ID_PATTERN.test(id) || !(await accessStore.client(id))) throw new Fault('not_found');
-      const data = { id, type: 'client_use', last_used_at: timestamp((await accessStore.uses()).get(id)) };
+      const data = {
+        id,
+        type: 'client_use',
+        last_used_at: timestamp((await accessStore.clientUsage()).get(id)),
+      };
       return { body: { data, links: { self: url(`/clients/${encodeURIComponent(id)}/use`) } } };
     },
   }),

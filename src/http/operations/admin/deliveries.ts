@@ -212,7 +212,7 @@ export const DELIVERY_OPERATIONS = [
     async act(asked, deps) {
       const { webhookId } = await webhookAt(asked, deps);
       const which = placeOf(asked.data.dead_letter);
-      const count = await redeliver(deps.webhooks.store, webhookId, which, asked.occasion);
+      const count = await redeliver(deps.webhooks.store, webhookId, which, asked.auditContext);
       if (which && count === 0) {
         throw new Fault('conflict', [
           { field: 'data.dead_letter', rule: 'is no dead letter of this target' },

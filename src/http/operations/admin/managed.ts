@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Occasion } from '../../../domain/act.ts';
+import type { AuditContext } from '../../../domain/audit_entry.ts';
 import { Fault, type FaultCode } from '../../../domain/fault.ts';
 import type { Revision } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
@@ -66,17 +66,22 @@ export interface ManagedKind<
   membersOf(thing: T): object;
   page(wanted: Wanted, deps: ManagedDeps): Promise<readonly { readonly thing: T; readonly listed: object }[]>;
   find(id: string, deps: ManagedDeps): T | undefined | Promise<T | undefined>;
-  create(data: z.output<C>, deps: ManagedDeps, occasion: Occasion): Promise<Issued<T>>;
+  create(data: z.output<C>, deps: ManagedDeps, auditContext: AuditContext): Promise<Issued<T>>;
   /** The changes that a request asks for. Rejects with Fault `conflict`. */
   patch(data: z.output<U>, deps: ManagedDeps, request: Request): Promise<Partial<T>>;
-  change(id: string, edit: Edit<T>, deps: ManagedDeps, occasion: Occasion): Promise<T>;
+  change(id: string, edit: Edit<T>, deps: ManagedDeps, auditContext: AuditContext): Promise<T>;
   rotate(
     id: string,
     rotation: { readonly overlapMs: number; readonly seen: Revision | undefined },
     deps: ManagedDeps,
-    occasion: Occasion,
+    auditContext: AuditContext,
   ): Promise<Issued<T>>;
-  remove(id: string, seen: Revision | undefined, deps: ManagedDeps, occasion: Occasion): Promise<boolean>;
+  remove(
+    id: string,
+    seen: Revision | undefined,
+    deps: ManagedDeps,
+    auditContext: AuditContext,
+  ): Promise<boolean>;
   /** Throws Fault `conflict` where the caller must not disable or delete what it names. */
   assertNotCaller?(request: Request): void;
 }
@@ -178,7 +183,7 @@ function handlersOf(kind: ManagedKind) {
         assertSeen(found, seen);
         return edit(found);
       };
-      return present(await kind.change(idIn(request), checked, deps, request.occasion), request, deps);
+      return present(await kind.change(idIn(request), checked, deps, request.auditContext), request, deps);
     },
   };
 }
@@ -242,7 +247,7 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       },
       faults: ['conflict', 'unknown_outcome'],
       async act(request, deps) {
-        const created = await kind.create(request.data, deps, request.occasion);
+        const created = await kind.create(request.data, deps, request.auditContext);
         const location = handle.locationOf(created.thing, request);
         return { ...handle.presentIssued(created, request, deps), location };
       },
@@ -291,7 +296,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
       async act(request, deps) {
         kind.assertNotCaller?.(request);
         const seen = await handle.seenBy(request, deps);
-        const isGone = await kind.remove(handle.idIn(request), seen, deps, request.occasion);
+        const isGone = await kind.remove(handle.idIn(request), seen, deps, request.auditContext);
         assertFound(isGone || undefined);
         return undefined;
       },
@@ -320,7 +325,7 @@ function rotating({ kind, named, params, issued, ...handle }: Parts) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
       const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
       const rotation = { overlapMs: seconds * 1_000, seen };
-      const rotated = await kind.rotate(handle.idIn(request), rotation, deps, request.occasion);
+      const rotated = await kind.rotate(handle.idIn(request), rotation, deps, request.auditContext);
       return handle.presentIssued(rotated, request, deps);
     },
   });

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import type { Person } from '../../../audit/keys.ts';
+import type { Person } from '../../../audit/log_keys.ts';
 import type { Erasure, LogStore, Scrubbed } from '../../../audit/port.ts';
 import type { LogReading } from '../../../audit/reading.ts';
 import type { Held } from '../../../audit/subject_access.ts';
 import type { Keyring } from '../../../auth/keys/keyring.ts';
-import type { AccessStore } from '../../../auth/port.ts';
+import type { AuthStore } from '../../../auth/port.ts';
 import type { Tokens } from '../../../auth/tokens/token.ts';
 import type { MaybePromise, Store } from '../../../directory/store.ts';
-import type { Occasion } from '../../../domain/act.ts';
+import type { AuditContext } from '../../../domain/audit_entry.ts';
 import type { FaultCode } from '../../../domain/fault.ts';
 import type { Clock, Revision } from '../../../domain/id.ts';
 import type { Principal } from '../../../domain/principal.ts';
@@ -30,7 +30,7 @@ import { checkData, readData, readParameters } from './reading.ts';
 /** What administrative operations work on. */
 export interface AdminDeps {
   readonly store: Pick<Store, 'get'>;
-  readonly accessStore: AccessStore;
+  readonly accessStore: AuthStore;
   readonly keyring: Keyring;
   readonly logStore: Pick<LogStore, 'heads' | 'head' | 'erasure'>;
   readonly logReading: LogReading;
@@ -40,7 +40,7 @@ export interface AdminDeps {
   /** Erases a user; undefined where nothing tells that there was one. The files follow, as far as that can be done here. */
   erase(
     person: Person,
-    occasion: Occasion,
+    auditContext: AuditContext,
   ): Promise<
     | {
         readonly erasure: Erasure;
@@ -51,7 +51,7 @@ export interface AdminDeps {
     | undefined
   >;
   /** Everything held about a user. */
-  tellHeld(person: Person, occasion: Occasion): AsyncIterable<Held>;
+  tellHeld(person: Person, auditContext: AuditContext): AsyncIterable<Held>;
   readonly clock: Clock;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */
@@ -85,7 +85,7 @@ export interface AdminRequest<Query, Data> {
   readonly data: Data;
   /** The client that asks. */
   readonly clientId: string;
-  readonly occasion: Occasion;
+  readonly auditContext: AuditContext;
   /**
    * The one revision that a write may land on, given what the record has now; undefined where `If-Match` sets no
    * condition.
@@ -178,7 +178,7 @@ export function adminOperation<
       const request: AnyRequest = {
         ...{ params, query, data: data ? checkData(data.schema, given) : {} },
         clientId: '',
-        occasion: deps.clock,
+        auditContext: deps.clock,
         seen: async () => undefined,
         url: (below: string) => below,
       };
@@ -207,9 +207,9 @@ function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: Admi
       query: query ? readParameters(query, call.request.url) : {},
       data: data ? readData(data.schema, call.body ?? '') : {},
       clientId,
-      occasion: {
+      auditContext: {
         ...clock,
-        asker: { actor: clientId, address: call.address(), requestId: call.requestId },
+        caller: { actor: clientId, address: call.address(), requestId: call.requestId },
       },
       seen: (current) => soleRevision(named, current),
       url: (path) => `${baseUrl}${ADMIN_PATH}${path}`,

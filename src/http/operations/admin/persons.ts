@@ -88,8 +88,8 @@ export const PERSON_OPERATIONS = [
       location: PATH,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async act({ data, occasion, url }, { erase }) {
-      const done = await erase(personOf(data), occasion);
+    async act({ data, auditContext, url }, { erase }) {
+      const done = await erase(personOf(data), auditContext);
       if (!done) throw unknown();
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
@@ -162,11 +162,11 @@ export const PERSON_OPERATIONS = [
       },
     },
     faults: ['conflict'],
-    async act({ data, occasion }, { tellHeld }) {
+    async act({ data, auditContext }, { tellHeld }) {
       const person = personOf(data);
       const records: object[] = [];
       const entries: { readonly what: string }[] = [];
-      for await (const held of tellHeld(person, occasion)) {
+      for await (const held of tellHeld(person, auditContext)) {
         if (held.kind === 'record') records.push(held.record);
         else entries.push(held.entry);
         if (records.length + entries.length > LIMITS.subjectAccessPiecesMax) {

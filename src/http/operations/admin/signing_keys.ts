@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import {
-  HOW_TO_MAKE_ROOM,
-  KeyRefusal,
   keySetAt,
   rotateSigningKey,
+  SIGNING_KEY_LIMIT_HINT,
+  SigningKeyRefusal,
   withdrawSigningKey,
 } from '../../../auth/keys/signing.ts';
 import type { SigningKey } from '../../../auth/port.ts';
@@ -97,15 +97,18 @@ const MASTER_KEY_CHANGED = new Error('the master key was changed');
 
 const TOO_MANY = {
   field: 'signing_keys',
-  rule: `at most ${LIMITS.signingKeysMax} are in use: ${HOW_TO_MAKE_ROOM}`,
+  rule: `at most ${LIMITS.signingKeysMax} are in use: ${SIGNING_KEY_LIMIT_HINT}`,
 };
 
-async function rotated({ occasion }: AdminRequest<unknown, unknown>, { accessStore, keyring }: AdminDeps) {
+async function rotated(
+  { auditContext }: AdminRequest<unknown, unknown>,
+  { accessStore, keyring }: AdminDeps,
+) {
   try {
-    return await rotateSigningKey(accessStore, keyring, occasion);
+    return await rotateSigningKey(accessStore, keyring, auditContext);
   } catch (error) {
-    if (!(error instanceof KeyRefusal)) throw error;
-    if (error.why === 'too many') throw new Fault('conflict', [TOO_MANY]);
+    if (!(error instanceof SigningKeyRefusal)) throw error;
+    if (error.reason === 'too many') throw new Fault('conflict', [TOO_MANY]);
     throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
   }
 }
@@ -130,7 +133,7 @@ export const SIGNING_KEY_OPERATIONS = [
     },
     async act({ query, url }, deps) {
       const wanted = wantedOf(query, deps.pageLength);
-      const { keys, inUse } = await deps.accessStore.signingKeysBehind(wanted.after ?? '', wanted.limit);
+      const { keys, inUse } = await deps.accessStore.signingKeysAfter(wanted.after ?? '', wanted.limit);
       const describe = describing(inUse, deps.clock.now());
       const items = keys.map((key) => ({
         ...describe(key),
@@ -179,7 +182,7 @@ export const SIGNING_KEY_OPERATIONS = [
     faults: ['not_found', 'unknown_outcome'],
     async act(asked, deps) {
       const kid = kidIn(asked);
-      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.occasion);
+      await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.auditContext);
       const found = await keyAt(kid, deps);
       if (found.key.withdrawnAt === undefined) throw new Fault('unavailable', [], MASTER_KEY_CHANGED);
       return present(found, asked, deps);

@@ -160,11 +160,11 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
       listed: {},
     })),
   find: (id, { webhooks }) => findWebhook(webhooks.store, id),
-  async create({ from = 'present', ...data }, deps, occasion) {
+  async create({ from = 'present', ...data }, deps, auditContext) {
     await assertReachable(data, deps);
     const defaults = { withData: false, eventsMax: 1, skippedClient: undefined };
     const wish = { ...defaults, ...patchOf(data) } as WebhookWish;
-    const { webhook, secret } = await createWebhook(deps.webhooks, wish, from, occasion);
+    const { webhook, secret } = await createWebhook(deps.webhooks, wish, from, auditContext);
     return { thing: webhook, secret };
   },
   async patch(data, deps, request) {
@@ -172,13 +172,13 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     await assertReachable(data, deps);
     return patchOf(data);
   },
-  change: async (id, edit, { webhooks }, occasion) =>
-    assertFound(await changeWebhook(webhooks, id, edit, occasion)),
-  async rotate(id, { overlapMs }, { webhooks }, occasion) {
-    const { webhook, secret } = assertFound(await rotateWebhook(webhooks, id, overlapMs, occasion));
+  change: async (id, edit, { webhooks }, auditContext) =>
+    assertFound(await changeWebhook(webhooks, id, edit, auditContext)),
+  async rotate(id, { overlapMs }, { webhooks }, auditContext) {
+    const { webhook, secret } = assertFound(await rotateWebhook(webhooks, id, overlapMs, auditContext));
     return { thing: webhook, secret };
   },
-  remove: (id, seen, { webhooks }, occasion) => deleteWebhook(webhooks.store, id, occasion, seen),
+  remove: (id, seen, { webhooks }, auditContext) => deleteWebhook(webhooks.store, id, auditContext, seen),
 };
 
 export const WEBHOOK_OPERATIONS = managedOperations(WEBHOOKS);

@@ -1,12 +1,12 @@
 import type { Store } from '../directory/store.ts';
-import { actOf, COMMAND_LINE, type Occasion } from '../domain/act.ts';
+import { type AuditContext, COMMAND_LINE, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Uuid } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AnyRecord, isVisible, membersOf, type Resource } from '../domain/resource.ts';
 import { RESOURCES, user } from '../domain/resources.ts';
 import { foldedKey } from '../domain/text/folding.ts';
-import type { Person } from './keys.ts';
+import type { Person } from './log_keys.ts';
 import type { Eraser, Erasure, Scrubbed, Scrubbing } from './port.ts';
 import type { LogReading, ReadableEntry } from './reading.ts';
 
@@ -35,15 +35,19 @@ export interface Erasing {
 export async function eraseUser(
   { records, reading, scrub, tell }: ErasingRooms,
   person: Person,
-  occasion: Occasion,
+  auditContext: AuditContext,
 ): Promise<Erasing | undefined> {
   const texts = await personalTexts(records, reading, person);
-  const { asker = COMMAND_LINE, mintRevision } = occasion;
+  const { caller = COMMAND_LINE, mintRevision } = auditContext;
   const key = [person.realm, person.user] as const;
-  const at = occasion.now();
-  const origin = { ...asker, at };
-  const act = actOf('user.erased', { ...person, object: person.user, detail: {} }, occasion);
-  const erase = () => records.erase({ key, origin, mintRevision, act });
+  const at = auditContext.now();
+  const origin = { ...caller, at };
+  const auditEntry = createAuditEntry(
+    'user.erased',
+    { ...person, object: person.user, detail: {} },
+    auditContext,
+  );
+  const erase = () => records.erase({ key, origin, mintRevision, auditEntry });
   const purge = () => records.purge({ resource: user, key, origin, mintRevision, isErasure: true });
   let { kind } = await erase();
   while (kind === 'crowded') {
@@ -62,7 +66,7 @@ export async function eraseUser(
     async scrub(how) {
       // One who was erased before that was done left nothing to say what to look for.
       const scrubbed = await scrub(texts, { ...how, isBlind: texts.length === 0 });
-      if (scrubbed.kind === 'clean') await records.noteScrubbed(person, occasion.now());
+      if (scrubbed.kind === 'clean') await records.noteScrubbed(person, auditContext.now());
       return scrubbed;
     },
   };

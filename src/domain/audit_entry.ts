@@ -1,7 +1,7 @@
 import type { Clock, Uuid } from './id.ts';
 
 /** What can be done to an installation, as the log calls it; each with the sentence of the documents. */
-export const ACTS = {
+export const AUDIT_ACTIONS = {
   'client.created': 'a client was made',
   'client.changed': 'name, scopes or realms of a client were changed',
   'client.rotated': 'a client was given a new secret',
@@ -32,10 +32,10 @@ export const ACTS = {
   'database.restored': 'a backup was put in the place of the database',
 } as const;
 
-export type ActName = keyof typeof ACTS;
+export type AuditAction = keyof typeof AUDIT_ACTIONS;
 
 /** Who asks for something, and from where. */
-export interface Asker {
+export interface Caller {
   /** The client, the command line, or what the installation does by itself. */
   readonly actor: string;
   /** The address of the caller; undefined where there was none. */
@@ -44,10 +44,10 @@ export interface Asker {
 }
 
 /** Something that was done to the installation. It holds no secret and no personal value. */
-export interface Act extends Asker {
+export interface AuditEntry extends Caller {
   /** Of one that is written again where nobody knows whether it was: by it, that is one entry. */
   readonly id?: Uuid;
-  readonly action: ActName;
+  readonly action: AuditAction;
   /** What it was done to: the identifier of a client, a key, a target. */
   readonly object?: string;
   readonly realm?: Uuid;
@@ -58,22 +58,22 @@ export interface Act extends Asker {
 }
 
 /** Someone at the machine itself. */
-export const COMMAND_LINE: Asker = Object.freeze({
+export const COMMAND_LINE: Caller = Object.freeze({
   actor: 'command line',
   address: undefined,
   requestId: undefined,
 });
 
 /** The clock and the randomness of an act, and who asks for it: the command line unless said. */
-export interface Occasion extends Clock {
-  readonly asker?: Asker;
+export interface AuditContext extends Clock {
+  readonly caller?: Caller;
 }
 
 /** An act as it is logged now. */
-export function actOf(
-  action: ActName,
-  told: Pick<Act, 'id' | 'object' | 'realm' | 'user' | 'detail'>,
-  { now, asker = COMMAND_LINE }: Pick<Occasion, 'now' | 'asker'>,
-): Act {
-  return { action, ...told, ...asker, at: now() };
+export function createAuditEntry(
+  action: AuditAction,
+  fields: Pick<AuditEntry, 'id' | 'object' | 'realm' | 'user' | 'detail'>,
+  { now, caller = COMMAND_LINE }: Pick<AuditContext, 'now' | 'caller'>,
+): AuditEntry {
+  return { action, ...fields, ...caller, at: now() };
 }

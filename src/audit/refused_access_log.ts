@@ -1,4 +1,4 @@
-import { type Act, actOf } from '../domain/act.ts';
+import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { type IpAddress, siteOf } from '../domain/ip_address.ts';
@@ -43,7 +43,7 @@ export function openRefusals(
 ): Refusals {
   let counters = new Map<string, Counter>();
   /** What nobody knows of whether it was written: noted again as it was, before anything newer. */
-  let doubtful: readonly Act[] = [];
+  let doubtful: readonly AuditEntry[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   let logging: Promise<void> = Promise.resolve();
 
@@ -59,17 +59,20 @@ export function openRefusals(
   async function log(): Promise<void> {
     timer = undefined;
     let counted: typeof counters = new Map();
-    let acts: readonly Act[] = doubtful;
+    let auditEntries: readonly AuditEntry[] = doubtful;
     try {
-      if (acts.length > 0) await store.note(acts);
+      if (auditEntries.length > 0) await store.note(auditEntries);
       doubtful = [];
       counted = counters;
       counters = new Map();
-      acts = [...counted.values()].map((counter) => ({ ...actOfCounter(counter, now), id: mintId() }));
-      if (acts.length > 0) await store.note(acts);
+      auditEntries = [...counted.values()].map((counter) => ({
+        ...actOfCounter(counter, now),
+        id: mintId(),
+      }));
+      if (auditEntries.length > 0) await store.note(auditEntries);
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      if (error.code === 'unknown_outcome') doubtful = acts;
+      if (error.code === 'unknown_outcome') doubtful = auditEntries;
       else addAll(counted);
       begin();
     }
@@ -106,7 +109,11 @@ function nameOf({ actor, address, why }: Counter): string {
   return `${actor} ${address ?? ''} ${why}`;
 }
 
-function actOfCounter({ actor, address, why, since, count }: Counter, now: () => number): Act {
+function actOfCounter({ actor, address, why, since, count }: Counter, now: () => number): AuditEntry {
   const detail = { reason: why, count, since: new Date(since).toISOString() };
-  return actOf('access.refused', { detail }, { now, asker: { actor, address, requestId: undefined } });
+  return createAuditEntry(
+    'access.refused',
+    { detail },
+    { now, caller: { actor, address, requestId: undefined } },
+  );
 }

@@ -2,10 +2,10 @@ import type { MaybePromise } from '../../directory/store.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type KeySet, keySetAt } from '../keys/signing.ts';
-import type { AccessStore, AccessTable, Client } from '../port.ts';
+import type { AuthState, AuthStore, Client } from '../port.ts';
 
 /** Who may ask and which keys count, at most one second old. */
-export interface AccessView {
+export interface AuthView {
   client(clientId: string): Client | undefined;
   readonly keys: KeySet;
   /** Whether the token of this identifier was taken back. */
@@ -14,61 +14,61 @@ export interface AccessView {
   readonly serial: number;
 }
 
-export interface AccessCache {
+export interface AuthCache {
   /**
    * The view, read again from the store first when it is older than the limit. Throws or rejects with Fault
    * `unavailable` where that fails: an old view is never trusted.
    */
-  fresh(): MaybePromise<AccessView>;
+  fresh(): MaybePromise<AuthView>;
 }
 
-export interface WatchedAccessCache extends AccessCache {
+export interface ObservableAuthCache extends AuthCache {
   /** How old the view is, in milliseconds; undefined before the first one. */
   ageMs(): number | undefined;
 }
 
 /** `onTable` is told every table that differs from the one before. */
-export function openAccessCache(
-  store: AccessStore,
+export function openAuthCache(
+  store: AuthStore,
   clock: Clock,
-  onTable: (table: AccessTable) => void = () => undefined,
-): WatchedAccessCache {
+  onState: (state: AuthState) => void = () => undefined,
+): ObservableAuthCache {
   let version: number | undefined;
-  let table: AccessTable = { version: 0, clients: [], signingKeys: [], revoked: new Set(), keyIds: [] };
+  let state: AuthState = { version: 0, clients: [], signingKeys: [], revoked: new Set(), keyIds: [] };
   let clients: ReadonlyMap<string, Client> = new Map();
-  let view: AccessView | undefined;
+  let view: AuthView | undefined;
   let serial = 0;
   let readAt = 0;
-  let reading: Promise<AccessView> | undefined;
+  let reading: Promise<AuthView> | undefined;
 
   /** Takes over what the store answered; its moment is when it was asked. */
-  function adopt(found: AccessTable | undefined, askedAt: number): AccessView {
+  function adopt(found: AuthState | undefined, requestedAt: number): AuthView {
     if (found) {
       version = found.version;
-      table = found;
+      state = found;
       clients = new Map(found.clients.map((client) => [client.clientId, client]));
-      onTable(found);
+      onState(found);
     }
     const current = clients;
-    const { revoked } = table;
+    const { revoked } = state;
     serial += 1;
     view = {
       client: (clientId) => current.get(clientId),
-      keys: keySetAt(table.signingKeys, clock.now()),
+      keys: keySetAt(state.signingKeys, clock.now()),
       isRevoked: (jti) => revoked.has(jti),
       serial,
     };
-    readAt = askedAt;
+    readAt = requestedAt;
     return view;
   }
 
-  function reread(): MaybePromise<AccessView> {
+  function reread(): MaybePromise<AuthView> {
     if (reading) return reading;
-    const askedAt = clock.monotonic();
-    const found = store.table(version);
-    if (!(found instanceof Promise)) return adopt(found, askedAt);
+    const requestedAt = clock.monotonic();
+    const found = store.state(version);
+    if (!(found instanceof Promise)) return adopt(found, requestedAt);
     reading = found
-      .then((later) => adopt(later, askedAt))
+      .then((later) => adopt(later, requestedAt))
       .finally(() => {
         reading = undefined;
       });

@@ -2,11 +2,11 @@ import { Fault } from '../../domain/fault.ts';
 import type { Clock } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isClient } from '../../domain/principal.ts';
-import type { AccessStore } from '../port.ts';
+import type { AuthStore } from '../port.ts';
 
 /** Which clients are at work: those that got or used a token. */
-export interface Uses {
-  note(clientId: string): void;
+export interface ClientUsage {
+  record(clientId: string): void;
   /** Keeps what was noted, for the last time. */
   stop(): Promise<void>;
 }
@@ -16,42 +16,42 @@ export interface Uses {
  * it costs a comparison, of another one a set is asked. Where nothing can be written it waits for the next minute. It keeps
  * no process alive.
  */
-export function openUses(
-  store: Pick<AccessStore, 'noteUses'>,
+export function openClientUsage(
+  store: Pick<AuthStore, 'recordClientUsage'>,
   { now }: Pick<Clock, 'now'>,
   everyMs: number = LIMITS.usesKeptEachMs,
-): Uses {
-  let noted = new Set<string>();
+): ClientUsage {
+  let active = new Set<string>();
   let last: string | undefined;
-  let keeping: Promise<void> = Promise.resolve();
+  let flushing: Promise<void> = Promise.resolve();
   const timer = setInterval(() => {
-    keeping = keep();
+    flushing = flush();
   }, everyMs);
   timer.unref();
 
-  async function keep(): Promise<void> {
-    const seen = noted;
+  async function flush(): Promise<void> {
+    const seen = active;
     if (seen.size === 0) return;
-    noted = new Set();
+    active = new Set();
     last = undefined;
     try {
-      await store.noteUses([...seen], now());
+      await store.recordClientUsage([...seen], now());
     } catch (error) {
       if (!(error instanceof Fault)) throw error;
-      for (const clientId of seen) noted.add(clientId);
+      for (const clientId of seen) active.add(clientId);
     }
   }
 
   return {
-    note(clientId) {
+    record(clientId) {
       if (clientId === last) return;
       last = clientId;
-      if (isClient(clientId)) noted.add(clientId);
+      if (isClient(clientId)) active.add(clientId);
     },
     async stop() {
       clearInterval(timer);
-      await keeping;
-      await keep();
+      await flushing;
+      await flush();
     },
   };
 }

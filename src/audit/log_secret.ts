@@ -1,11 +1,11 @@
-import type { Keyring, Place } from '../auth/keys/keyring.ts';
-import type { AccessStore } from '../auth/port.ts';
+import type { Keyring, SecretLocation } from '../auth/keys/keyring.ts';
+import type { AuthStore } from '../auth/port.ts';
 import { type Clock, NIL_UUID } from '../domain/id.ts';
-import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './keys.ts';
+import { LOG_ROOT_BYTES, type LogKeys, openLogKeys } from './log_keys.ts';
 import type { LogStore } from './port.ts';
 
 const NAME = 'log';
-const PLACE: Place = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
+const PLACE: SecretLocation = { table: 'instance_secret', column: 'sealed', realm: NIL_UUID, id: NAME };
 
 /** From here on what is written is logged in full. However many processes do so at once: each chain begins once. */
 export async function keepLog(
@@ -21,7 +21,7 @@ export async function keepLog(
 
 /** The same of a database that is looked at; undefined where it has no log yet. */
 export async function findLogKeys(
-  store: Pick<AccessStore, 'secret'>,
+  store: Pick<AuthStore, 'secret'>,
   keyring: Pick<Keyring, 'open'>,
   clock: Clock,
 ): Promise<LogKeys | undefined> {
@@ -33,7 +33,7 @@ function openRoot(sealed: Uint8Array, keyring: Pick<Keyring, 'open'>, clock: Clo
   return openLogKeys(Buffer.from(keyring.open('instance-secret', PLACE, sealed), 'base64url'), clock);
 }
 
-type Secrets = Pick<AccessStore, 'secret' | 'insertSecret'>;
+type Secrets = Pick<AuthStore, 'secret' | 'insertSecret'>;
 
 /**
  * The keys of the log, made of the secret that the installation keeps for it; the first who asks makes the secret. It stays

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test';
 import type { Keyring } from '../../src/auth/keys/keyring.ts';
 import { rotateSigningKey, withdrawSigningKey } from '../../src/auth/keys/signing.ts';
-import { openAccessCache } from '../../src/auth/tokens/access_table.ts';
+import { openAuthCache } from '../../src/auth/tokens/auth_cache.ts';
 import { openTokens } from '../../src/auth/tokens/token.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { type Service, startService } from '../support/service.ts';
@@ -18,12 +18,12 @@ test('a view is read once, and again in the instant that it is as old as it may 
   let now = 0;
   let readings = 0;
   const { access } = service.db.engine;
-  const cache = openAccessCache(
+  const cache = openAuthCache(
     {
       ...access,
-      table(version) {
+      state(version) {
         readings += 1;
-        return access.table(version);
+        return access.state(version);
       },
     },
     { ...service.clock, monotonic: () => now },
@@ -47,27 +47,30 @@ test('a key that may sign is opened before it is needed, no other one, and it is
   const { kid: withdrawn } = await rotateSigningKey(engine.access, keyring, clock);
   await withdrawSigningKey(withdrawn, engine.access, keyring, clock);
   const { kid: forgotten } = await rotateSigningKey(engine.access, keyring, clock);
-  await engine.access.forgetPrivateHalves([forgotten]);
+  await engine.access.deletePrivateKeys([forgotten]);
   const keys = await engine.access.signingKeys();
   expect(keys).toHaveLength(3);
   const opened: string[] = [];
   const watched: Keyring = {
     ...keyring,
-    open(purpose, place, sealed) {
-      opened.push(place.id);
-      return keyring.open(purpose, place, sealed);
+    open(purpose, location, sealed) {
+      opened.push(location.id);
+      return keyring.open(purpose, location, sealed);
     },
   };
   const issuer = settings.baseUrl ?? service.url;
   const tokens = openTokens(
-    openAccessCache(engine.access, clock),
+    openAuthCache(engine.access, clock),
     watched,
     { issuer, lifetimeSeconds: 60 },
     clock,
   );
   const rest = keys.filter(({ kid }) => kid !== withdrawn && kid !== forgotten).map(({ kid }) => kid);
   // A withdrawn key whose private half is still there is none either.
-  tokens.prepare([...keys, ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 }))]);
+  tokens.loadSigningKeys([
+    ...keys,
+    ...keys.slice(0, 1).map((key) => ({ ...key, kid: 'late', withdrawnAt: 1 })),
+  ]);
   expect(opened).toEqual(rest);
   const { clientId } = await service.client('users:read');
   const client = await engine.access.client(clientId);
@@ -75,7 +78,7 @@ test('a key that may sign is opened before it is needed, no other one, and it is
   await tokens.mint(client, client.scopes);
   expect(opened).toEqual(rest);
   // Of what is used no more nothing stays: it would have to be opened again.
-  tokens.prepare([]);
+  tokens.loadSigningKeys([]);
   await tokens.mint(client, client.scopes);
   expect(opened).toEqual([...rest, ...rest]);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from 'bun:test';
-import { openVerified, type Verified } from '../../src/auth/tokens/verified_tokens.ts';
+import { openVerifiedTokenCache, type VerifiedToken } from '../../src/auth/tokens/verified_tokens.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 
 /** How long a checked token is remembered. What it is worth meanwhile is judged in rights.test.ts. */
@@ -14,69 +14,69 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function entry(): Verified {
-  return { notBefore: 0, expiresAt: Number.POSITIVE_INFINITY, principalIn: () => undefined };
+function entry(): VerifiedToken {
+  return { notBefore: 0, expiresAt: Number.POSITIVE_INFINITY, resolvePrincipal: () => undefined };
 }
 
 test('until two turns are over a token is remembered that nobody showed', () => {
-  const verified = openVerified();
+  const verified = openVerifiedTokenCache();
   const [token, other] = [entry(), entry()];
-  verified.remember('token', token);
-  verified.remember('other', other);
+  verified.set('token', token);
+  verified.set('other', other);
   jest.advanceTimersByTime(2 * TURN_MS - 1);
-  expect([verified.recall('token'), verified.recall('other')]).toEqual([token, other]);
+  expect([verified.get('token'), verified.get('other')]).toEqual([token, other]);
 });
 
 test('behind them nothing is left of it where no other one came, whether it was the last one or not', () => {
-  const verified = openVerified();
+  const verified = openVerifiedTokenCache();
   for (const name of ['first', 'last']) {
-    verified.remember(name, entry());
-    verified.recall(name);
+    verified.set(name, entry());
+    verified.get(name);
   }
   expect(jest.getTimerCount()).toBe(1);
   jest.advanceTimersByTime(2 * TURN_MS);
-  expect([verified.recall('first'), verified.recall('last')]).toEqual([undefined, undefined]);
+  expect([verified.get('first'), verified.get('last')]).toEqual([undefined, undefined]);
   expect(jest.getTimerCount()).toBe(0);
 });
 
 test.each([['alone'], ['beside others']])('shown in each turn it stays: %s', (company) => {
-  const verified = openVerified();
+  const verified = openVerifiedTokenCache();
   const busy = entry();
-  verified.remember('busy', busy);
+  verified.set('busy', busy);
   for (let turn = 0; turn < 5; turn += 1) {
     jest.advanceTimersByTime(TURN_MS - 1);
-    expect(verified.recall('busy')).toBe(busy);
-    if (company !== 'alone') verified.remember(`other ${turn}`, entry());
+    expect(verified.get('busy')).toBe(busy);
+    if (company !== 'alone') verified.set(`other ${turn}`, entry());
   }
 });
 
 test('one that is to be forgotten is gone from both generations', () => {
-  const verified = openVerified();
-  verified.remember('token', entry());
+  const verified = openVerifiedTokenCache();
+  verified.set('token', entry());
   jest.advanceTimersByTime(TURN_MS);
-  expect(verified.recall('token')).toBeDefined();
-  verified.forget('token');
-  expect(verified.recall('token')).toBeUndefined();
+  expect(verified.get('token')).toBeDefined();
+  verified.delete('token');
+  expect(verified.get('token')).toBeUndefined();
 });
 
 test('the next one is forgotten in its time as well', () => {
-  const verified = openVerified();
-  verified.remember('token', entry());
+  const verified = openVerifiedTokenCache();
+  verified.set('token', entry());
   jest.advanceTimersByTime(2 * TURN_MS);
-  verified.remember('later', entry());
+  verified.set('later', entry());
   jest.advanceTimersByTime(2 * TURN_MS);
-  expect(verified.recall('later')).toBeUndefined();
+  expect(verified.get('later')).toBeUndefined();
 });
 
 test('full, it turns at once, and the time of a turn begins anew', () => {
-  const verified = openVerified();
+  const verified = openVerifiedTokenCache();
   const half = LIMITS.verifiedTokensMax / 2;
   const kept = entry();
   jest.advanceTimersByTime(1);
-  for (let at = 0; at < half; at += 1) verified.remember(String(at), entry());
+  for (let at = 0; at < half; at += 1) verified.set(String(at), entry());
   jest.advanceTimersByTime(TURN_MS - 1);
-  verified.remember('kept', kept);
+  verified.set('kept', kept);
   jest.advanceTimersByTime(TURN_MS);
   expect(jest.getTimerCount()).toBe(1);
-  expect([verified.recall('0'), verified.recall('kept')]).toEqual([undefined, kept]);
+  expect([verified.get('0'), verified.get('kept')]).toEqual([undefined, kept]);
 });

@@ -1,4 +1,4 @@
-import { type Act, actOf } from '../domain/act.ts';
+import { type AuditEntry, createAuditEntry } from '../domain/audit_entry.ts';
 import { Fault } from '../domain/fault.ts';
 import type { Clock } from '../domain/id.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -12,7 +12,7 @@ export interface Waiting {
 
 export interface GrantNotes {
   /** Resolves once the entry of a grant is on disk; or once it waits in memory, because nothing can be written. */
-  note(act: Act): Promise<void>;
+  note(auditEntry: AuditEntry): Promise<void>;
   /** Tries for the last time, and tells what is lost. */
   stop(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export function openGrantNotes(
   clock: Pick<Clock, 'now' | 'mintId'>,
   told: (waiting: Waiting) => void,
 ): GrantNotes {
-  const waiting: Act[] = [];
+  const waiting: AuditEntry[] = [];
   let dropped = 0;
   /** The entry of those that were dropped, as long as nobody knows whether it was written. */
   let doubtful: Uncounted | undefined;
@@ -36,8 +36,8 @@ export function openGrantNotes(
 
   const isAnyLeft = () => waiting.length > 0 || dropped > 0;
 
-  function keep(act: Act): void {
-    if (waiting.length < LIMITS.grantsWaitingMax) waiting.push(act);
+  function keep(auditEntry: AuditEntry): void {
+    if (waiting.length < LIMITS.grantsWaitingMax) waiting.push(auditEntry);
     else dropped += 1;
     if (waiting.length === 1 && dropped === 0) told({ waiting: 1, dropped });
     begin();
@@ -66,20 +66,20 @@ export function openGrantNotes(
 
   async function writeAll(without: Uncounted): Promise<void> {
     const count = waiting.length;
-    await store.note([...waiting, ...(without.count > 0 ? [without.act] : [])]);
+    await store.note([...waiting, ...(without.count > 0 ? [without.auditEntry] : [])]);
     waiting.splice(0, count);
     dropped -= without.count;
     doubtful = undefined;
   }
 
   return {
-    async note(act) {
-      if (waiting.length > 0) return keep(act);
+    async note(auditEntry) {
+      if (waiting.length > 0) return keep(auditEntry);
       try {
-        await store.note([act]);
+        await store.note([auditEntry]);
       } catch (error) {
         if (!(error instanceof Fault)) throw error;
-        keep(act);
+        keep(auditEntry);
       }
     },
     async stop() {
@@ -94,12 +94,16 @@ export function openGrantNotes(
 
 /** The entry of grants whose own found no room: that there were so many. */
 interface Uncounted {
-  readonly act: Act;
+  readonly auditEntry: AuditEntry;
   readonly count: number;
 }
 
 function uncounted(count: number, { now, mintId }: Pick<Clock, 'now' | 'mintId'>): Uncounted {
-  const asker = { actor: 'authrealm', address: undefined, requestId: undefined };
-  const act = actOf('token.granted', { id: mintId(), detail: { without_entry: count } }, { now, asker });
-  return { act, count };
+  const caller = { actor: 'authrealm', address: undefined, requestId: undefined };
+  const auditEntry = createAuditEntry(
+    'token.granted',
+    { id: mintId(), detail: { without_entry: count } },
+    { now, caller },
+  );
+  return { auditEntry, count };
 }

@@ -1,0 +1,70 @@
+import { type AuditContext, type AuditEntry, createAuditEntry } from '../../domain/audit_entry.ts';
+import type { Clock } from '../../domain/id.ts';
+import { parseScopes, type Scopes } from '../../domain/principal.ts';
+import { type OAuthError, oauthError } from '../clients/client_credentials.ts';
+import type { Client } from '../port.ts';
+import type { RequestOrigin } from './introspection.ts';
+import type { MintedToken, Tokens } from './token.ts';
+
+export type TokenGrantResult =
+  | { readonly kind: 'granted'; readonly minted: MintedToken; readonly scopes: Scopes }
+  | OAuthError;
+
+/** Grants what the scope asks for, as the client sent it. */
+export type GrantToken = (
+  client: Client,
+  scope: string | undefined,
+  from: RequestOrigin,
+) => Promise<TokenGrantResult>;
+
+/** Whether this type of grant is offered, whoever asks: the client credentials grant (RFC 6749, 4.4) alone. */
+export function checkGrantType(grantType: string | undefined): OAuthError | undefined {
+  if (grantType === undefined) return oauthError('invalid_request', 'grant_type is missing');
+  if (grantType === 'client_credentials') return undefined;
+  return oauthError('unsupported_grant_type', 'the only grant_type is client_credentials');
+}
+
+/**
+ * The client credentials grant (RFC 6749, 4.4), the only one offered: RFC 9700, 2.1.2 closes the implicit one. A token is
+ * given out once `note` has taken down that it is.
+ */
+export function openTokenGrants(
+  tokens: Pick<Tokens, 'mint'>,
+  clock: Pick<Clock, 'now' | 'mintId'>,
+  note: (granted: AuditEntry) => Promise<void>,
+): GrantToken {
+  return async (client, scope, from) => {
+    const scopes = grantedScopes(client.scopes, scope);
+    if (!scopes) return oauthError('invalid_scope', 'scope asks for more than the client holds');
+    const minted = await tokens.mint(client, scopes);
+    const caller = { ...from, actor: client.clientId };
+    await note(tokenGrantEntry(client, scopes, minted, { ...clock, caller }));
+    return { kind: 'granted', minted, scopes };
+  };
+}
+
+function tokenGrantEntry(
+  { clientId, realms }: Client,
+  scopes: Scopes,
+  { jti, expires }: MintedToken,
+  auditContext: Pick<AuditContext, 'now' | 'mintId' | 'caller'>,
+): AuditEntry {
+  const detail = {
+    scope: [...scopes].join(' '),
+    realms: realms === '*' ? realms : [...realms],
+    jti,
+    expires_at: new Date(expires * 1_000).toISOString(),
+  };
+  return createAuditEntry(
+    'token.granted',
+    { id: auditContext.mintId(), object: clientId, detail },
+    auditContext,
+  );
+}
+
+/** What was asked for, all that is held where nothing was; undefined where it is more than that. */
+function grantedScopes(held: Scopes, scope: string | undefined): Scopes | undefined {
+  if (scope === undefined || scope.trim() === '') return held;
+  const requested = parseScopes(scope);
+  return requested && [...requested].every((each) => held.has(each)) ? requested : undefined;
+}
