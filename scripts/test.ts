@@ -45,7 +45,7 @@ interface Result {
 
 /** Groups run one after the other. */
 const GROUPS: readonly { readonly words: readonly string[]; isMember(path: string): boolean }[] = [
-  { words: ['--parallel=3'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
+  { words: ['--parallel=2'], isMember: (path) => !isSerial(path) && !isBrowser(path) },
   { words: ['--parallel=3'], isMember: isBrowser },
   { words: [], isMember: isSerial },
 ];

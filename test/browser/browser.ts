@@ -21,9 +21,15 @@ export async function endBrowser(): Promise<void> {
   await browser?.close();
 }
 
-/** Root has no sandbox to run it in. What it brings of libraries and fonts stands in for what this machine lacks. */
+/**
+ * Starts the packaged browser, with its own libraries and fonts in place of those the machine may lack; root has no sandbox
+ * to run it in. AUTHREALM_TEST_BROWSER names another one, which is shown in a window.
+ */
 async function start(): Promise<Browser> {
   const { chromium } = await import('playwright-core');
+  const visible = process.env.AUTHREALM_TEST_BROWSER;
+  if (visible !== undefined)
+    return chromium.launch({ executablePath: visible, headless: false, slowMo: 100 });
   const executablePath = await program();
   return chromium.launch({
     executablePath,

@@ -198,6 +198,17 @@ describe('links', () => {
     }
   });
 
+  const sources = [...new Bun.Glob('{src,console,test,scripts,bench}/**/*.{ts,tsx}').scanSync(ROOT)].sort();
+
+  test.each(sources)('%s: every page and heading that it cites exists', (source) => {
+    for (const [, path = '', anchor] of read(source).matchAll(/\b(docs\/[\w/-]+\.md)(?:#([\w-]+))?/g)) {
+      expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
+      if (anchor !== undefined) expect(anchors(path)).toContain(anchor);
+    }
+    for (const [, number = ''] of read(source).matchAll(/\bdecision (\d{4})\b/g))
+      expect(PAGES.filter((page) => page.startsWith(`docs/decisions/${number}-`))).toHaveLength(1);
+  });
+
   test.each(PAGES)('%s: every test it names exists', (page) => {
     for (const [path] of read(page).matchAll(/\btest\/[\w/.]+\.ts\b/g)) {
       expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);

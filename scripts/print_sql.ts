@@ -1,0 +1,26 @@
+import { RESOURCES } from '../src/domain/resources.ts';
+import { statementsOf as postgresStatementsOf } from '../src/store/postgres/dialect.ts';
+import { numbered } from '../src/store/postgres/places.ts';
+import { statementsOf as sqliteStatementsOf } from '../src/store/sqlite/dialect.ts';
+
+/**
+ * Prints the SQL that the store derives from the description of a resource, on both engines:
+ * `npx bun scripts/print_sql.ts oidc-profile-info`. Without a name it lists the resources.
+ */
+
+const [name] = process.argv.slice(2);
+const resource = RESOURCES.find((each) => each.name === name);
+if (!resource) {
+  console.error(`name a resource: ${RESOURCES.map((each) => each.name).join(', ')}`);
+  process.exit(2);
+}
+const engines = [
+  ['SQLite', sqliteStatementsOf(resource), (text: string) => text],
+  ['PostgreSQL', postgresStatementsOf(resource), (text: string) => numbered(text).text],
+] as const;
+for (const [engine, statements, write] of engines) {
+  console.log(`-- ${engine}`);
+  for (const [statement, text] of Object.entries(statements))
+    if (typeof text === 'string') console.log(`\n-- ${statement}\n${write(text)}`);
+  console.log();
+}
