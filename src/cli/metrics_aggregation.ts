@@ -87,7 +87,7 @@ export function openMetricsAggregation(startedAt: number, isPolling: boolean): M
     return reading;
   }
 
-  const timer = isPolling ? setInterval(read, LIMITS.metricsHeardMs).unref() : undefined;
+  const timer = isPolling ? setInterval(read, LIMITS.metricsPollMs).unref() : undefined;
   return {
     add(readSource) {
       const source: Source = { read: readSource, last: [], asked: undefined };

@@ -61,7 +61,7 @@ export async function startServingProcesses(
           source.remove();
           ready.reject(new Refusal('a worker exited before it was ready; see its output above'));
           if (isStopping || !(isServing || isReady)) return;
-          log.write({ event: 'process_ended', pid: child.pid, code });
+          log.write({ event: 'process_exited', pid: child.pid, code });
           if (systemClock.monotonic() - startedAt > RESTART_MS_MAX) backOff.reset();
           backOff.begin();
         },

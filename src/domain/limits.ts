@@ -167,11 +167,11 @@ export const LIMITS = Object.freeze({
   traceStateMembersMax: 32,
   /** How long a process may take to tell its metrics to another one, and what reads one figure for it. */
   metricsMsMax: 1_000,
-  readingMsMax: 500,
+  collectorMsMax: 500,
   /** How often the processes of a service are heard: of one that is killed, what it counted since then is lost. */
-  metricsHeardMs: 1_000,
+  metricsPollMs: 1_000,
   /** Causes of trouble that metrics tell apart; further ones are one. */
-  causesCountedMax: 100,
+  errorCausesMax: 100,
   /** Discovery documents fetched at once in a process; one more is refused. */
   discoveriesAtOnceMax: 8,
   /** Of these, the ones for profiles of one realm: slow providers of one are not to stop the others. */
@@ -189,7 +189,7 @@ export const LIMITS = Object.freeze({
   /** How long a receiver of checkpoints may take, or who reads the log that has them; less than `answerMsMax`, because an erasure waits for it. */
   checkpointPostMsMax: 4_000,
   /** A process that works beside the service and has nothing to do is ended. */
-  childIdleMsMax: 60_000,
+  workerIdleMsMax: 60_000,
   hashesWaitingMax: 64,
   hashMsMax: 2_000,
   /** After NFKC. */

@@ -19,18 +19,18 @@ export interface MetricsSettings {
   /** Count requests and watch the event loop; false leaves the metrics that cost nothing until they are read. */
   readonly isCounting: boolean;
   /** Time-out of one collector. */
-  readonly readingMsMax: number;
+  readonly collectorMsMax: number;
   readonly causesMax: number;
 }
 
-export function openMetrics({ isCounting, readingMsMax, causesMax }: MetricsSettings): Metrics {
+export function openMetrics({ isCounting, collectorMsMax, causesMax }: MetricsSettings): Metrics {
   const meter = isCounting ? openMeter(causesMax) : undefined;
   const loop = isCounting ? watchEventLoop() : undefined;
   const collectors: Collector[] = [processMetrics];
   if (loop) collectors.push(loop.collect);
   if (meter) collectors.push(meter.collect);
   const collect = async (collector: Collector) => {
-    const families = await withTimeout(Promise.try(collector), readingMsMax, () => undefined).catch(
+    const families = await withTimeout(Promise.try(collector), collectorMsMax, () => undefined).catch(
       () => undefined,
     );
     return families ?? [];

@@ -113,7 +113,7 @@ export function openPlaces(): Places {
     take(caller) {
       const own = takers.filter((taker) => taker === caller).length;
       if (takers.length >= LIMITS.discoveriesAtOnceMax || own >= LIMITS.discoveriesPerRealmMax) {
-        throw overloaded('PLACES_TAKEN');
+        throw overloaded('CONCURRENCY_LIMIT');
       }
       takers.push(caller);
       return () => takers.splice(takers.indexOf(caller), 1);

@@ -1,11 +1,11 @@
 import pino from 'pino';
 
-/** How many requests are written: none but failed ones, one in a hundred, or all. */
+/** Which requests are logged: only failed ones, one in a hundred, or all. */
 export type RequestLogging = 'off' | 'sampled' | 'full';
 
 /**
- * Everything that can be logged. The type is closed on purpose: there is no member for an error, an address, a header
- * map or a driver's object, so no token, subject, username or secret finds a way in.
+ * Everything that can be logged. The type is closed on purpose: it has no member for an error, an address, headers or an
+ * object of a driver, so that no token, subject, username or secret can be logged.
  */
 export type LogRecord =
   | {
@@ -17,7 +17,7 @@ export type LogRecord =
     }
   | { readonly event: 'stopping'; readonly signal: string }
   | { readonly event: 'stopped' }
-  | { readonly event: 'process_started' | 'process_ended'; readonly pid: number; readonly code?: number }
+  | { readonly event: 'process_started' | 'process_exited'; readonly pid: number; readonly code?: number }
   | {
       readonly event: 'request';
       readonly request_id: string;
@@ -25,35 +25,35 @@ export type LogRecord =
       /** The pattern of the route, never the path. */
       readonly route: string;
       readonly status: number;
-      readonly ms: number;
+      readonly duration_ms: number;
       readonly client_id?: string;
-      /** Of the trace that the caller said it is part of. */
+      /** Of the caller's `traceparent` header. */
       readonly trace_id?: string;
     }
-  /** How reading the keys of an external issuer went, where that differs from the time before. */
+  /** The outcome of fetching the keys of an external issuer, if it differs from that of the previous fetch. */
   | { readonly event: 'issuer_keys'; readonly issuer: string; readonly outcome: string }
-  /** How a provider answered by which people sign in to the console, where that differs from the time before. */
+  /** The outcome of a sign-in to the console by an OpenID provider, if it differs from that of the previous one. */
   | { readonly event: 'console_provider'; readonly provider: string; readonly outcome: string }
-  /** How far a log is, or who was erased, as a signed line that `audit verify` and `restore` read. */
+  /** A signed checkpoint of an audit log, or an erasure, as a line that `audit verify` and `restore` read. */
   | { readonly event: 'checkpoint'; readonly line: string }
-  /** A place outside of the database could not be told how far the logs are; `since`: when all of it was told last. */
+  /** Checkpoints could not be written to a destination; `since`: when all of them were written last. */
   | { readonly event: 'checkpoint_failed'; readonly cause: string; readonly since: string }
-  /** A receiver said that it is gone; something could not be told to one for a day. */
-  | { readonly event: 'webhook_disabled' | 'webhook_given_up'; readonly webhook_id: string }
-  /** The log of a realm, or of the installation, is not as this service wrote it: what is too old is not removed from it. */
+  /** A receiver answered 410; a message could not be delivered for a day. */
+  | { readonly event: 'webhook_disabled' | 'webhook_dead_letter'; readonly webhook_id: string }
+  /** The audit log of a realm, or of the installation, was modified: its old entries are not removed. */
   | { readonly event: 'retention_failed'; readonly log: string; readonly cause: string }
-  /** So many requests were refused within a second, for one cause: `QUEUE_FULL`, for example. */
+  /** The number of requests that were rejected within a second for one cause, such as `QUEUE_FULL`. */
   | { readonly event: 'overloaded'; readonly cause: string; readonly count: number }
-  /** Entries of the log of the installation that wait because nothing can be written, and those that are lost. */
-  | { readonly event: 'entries_waiting'; readonly count: number; readonly lost: number }
+  /** Entries of the installation's audit log that wait because the database takes no writes, and those that are lost. */
+  | { readonly event: 'audit_entries_pending'; readonly pending: number; readonly dropped: number }
   | {
       readonly event: 'fault';
       readonly request_id: string;
       readonly route: string;
       readonly code: string;
-      /** The engine's or the runtime's own code, for example `SQLITE_FULL`. */
+      /** The error code of the database or the runtime, such as `SQLITE_FULL`. */
       readonly cause: string;
-      /** Where in the code: function names and lines, no messages. */
+      /** The stack trace: function names and lines, no messages. */
       readonly frames?: readonly string[];
       readonly trace_id?: string;
     };
@@ -61,59 +61,59 @@ export type LogRecord =
 export interface Log {
   write(record: LogRecord): void;
   /**
-   * Resolves once the system has all that was written so far. Rejects with the code `LOG_HELD_UP` where whoever reads the
-   * log did not take it within so many milliseconds.
+   * Resolves once the operating system has accepted everything that was written so far. Rejects with the code `LOG_BLOCKED`
+   * after `msMax` milliseconds, when the reader of standard error does not keep up.
    */
   written(msMax: number): Promise<void>;
 }
 
 const LEVELS: Partial<Record<LogRecord['event'], 'error' | 'warn'>> = {
   fault: 'error',
-  process_ended: 'warn',
+  process_exited: 'warn',
   webhook_disabled: 'warn',
-  webhook_given_up: 'warn',
+  webhook_dead_letter: 'warn',
   overloaded: 'warn',
-  entries_waiting: 'warn',
+  audit_entries_pending: 'warn',
   checkpoint_failed: 'error',
   retention_failed: 'error',
 };
 
-/** One JSON line per event on standard error, written off the request's path. */
+/** Writes one JSON line for each event to standard error, asynchronously. */
 export function openLog(): Log {
   const out = pino.destination({ dest: 2, sync: false });
-  const watched = new Set<() => void>();
-  let [given, gone] = [0, 0];
-  const counting = {
+  const listeners = new Set<() => void>();
+  let [bytesLogged, bytesWritten] = [0, 0];
+  const counted = {
     write(line: string) {
-      given += Buffer.byteLength(line);
+      bytesLogged += Buffer.byteLength(line);
       out.write(line);
     },
   };
   out.on('write', (bytes) => {
-    gone += bytes;
-    for (const look of watched) look();
+    bytesWritten += bytes;
+    for (const listener of listeners) listener();
   });
   const lines = pino(
     { base: null, timestamp: pino.stdTimeFunctions.isoTime, messageKey: 'message' },
-    counting,
+    counted,
   );
   return {
     write: (record) => lines[LEVELS[record.event] ?? 'info'](record),
     written(msMax) {
-      const upTo = given;
+      const target = bytesLogged;
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      const look = () => gone >= upTo && resolve();
-      const late = setTimeout(() => reject(heldUp()), msMax);
-      watched.add(look);
-      look();
+      const check = () => bytesWritten >= target && resolve();
+      const timer = setTimeout(() => reject(blocked()), msMax);
+      listeners.add(check);
+      check();
       return promise.finally(() => {
-        clearTimeout(late);
-        watched.delete(look);
+        clearTimeout(timer);
+        listeners.delete(check);
       });
     },
   };
 }
 
-function heldUp(): Error {
-  return Object.assign(new Error('nobody takes what is logged'), { code: 'LOG_HELD_UP' });
+function blocked(): Error {
+  return Object.assign(new Error('the reader of standard error does not keep up'), { code: 'LOG_BLOCKED' });
 }

@@ -108,7 +108,7 @@ function startWebhooks(rooms: TellingRooms, writeEvents: WriteEvents, counts: De
     },
     onList: counts.keep,
     onDelivery: counts.note,
-    onGivenUp: (webhookId) => log.write({ event: 'webhook_given_up', webhook_id: webhookId }),
+    onGivenUp: (webhookId) => log.write({ event: 'webhook_dead_letter', webhook_id: webhookId }),
     onTrouble: troubleOf(rooms, 'webhooks'),
   });
 }

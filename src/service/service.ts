@@ -121,8 +121,8 @@ export async function serve(
   clock: Clock,
 ): Promise<Service> {
   const issuing = { settings, issuers: readIssuers(settings), engine, keyring, logKeys };
-  const { readingMsMax, causesCountedMax: causesMax } = LIMITS;
-  const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, readingMsMax, causesMax });
+  const { collectorMsMax, errorCausesMax: causesMax } = LIMITS;
+  const metrics = openMetrics({ isCounting: settings.metricsPort !== undefined, collectorMsMax, causesMax });
   const startedAt = clock.now();
   const installation = await engine.access.storeId();
   const hasher = openHasher(passwordCost(settings));

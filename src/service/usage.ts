@@ -12,7 +12,7 @@ export function openCounting({ access, log: entries }: Engine, log: Log, clock: 
   const uses = openClientUsage(access, clock);
   const refusals = openRefusals(entries, clock);
   const grants = openGrantNotes(entries, clock, ({ waiting, dropped }) =>
-    log.write({ event: 'entries_waiting', count: waiting, lost: dropped }),
+    log.write({ event: 'audit_entries_pending', pending: waiting, dropped }),
   );
   return {
     granted(auditEntry: AuditEntry): Promise<void> {

@@ -34,7 +34,7 @@ export function openHasher({ memoryKib, passes }: PasswordCost): Hasher {
     waitingMax: LIMITS.hashesWaitingMax,
     waitMsMax: LIMITS.hashMsMax,
     // A late hash ends by itself; a worker without a response for this long is as good as idle.
-    workMsMax: LIMITS.childIdleMsMax,
+    workMsMax: LIMITS.workerIdleMsMax,
   });
   return {
     async hash(password) {

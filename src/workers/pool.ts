@@ -17,7 +17,7 @@ export interface PoolSettings {
    * because a new worker would cost more than the rest of the work.
    */
   readonly workMsMax?: number;
-  /** A worker without requests for this long is ended; default: `LIMITS.childIdleMsMax`. */
+  /** A worker without requests for this long is ended; default: `LIMITS.workerIdleMsMax`. */
   readonly idleMsMax?: number;
 }
 
@@ -111,12 +111,12 @@ export function openPool(settings: PoolSettings): Pool {
 
   function retry(task: Task): void {
     task.deaths += 1;
-    if (task.deaths >= DEATHS_MAX) task.reject(overloaded('CHILD_DIED'));
+    if (task.deaths >= DEATHS_MAX) task.reject(overloaded('WORKER_EXITED'));
     else if (performance.now() < task.dueAt) waiting.unshift(task);
   }
 
   /** Takes back a request whose caller waits no longer. */
-  function cancel(task: Task, code = backOff.isWaiting() ? 'CHILD_NOT_STARTED' : 'CHILD_LATE'): void {
+  function cancel(task: Task, code = backOff.isWaiting() ? 'WORKER_START_FAILED' : 'WORKER_TIMEOUT'): void {
     const index = waiting.indexOf(task);
     if (index >= 0) waiting.splice(index, 1);
     task.reject(overloaded(code));
@@ -138,7 +138,8 @@ export function openPool(settings: PoolSettings): Pool {
     async close() {
       isClosed = true;
       const all = [...workers];
-      for (const task of [...waiting, ...all.flatMap((worker) => worker.task ?? [])]) cancel(task, 'CLOSED');
+      for (const task of [...waiting, ...all.flatMap((worker) => worker.task ?? [])])
+        cancel(task, 'POOL_CLOSED');
       for (const worker of all) worker.end();
       await Promise.all(all.map((worker) => worker.exited));
     },
@@ -154,13 +155,13 @@ const workingOf = (workers: ReadonlySet<Worker>) => [...workers].filter(({ task 
 function nextTask(waiting: Task[], neededMs: number): Task | undefined {
   const latest = performance.now() + neededMs;
   let task = waiting.shift();
-  for (; task && task.dueAt < latest; task = waiting.shift()) task.reject(overloaded('NO_TIME_LEFT'));
+  for (; task && task.dueAt < latest; task = waiting.shift()) task.reject(overloaded('DEADLINE_EXCEEDED'));
   return task;
 }
 
 /** Throws where the program cannot be run. */
 function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: WorkerEvents): Worker {
-  const { command, waitMsMax, workMsMax = waitMsMax, idleMsMax = LIMITS.childIdleMsMax } = settings;
+  const { command, waitMsMax, workMsMax = waitMsMax, idleMsMax = LIMITS.workerIdleMsMax } = settings;
   let state: Worker['state'] = 'starting';
   let task: Task | undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -211,7 +212,7 @@ function startWorker(settings: PoolSettings, latency: LatencyEstimate, events: W
       task = assigned;
       endAfter(workMsMax, () => {
         latency.add(workMsMax);
-        assigned.reject(overloaded('CHILD_LATE'));
+        assigned.reject(overloaded('WORKER_TIMEOUT'));
         end();
       });
       const settling = (settle: (result: never) => void) => (result: unknown) => {

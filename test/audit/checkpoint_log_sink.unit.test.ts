@@ -40,7 +40,7 @@ test('lines are told once whoever reads the log has them, however the process en
   const shell = Bun.spawn(['sh', '-c', command], { stdio: ['ignore', 'ignore', 'ignore'] });
   await shell.exited;
   expect(existsSync(held as string)).toBe(true);
-  expect(readFileSync(said as string, 'utf8')).toBe('LOG_HELD_UP\ntold\n');
+  expect(readFileSync(said as string, 'utf8')).toBe('LOG_BLOCKED\ntold\n');
   const lines = readFileSync(read as string, 'utf8')
     .trim()
     .split('\n');

@@ -92,10 +92,10 @@ test('where nothing can be written the token is given all the same, and the entr
   }
   for (const token of tokens) expect((await service.get(oidcPath(planted), token)).status).toBe(200);
   expect(await grantsOf(service)).toEqual([]);
-  expect(waitingIn(service)).toEqual([{ event: 'entries_waiting', count: 1, lost: 0 }]);
+  expect(waitingIn(service)).toEqual([{ event: 'audit_entries_pending', pending: 1, dropped: 0 }]);
   gate.shut(false);
   while (waitingIn(service).length < 2) await Bun.sleep(50);
-  expect(waitingIn(service).at(-1)).toEqual({ event: 'entries_waiting', count: 0, lost: 0 });
+  expect(waitingIn(service).at(-1)).toEqual({ event: 'audit_entries_pending', pending: 0, dropped: 0 });
   expect((await grantsOf(service)).map(({ object }) => object)).toEqual([clientId, clientId, clientId]);
 }, 300_000);
 
@@ -121,7 +121,7 @@ test('a bug is no reason to give a token', async () => {
 });
 
 function waitingIn({ log }: Service) {
-  return log.filter(({ event }) => event === 'entries_waiting');
+  return log.filter(({ event }) => event === 'audit_entries_pending');
 }
 
 describe('what waits', () => {

@@ -31,7 +31,7 @@ describe('a question', () => {
     const stream = openStream(sql, 300);
     const ask = (text: string) => Array.fromAsync(stream.rows('begin', text, []));
     expect(await ask('select 1 as one')).toEqual([{ one: 1 }]);
-    await expect(ask('select pg_sleep(60)')).rejects.toThrow('DATABASE_LATE');
+    await expect(ask('select pg_sleep(60)')).rejects.toThrow('DATABASE_TIMEOUT');
     await expect(ask('select 1')).rejects.toThrow('ERR_POSTGRES');
     await stream.close();
   });

@@ -180,7 +180,7 @@ test('after about a day it is given up, the feed goes on, and it can be sent aga
   expect(await lettersOf(webhookId)).toEqual([
     { ...letter, attempts: LIMITS.webhookAttemptsMax, at: expect.any(Number), redeliveredAt: undefined },
   ]);
-  expect(service.log).toContainEqual({ event: 'webhook_given_up', webhook_id: webhookId });
+  expect(service.log).toContainEqual({ event: 'webhook_dead_letter', webhook_id: webhookId });
 
   const store = service.db.engine.webhooks;
   const first = receiver.received.find(({ events }) => Number(events[0]?.sequence) === 2);

@@ -51,5 +51,5 @@ test('requestsAtOnceMax: one more is refused at once, and those that wait are an
   expect(await ask('/direct')).toBe(200);
   pool.destroy();
   await server.stop();
-  expect(log).toContainEqual(expect.objectContaining({ event: 'overloaded', cause: 'PLACES_TAKEN' }));
+  expect(log).toContainEqual(expect.objectContaining({ event: 'overloaded', cause: 'CONCURRENCY_LIMIT' }));
 }, 300_000);

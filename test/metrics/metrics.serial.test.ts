@@ -221,7 +221,7 @@ describe('several processes', () => {
   test('what one had counted stays when it is killed', async () => {
     const { scrape } = watched;
     await lookUp(30);
-    await Bun.sleep(LIMITS.metricsHeardMs + 200);
+    await Bun.sleep(LIMITS.metricsPollMs + 200);
     const before = await scrape();
     const ends = sumOf(before, 'authrealm_process_exits_total');
     process.kill(workers()[1] ?? 0, 'SIGKILL');
@@ -264,11 +264,11 @@ test('a service whose metrics have no port does not start', async () => {
 }, 300_000);
 
 describe('what is measured in one process', () => {
-  const settings = { isCounting: true, readingMsMax: 50, causesMax: LIMITS.causesCountedMax };
+  const settings = { isCounting: true, collectorMsMax: 50, causesMax: LIMITS.errorCausesMax };
   const named = (snapshot: Snapshot, name: string) => snapshot.find((family) => family.name === name);
 
   test('a collector that fails, or is late, is left out; the others are reported', async () => {
-    const metrics = openMetrics({ ...settings, readingMsMax: LIMITS.readingMsMax });
+    const metrics = openMetrics({ ...settings, collectorMsMax: LIMITS.collectorMsMax });
     metrics.add(
       () => new Promise(() => undefined),
       () => Promise.reject(new Error('no')),
@@ -279,17 +279,17 @@ describe('what is measured in one process', () => {
     );
     const start = performance.now();
     const snapshot = await metrics.snapshot();
-    expect(performance.now() - start).toBeWithin(LIMITS.readingMsMax - 50, LIMITS.readingMsMax + 500);
+    expect(performance.now() - start).toBeWithin(LIMITS.collectorMsMax - 50, LIMITS.collectorMsMax + 500);
     expect(named(snapshot, 'well')).toMatchObject({ samples: [{ labels: { target: 'a' }, value: 7 }] });
     metrics.close();
   });
 
   test('causes beyond their bound are one', () => {
     const metrics = openMetrics(settings);
-    for (let n = 0; n < LIMITS.causesCountedMax + 5; n += 1) metrics.meter?.countError(`C${n}`);
+    for (let n = 0; n < LIMITS.errorCausesMax + 5; n += 1) metrics.meter?.countError(`C${n}`);
     const family = named(metrics.meter?.collect() ?? [], 'authrealm_errors_total');
     const samples = family && 'samples' in family ? family.samples : [];
-    expect(samples).toHaveLength(LIMITS.causesCountedMax + 1);
+    expect(samples).toHaveLength(LIMITS.errorCausesMax + 1);
     expect(samples.at(-1)).toEqual({ labels: { cause: 'other' }, value: 5 });
     metrics.close();
   });

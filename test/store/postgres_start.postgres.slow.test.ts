@@ -36,7 +36,7 @@ describe.concurrent('a server that stalls when it is asked', () => {
       const took = performance.now() - started;
       await sprung;
       proxy.stop();
-      expect(told).toMatch(/cannot be opened: it did not answer in time \(DATABASE_LATE\)/);
+      expect(told).toMatch(/cannot be opened: it did not answer in time \(DATABASE_TIMEOUT\)/);
       expect([took > storeWaitMsMax - 100, took < storeWaitMsMax + GRACE_MS]).toEqual([true, true]);
     }, 300_000);
   }

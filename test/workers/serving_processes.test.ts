@@ -33,7 +33,7 @@ test('one that cannot begin is begun again until it can', async () => {
   renameSync(masterKeyFile, `${masterKeyFile}.away`);
   process.kill(Number(told('process_started')[1]?.[1]), 'SIGKILL');
   // That one, and two that find no key.
-  await isTold('process_ended', 3);
+  await isTold('process_exited', 3);
   renameSync(`${masterKeyFile}.away`, masterKeyFile);
   const answering = /^authrealm_processes\{state="responding"\} 2$/m;
   while (!answering.test(await (await fetch(metrics)).text())) await Bun.sleep(100);

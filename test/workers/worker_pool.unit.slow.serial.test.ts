@@ -180,7 +180,7 @@ describe('a child', () => {
     const { command, starts } = noted(BECOME);
     const pool = open({ command });
     const [fatal, next] = [pool.request({ act: 'die' }), pool.request<string>(echo('next'))];
-    expect(await causeOf(fatal)).toEqual(['overloaded', 'CHILD_DIED']);
+    expect(await causeOf(fatal)).toEqual(['overloaded', 'WORKER_EXITED']);
     expect(await next).toBe('next');
     expect(starts()).toBe(3);
   });
@@ -220,7 +220,7 @@ describe('bounds', () => {
     const pool = open({ waitMsMax: 1_000 });
     const { pid } = await pool.request<State>(STATE);
     const asked = performance.now();
-    expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'CHILD_LATE']);
+    expect(await causeOf(pool.request(work(60_000)))).toEqual(['overloaded', 'WORKER_TIMEOUT']);
     const took = performance.now() - asked;
     expect(took).toBeGreaterThan(950);
     expect(took).toBeLessThan(3_000);
@@ -234,7 +234,7 @@ describe('bounds', () => {
     const { pid } = await state();
     const late = pool.request<number>(work(800));
     const waiting = pool.request<number>(work(0));
-    expect(await causeOf(late)).toEqual(['overloaded', 'CHILD_LATE']);
+    expect(await causeOf(late)).toEqual(['overloaded', 'WORKER_TIMEOUT']);
     expect((await faultOf(waiting)).code).toBe('overloaded');
     expect((await state()).pid).toBe(pid);
   });
@@ -245,7 +245,7 @@ describe('bounds', () => {
     await pool.request(work(400));
     const working = pool.request<number>(work(1_700));
     const once = join(freshFolder(), 'asked');
-    expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'NO_TIME_LEFT']);
+    expect(await causeOf(pool.request({ act: 'die', once }))).toEqual(['overloaded', 'DEADLINE_EXCEEDED']);
     expect(existsSync(once)).toBe(false);
     expect(await working).toBe(pid);
     expect(await pool.request<number>(work(0))).toBe(pid);
@@ -265,7 +265,7 @@ describe('bounds', () => {
   test('children that die at their start are not started over and over', async () => {
     const { command, starts } = noted('exit 3');
     const pool = open({ command, waitMsMax: 1_000 });
-    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'WORKER_START_FAILED']);
     // At 0, 200 and 600 ms; the next is due at 1,400.
     expect(starts()).toBeGreaterThan(1);
     expect(starts()).toBeLessThanOrEqual(3);
@@ -283,7 +283,7 @@ describe('bounds', () => {
 
   test('a program that is not there is overloaded, not a crash', async () => {
     const pool = open({ command: ['/nowhere/at-all'], waitMsMax: 500 });
-    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'CHILD_NOT_STARTED']);
+    expect(await causeOf(pool.request(STATE))).toEqual(['overloaded', 'WORKER_START_FAILED']);
   });
 });
 
@@ -330,7 +330,7 @@ describe('the end', () => {
     await pool.close();
     expect(isAlive(pid)).toBe(false);
     for (const { code, cause } of await Promise.all(pending)) {
-      expect([code, (cause as { code?: string }).code]).toEqual(['overloaded', 'CLOSED']);
+      expect([code, (cause as { code?: string }).code]).toEqual(['overloaded', 'POOL_CLOSED']);
     }
     expect((await faultOf(pool.request(STATE))).code).toBe('overloaded');
   });

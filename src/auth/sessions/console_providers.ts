@@ -154,7 +154,7 @@ function openProvider(known: ConfiguredIssuer, client: ConsoleClient, deps: Prov
     },
     async completeSignIn(response) {
       // Who sends a code may be anybody, and each holds a connection for as long as the provider takes.
-      if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('PLACES_TAKEN');
+      if (pending >= LIMITS.providerCodesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
       pending += 1;
       try {
         return await completeSignIn(response);

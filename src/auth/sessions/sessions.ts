@@ -118,7 +118,7 @@ export function openConsoleSessions({
         { now: clock.now, caller },
       );
       const isKept = await store.revokeToken({ jti, clientId, expiresAt: expires * 1_000 }, auditEntry);
-      if (!isKept) throw overloaded('REVOCATIONS_FULL');
+      if (!isKept) throw overloaded('REVOCATION_LIMIT');
       return true;
     },
   };

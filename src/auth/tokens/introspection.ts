@@ -58,7 +58,7 @@ export function openIntrospectionAndRevocation({
         );
         const isRevoked = await store.revokeToken({ jti, clientId, expiresAt: expires * 1000 }, auditEntry);
         // Whoever is told so takes the token for a live one (RFC 7009, 2.2.1).
-        if (!isRevoked) throw overloaded('REVOCATIONS_FULL');
+        if (!isRevoked) throw overloaded('REVOCATION_LIMIT');
       }
       return { kind: 'done' };
     },

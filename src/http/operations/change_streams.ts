@@ -76,7 +76,7 @@ export function openChangeStreams(deps: StreamRooms): ChangeStreams {
       const own = [...streams].filter((stream) => stream.principal.clientId === principal.clientId);
       if (isStopped) throw new Fault('unavailable');
       if (streams.size >= LIMITS.streamsMax || own.length >= LIMITS.streamsPerClientMax)
-        throw overloaded('PLACES_TAKEN');
+        throw overloaded('CONCURRENCY_LIMIT');
       const token = bearerToken(call.authorization() ?? '') ?? '';
       const stream = openChangeStream({
         ...{ realm, token, principal, place, monotonic },

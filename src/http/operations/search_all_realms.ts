@@ -95,7 +95,7 @@ function searchingEverywhere(resource: Resource, everywhere: Finding, deps: Sear
   }
 
   return async (call) => {
-    if (underWay >= LIMITS.searchesAtOnceMax) throw overloaded('PLACES_TAKEN');
+    if (underWay >= LIMITS.searchesAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
     underWay += 1;
     try {
       return pageReply(call, await answer(call));

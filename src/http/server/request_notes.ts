@@ -68,7 +68,7 @@ export function openNotes(
       method: request.method,
       route: labelOf(route),
       status,
-      ms: Math.round(milliseconds * 1000) / 1000,
+      duration_ms: Math.round(milliseconds * 1000) / 1000,
       ...(principal ? { client_id: principal.clientId } : {}),
       ...traceIdOf(request),
     });
@@ -123,7 +123,13 @@ function openSheds(log: Pick<Log, 'write'>) {
 }
 
 /** Work that waits in vain; a process that died or could not start is a fault like any other. */
-const SHED_CAUSES = new Set(['QUEUE_FULL', 'PLACES_TAKEN', 'NO_TIME_LEFT', 'CHILD_LATE', 'REVOCATIONS_FULL']);
+const SHED_CAUSES = new Set([
+  'QUEUE_FULL',
+  'CONCURRENCY_LIMIT',
+  'DEADLINE_EXCEEDED',
+  'WORKER_TIMEOUT',
+  'REVOCATION_LIMIT',
+]);
 
 function isShed(cause: unknown): cause is { readonly code: string } {
   return cause instanceof Error && 'code' in cause && SHED_CAUSES.has(cause.code as string);

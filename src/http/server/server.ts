@@ -144,7 +144,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   /** Who asks for too much, or comes while too much is under way, is not let in; whoever watches over us is. */
   function refuse(call: Call, route: Route): Reply | undefined {
     if (route.isUncounted) return undefined;
-    if (underWay >= LIMITS.requestsAtOnceMax) throw overloaded('PLACES_TAKEN');
+    if (underWay >= LIMITS.requestsAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
     return door.count?.(call);
   }
 

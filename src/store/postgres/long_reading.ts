@@ -35,7 +35,7 @@ export function openLongReading(pool: Pool, perform: Perform): LongReading {
     waiting.push(resolve);
     await withTimeout(promise, LIMITS.listMsMax, () => {
       waiting.splice(waiting.indexOf(resolve), 1);
-      throw overloaded('NO_TIME_LEFT');
+      throw overloaded('DEADLINE_EXCEEDED');
     });
   }
 
@@ -54,7 +54,7 @@ export function openLongReading(pool: Pool, perform: Perform): LongReading {
         isKept: false,
       }));
     } catch (error) {
-      if (isCancelled(error)) throw overloaded('NO_TIME_LEFT');
+      if (isCancelled(error)) throw overloaded('DEADLINE_EXCEEDED');
       throw error instanceof Fault ? error : asFault(error);
     } finally {
       leave();

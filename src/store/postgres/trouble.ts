@@ -17,9 +17,9 @@ export class Trouble extends Error {
 
 /** Codes of ours. */
 export const OWN = {
-  late: 'DATABASE_LATE',
+  late: 'DATABASE_TIMEOUT',
   crowded: 'DATABASE_CONNECTIONS_BUSY',
-  standby: 'DATABASE_STANDBY',
+  standby: 'DATABASE_NO_PRIMARY',
   rolledBack: 'DATABASE_ROLLED_BACK',
   hostUnknown: 'DATABASE_HOST_UNKNOWN',
   passwordFile: 'DATABASE_PASSWORD_FILE',
@@ -62,7 +62,7 @@ export const TOO_MANY_CONNECTIONS = '53300';
 /** A connection ended, or no new one is accepted: another host may be the one to ask. */
 const LOST = /^(?:ERR_POSTGRES_CONNECTION_|57P|08|25006|25P0[34])/;
 /** What is sent is taken, and nothing comes back. */
-const STALLED = /^(?:ERR_POSTGRES_CONNECTION_(?:TIMEOUT|FAILED)|DATABASE_LATE)$/;
+const STALLED = /^(?:ERR_POSTGRES_CONNECTION_(?:TIMEOUT|FAILED)|DATABASE_TIMEOUT)$/;
 
 /** What trouble says about the host it is with; `unclear` where all connections were busy, or not even made. */
 export function omenOf({ code }: Trouble): 'none' | 'lost' | 'unclear' | 'stalled' {
