@@ -1,5 +1,5 @@
 import { SCHEMA } from 'authrealm:schema';
-import { ask, ifMatch } from './call_api.ts';
+import { callApi, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
 import { cursorOf, type WithEtag } from './records.ts';
 
@@ -20,7 +20,7 @@ function adminPages<T>(collection: string): ReadPage<T> {
       'page[after]': cursor,
     });
     const path = `admin/v1/${collection}?${query}`;
-    const { body } = await ask<AdminList<T>>({ path, signal, scope: ADMIN });
+    const { body } = await callApi<AdminList<T>>({ path, signal, scope: ADMIN });
     return { items: body.data, next: cursorOf(body.links.next) };
   };
 }
@@ -40,11 +40,11 @@ export interface WithSecret extends Managed {
 }
 
 /** The operations on one kind of managed resource. `Input` holds its writable members. */
-export interface Collection<UntrustedText, Created = UntrustedText> {
-  readonly read: (id: string, signal?: AbortSignal) => Promise<WithEtag<Managed & UntrustedText>>;
+export interface Collection<Input, Created = Input> {
+  readonly read: (id: string, signal?: AbortSignal) => Promise<WithEtag<Managed & Input>>;
   readonly create: (input: Created) => Promise<WithSecret>;
   /** Updates the version that the ETag names. Throws Problem `stale` if it has changed since. */
-  readonly update: (id: string, input: Partial<UntrustedText>, etag: string | undefined) => Promise<void>;
+  readonly update: (id: string, input: Partial<Input>, etag: string | undefined) => Promise<void>;
   readonly remove: (id: string, etag: string | undefined) => Promise<void>;
   readonly setEnabled: (id: string, act: 'disable' | 'enable') => Promise<void>;
   /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
@@ -57,21 +57,21 @@ function managedPath(collection: string, id: string, act?: string): string {
 }
 
 /** `secret` is the member of an answer that holds it. */
-function managedCollection<UntrustedText, Created = UntrustedText>(
+function managedCollection<Input, Created = Input>(
   collection: string,
   secret: string,
-): Collection<UntrustedText, Created> {
+): Collection<Input, Created> {
   const pathOf = (id: string, act?: string) => managedPath(collection, id, act);
   // The service ignores `Idempotency-Key` here: a stored response would contain the secret.
   const issue = async (path: string, data: unknown): Promise<WithSecret> => {
-    const { body } = await ask<{ data: Managed & Readonly<Record<string, unknown>> }>({
+    const { body } = await callApi<{ data: Managed & Readonly<Record<string, unknown>> }>({
       ...{ method: 'POST', path, body: { data }, scope: ADMIN },
     });
     return { ...body.data, secret: String(body.data[secret]) };
   };
   return {
     async read(id, signal) {
-      const { body, etag } = await ask<{ data: Managed & UntrustedText }>({
+      const { body, etag } = await callApi<{ data: Managed & Input }>({
         ...{ path: pathOf(id), scope: ADMIN, ...(signal ? { signal } : {}) },
       });
       return { record: body.data, etag };
@@ -79,13 +79,13 @@ function managedCollection<UntrustedText, Created = UntrustedText>(
     create: (input) => issue(`admin/v1/${collection}`, input),
     async update(id, data, etag) {
       const headers = ifMatch(etag);
-      await ask({ method: 'PUT', path: pathOf(id), headers, body: { data }, scope: ADMIN });
+      await callApi({ method: 'PUT', path: pathOf(id), headers, body: { data }, scope: ADMIN });
     },
     async remove(id, etag) {
-      await ask({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
+      await callApi({ method: 'DELETE', path: pathOf(id), headers: ifMatch(etag), scope: ADMIN });
     },
     async setEnabled(id, act) {
-      await ask({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
+      await callApi({ method: 'POST', path: pathOf(id, act), scope: ADMIN });
     },
     rotate: (id, overlapSeconds) => issue(pathOf(id, 'rotate'), { overlap_seconds: overlapSeconds }),
   };
@@ -141,7 +141,7 @@ export async function readClientWithLastUse(
 ): Promise<WithEtag<Client> & LastUse> {
   const [one, use] = await Promise.all([
     clients.read(id, signal),
-    ask<{ data: LastUse }>({ path: managedPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
+    callApi<{ data: LastUse }>({ path: managedPath(CLIENTS, id, 'use'), signal, scope: ADMIN }),
   ]);
   return { ...one, last_used_at: use.body.data.last_used_at };
 }
@@ -149,11 +149,11 @@ export async function readClientWithLastUse(
 type LastUse = Pick<ListedClient, 'last_used_at'>;
 
 export async function createSigningKey(): Promise<void> {
-  await ask({ method: 'POST', path: 'admin/v1/signing-keys', scope: ADMIN });
+  await callApi({ method: 'POST', path: 'admin/v1/signing-keys', scope: ADMIN });
 }
 
 export async function withdrawSigningKey(id: string): Promise<void> {
-  await ask({ method: 'POST', path: managedPath('signing-keys', id, 'withdraw'), scope: ADMIN });
+  await callApi({ method: 'POST', path: managedPath('signing-keys', id, 'withdraw'), scope: ADMIN });
 }
 
 /** Webhook targets, their deliveries and dead letters. */
@@ -209,7 +209,7 @@ export function webhookPages(): ReadPage<Webhook> {
   return adminPages(WEBHOOKS);
 }
 
-/** The newest first. */
+/** Newest first. */
 export function deliveryPages(id: string): ReadPage<Delivery> {
   return adminPages(`${WEBHOOKS}/${encodeURIComponent(id)}/deliveries`);
 }
@@ -220,7 +220,7 @@ export function deadLetterPages(id: string): ReadPage<DeadLetter> {
 
 /** Redelivers a dead letter, or all with `*`; returns how many. */
 export async function redeliver(id: string, letter: string): Promise<number> {
-  const { body } = await ask<{ data: { dead_letters: number } }>({
+  const { body } = await callApi<{ data: { dead_letters: number } }>({
     method: 'POST',
     path: managedPath(WEBHOOKS, id, 'redeliver'),
     body: { data: { dead_letter: letter } },

@@ -83,21 +83,21 @@ export const BASE_PATH = new URL('.', location.href).pathname;
  * Sends a request with the token of the session. Throws Problem if there is no complete, successful
  * response, or the reason of `signal`. Ends the session on 401.
  */
-export async function ask<T>(question: ApiRequest): Promise<ApiResponse<T>> {
+export async function callApi<T>(request: ApiRequest): Promise<ApiResponse<T>> {
   const { signal, onData, end } = idleTimeout(
     IDLE_MS_MAX,
-    networkProblem(isReadOnly(question)),
-    question.signal,
+    networkProblem(isReadOnly(request)),
+    request.signal,
   );
   try {
-    const response = await fetchApi({ ...question, signal });
+    const response = await fetchApi({ ...request, signal });
     onData();
     const { status, headers } = response;
     const body = (status === NO_CONTENT ? undefined : await read(response, onData)) as T;
     return { status, headers, body, etag: etagOf(headers) };
   } catch (error) {
     signal.throwIfAborted();
-    throw error instanceof Problem ? error : networkProblem(isReadOnly(question));
+    throw error instanceof Problem ? error : networkProblem(isReadOnly(request));
   } finally {
     end();
   }
@@ -111,14 +111,14 @@ function isReadOnly({ method = 'GET', scope }: ApiRequest): boolean {
 }
 
 /** Like callApi, but returns the response for streaming and has no timeout of its own. */
-export async function fetchApi(question: ApiRequest): Promise<Response> {
-  const { method = 'GET', path, body, form, signal } = question;
+export async function fetchApi(request: ApiRequest): Promise<Response> {
+  const { method = 'GET', path, body, form, signal } = request;
   const token = session.get().open?.token;
   const headers = {
     Accept: 'application/json',
     ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
-    ...question.headers,
+    ...request.headers,
   };
   const init: RequestInit = {
     method,
@@ -130,7 +130,7 @@ export async function fetchApi(question: ApiRequest): Promise<Response> {
   };
   const response = await fetch(BASE_PATH + path, init).catch(() => {
     signal?.throwIfAborted();
-    throw networkProblem(isReadOnly(question));
+    throw networkProblem(isReadOnly(request));
   });
   if (response.ok) return response;
   // Without a readable body the status alone decides.
@@ -139,7 +139,7 @@ export async function fetchApi(question: ApiRequest): Promise<Response> {
   if (isCurrentToken && response.status === 401) {
     endSession('Your session has ended: it expired or was revoked.');
   }
-  if (isCurrentToken && response.status === 403 && question.scope) dropScope(question.scope);
+  if (isCurrentToken && response.status === 403 && request.scope) dropScope(request.scope);
   throw problemFromResponse(response.status, response.headers, errorBody);
 }
 

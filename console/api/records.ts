@@ -1,7 +1,7 @@
 import { SCHEMA } from 'authrealm:schema';
 import type { Description, Field } from '../description.ts';
 import { hasScope, session } from '../session/session.ts';
-import { type ApiResponse, ask, ifMatch } from './call_api.ts';
+import { type ApiResponse, callApi, ifMatch } from './call_api.ts';
 import type { ReadPage } from './list_page.ts';
 
 /** A record, flat, with the member names of its description. */
@@ -42,7 +42,7 @@ export async function readRecord(
   const scope = `${description.scope}:read`;
   return withEtag(
     description,
-    await ask({ path: pathOf(description, key), scope, ...(signal ? { signal } : {}) }),
+    await callApi({ path: pathOf(description, key), scope, ...(signal ? { signal } : {}) }),
   );
 }
 
@@ -55,7 +55,7 @@ export async function createRecord(
 ): Promise<WithEtag> {
   return withEtag(
     description,
-    await ask({
+    await callApi({
       method: 'POST',
       path: pathOf(description, parentKey),
       headers: { 'Idempotency-Key': idempotencyKey },
@@ -74,7 +74,7 @@ export async function updateRecord(
 ): Promise<WithEtag> {
   return withEtag(
     description,
-    await ask({
+    await callApi({
       method: 'PUT',
       path: pathOf(description, key),
       headers: ifMatch(etag),
@@ -89,7 +89,7 @@ export async function deleteRecord(
   key: Key,
   etag: string | undefined,
 ): Promise<void> {
-  await ask({
+  await callApi({
     method: 'DELETE',
     path: pathOf(description, key),
     headers: ifMatch(etag),
@@ -108,11 +108,11 @@ function bodyOf({ type, fields }: Description, input: Wire): object {
 }
 
 function withEtag(description: Description, { body, etag }: ApiResponse<unknown>): WithEtag {
-  return { record: shown(description, (body as { data: Wire }).data), etag };
+  return { record: parseRecord(description, (body as { data: Wire }).data), etag };
 }
 
 /** Reads a record from a response. */
-export function shown({ fields }: Description, data: Wire): ApiRecord {
+export function parseRecord({ fields }: Description, data: Wire): ApiRecord {
   const meta = (data.meta ?? {}) as Wire;
   const memberOf = ({ name, within }: Field) =>
     within === 'data' ? data[name] : ((data[within] ?? {}) as Wire)[name];
@@ -147,8 +147,11 @@ export function recordPages(
       sort: order,
     });
     const path = `${pathOf(description, parentKey)}?${query}`;
-    const { body } = await ask<RecordList>({ path, signal, scope: `${description.scope}:read` });
-    return { items: body.data.map((data) => shown(description, data)), next: cursorOf(body.links.next) };
+    const { body } = await callApi<RecordList>({ path, signal, scope: `${description.scope}:read` });
+    return {
+      items: body.data.map((data) => parseRecord(description, data)),
+      next: cursorOf(body.links.next),
+    };
   };
 }
 
@@ -165,7 +168,7 @@ export async function countRecords(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const path = `${pathOf(description, parentKey)}?${new URLSearchParams({ 'page[limit]': '1' })}`;
-  const { body } = await ask<{ meta?: { results?: { total?: number } } }>({ path, signal });
+  const { body } = await callApi<{ meta?: { results?: { total?: number } } }>({ path, signal });
   return body.meta?.results?.total;
 }
 

@@ -1,5 +1,5 @@
 import { closeSession, session } from '../session/session.ts';
-import { ask } from './call_api.ts';
+import { callApi } from './call_api.ts';
 
 /** Ends the session locally in any case; an unrevoked token expires by itself. */
 export function signOut(): void {
@@ -11,5 +11,5 @@ export function signOut(): void {
 export async function revokeToken(): Promise<void> {
   const method = session.get().open?.method;
   if (method === undefined || method === 'client_credentials') return;
-  await ask({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
+  await callApi({ method: 'DELETE', path: 'console/token' }).catch(() => undefined);
 }

@@ -318,5 +318,5 @@ function RealmChecks({ known, selected, onChoose }: RealmChecksProps) {
   );
 }
 
-/** RealmSelection of one name are told apart by the end of their IDs. */
+/** The end of the ID distinguishes realms of the same name. */
 const SHOWN_DIGITS = 4;

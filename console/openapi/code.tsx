@@ -2,7 +2,7 @@ import type { ComponentChild } from 'preact';
 import { CopyButton } from '../parts/copy.tsx';
 import { UntrustedText } from '../parts/untrusted_text.tsx';
 
-/** A text of the document: what stands between backticks is code. */
+/** A text with `code` between backticks. */
 export function Prose({ text }: { readonly text: string }) {
   return (
     <>{text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>
@@ -11,15 +11,15 @@ export function Prose({ text }: { readonly text: string }) {
 
 interface CodeBlockProps {
   readonly text: string;
-  /** What it is, for who copies it. */
+  /** Names the text for the copy button. */
   readonly what: string;
   readonly isJson?: boolean;
 }
 
-/** Characters up to which the strings of a text are told apart. */
+/** Maximum length for syntax coloring. */
 const COLOURED_MAX = 150_000;
 
-/** A text as it is, to read and to copy. Of JSON, what is within strings is somebody's: it is shown with care. */
+/** A code block with a copy button. Strings in JSON are untrusted text. */
 export function CodeBlock({ text, what, isJson = false }: CodeBlockProps) {
   const isColoured = isJson && text.length <= COLOURED_MAX;
   return (
@@ -56,7 +56,7 @@ function Json({ text }: { readonly text: string }) {
   );
 }
 
-/** JSON with its lines; a text that is none stays as it is. */
+/** Pretty-prints JSON; other text is unchanged. */
 export function formatted(text: string): { readonly text: string; readonly isJson: boolean } {
   try {
     return { text: JSON.stringify(JSON.parse(text), null, 2), isJson: true };

@@ -1,4 +1,4 @@
-/** The OpenAPI document of the service, as far as a page reads it: version 3.1 of the specification. */
+/** The parts of an OpenAPI 3.1 document that the pages read. */
 
 export interface Schema {
   readonly $ref?: string;
@@ -73,7 +73,7 @@ export interface ApiDocument {
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-/** One operation, every reference but those of schemas followed. */
+/** An operation with resolved references, except in schemas. */
 export interface Operation {
   readonly id: string;
   readonly method: string;
@@ -81,7 +81,7 @@ export interface Operation {
   readonly summary: string;
   readonly description: string | undefined;
   readonly tag: string;
-  /** Undefined where nobody need be signed in. */
+  /** Undefined if no token is required. */
   readonly scopes: readonly string[] | undefined;
   readonly parameters: readonly Parameter[];
   readonly body:
@@ -97,7 +97,7 @@ export interface Group {
   readonly operations: readonly Operation[];
 }
 
-/** What a page shows of the document. */
+/** The document, prepared for display. */
 export interface Api {
   readonly document: ApiDocument;
   readonly groups: readonly Group[];
@@ -140,24 +140,24 @@ function operationOf(
   };
 }
 
-/** What a reference leads to, or the thing itself. */
+/** Resolves a reference. */
 export function resolveReference<T extends object>(document: ApiDocument, thing: T | Reference): T {
   if (!('$ref' in thing) || typeof thing.$ref !== 'string') return thing as T;
   const [, , kind = '', name = ''] = thing.$ref.split('/');
   return (document.components[kind]?.[name.replaceAll('~1', '/').replaceAll('~0', '~')] ?? {}) as T;
 }
 
-/** The name that a reference has, without its path. */
+/** The last segment of a reference. */
 export function nameOf(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1);
 }
 
-/** The example of a content, or the first of several. */
+/** The example, or the first of several. */
 export function exampleOf({ example, examples }: Content): unknown {
   return example ?? Object.values(examples ?? {})[0]?.value;
 }
 
-/** The groups with those of their operations that have every word of `sought` somewhere. */
+/** The operations that contain every word of `term`, by group. */
 export function matching(groups: readonly Group[], term: string): readonly Group[] {
   const words = term.toLowerCase().split(/\s+/).filter(Boolean);
   const matches = ({ id, method, path, summary, scopes }: Operation) => {

@@ -8,7 +8,7 @@ interface OperationSearchProps {
   readonly onTerm: (term: string) => void;
 }
 
-/** The box that narrows a list of operations. */
+/** The search box of a list of operations. */
 export function OperationSearch({ term, onTerm }: OperationSearchProps) {
   const id = useId();
   return (
@@ -35,11 +35,11 @@ interface OperationListProps {
   readonly term: string;
   readonly hrefOf: (operation: Operation) => string;
   readonly current?: string | undefined;
-  /** Without summaries, for the side of a page. */
+  /** Compact, for the side bar. */
   readonly isNarrow?: boolean;
 }
 
-/** Operations under the names of their groups. */
+/** Operations by group. */
 export function OperationList({ groups, term, hrefOf, current, isNarrow = false }: OperationListProps) {
   const found = matching(groups, term);
   if (found.length === 0) return <p class="faint small">No matching operations.</p>;

@@ -18,7 +18,7 @@ export function Method({ method }: Pick<Operation, 'method'>) {
   return <span class={`method method-${method.toLowerCase()}`}>{method}</span>;
 }
 
-/** What is asked how, and with which right. */
+/** Method, path and required scopes. */
 export function OperationLine({ operation }: Pick<OperationProps, 'operation'>) {
   const { method, path, scopes, isExtension } = operation;
   return (
@@ -134,7 +134,7 @@ export function Responses({ document, operation }: OperationProps) {
   );
 }
 
-/** Statuses are told by their words as well. */
+/** The badge style of a status. */
 export function badgeOf(status: number): string {
   if (status < 300) return 'badge-good';
   return status < 400 ? '' : status < 500 ? 'badge-warn' : 'badge-danger';

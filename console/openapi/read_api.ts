@@ -1,11 +1,11 @@
-import { ask } from '../api/call_api.ts';
+import { callApi } from '../api/call_api.ts';
 import { type Api, type ApiDocument, apiOf } from './document.ts';
 
 let known: Promise<Api> | undefined;
 
-/** Reads the document once a page. Throws Problem, and may then be asked again. */
+/** Fetches the document once per page load. Throws Problem, and can then be retried. */
 export function readApi(): Promise<Api> {
-  known ??= ask<ApiDocument>({ path: 'openapi.json' }).then(
+  known ??= callApi<ApiDocument>({ path: 'openapi.json' }).then(
     ({ body }) => apiOf(body),
     (error: unknown) => {
       known = undefined;

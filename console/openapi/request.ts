@@ -1,11 +1,11 @@
 import { exampleOf, type Operation, type Parameter, type Schema } from './document.ts';
 
-/** Where a value of a request goes. */
+/** Where a value of a request is sent. */
 type Route = Parameter['in'] | 'form';
 
-/** A value that may be sent, with what the document says of it. */
+/** An input of a request, as documented. */
 export interface RequestField {
-  /** `query.filter`: names it within its operation. */
+  /** Unique within the operation, such as `query.filter`. */
   readonly key: string;
   readonly place: Route;
   readonly name: string;
@@ -15,18 +15,18 @@ export interface RequestField {
   readonly choices: readonly string[];
 }
 
-/** What is about to be sent. */
+/** The edited request. */
 export interface Draft {
-  /** By the key of their slot: those that are sent. */
+  /** The values to send, by key. */
   readonly values: Readonly<Record<string, string>>;
-  /** JSON; undefined where the operation takes none. */
+  /** JSON text; undefined if the operation takes no JSON body. */
   readonly body: string | undefined;
 }
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';
 
-/** Everything that a request of an operation can say, beside a JSON body. */
+/** The inputs of an operation, except a JSON body. */
 export function requestFields({ parameters, body }: Operation): readonly RequestField[] {
   return [...parameters.map(fieldOfParameter), ...(body?.mediaType === FORM ? formFields(body.content) : [])];
 }
@@ -63,7 +63,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** What the document gives as an example: all that has to be said, and of a form all that it shows. */
+/** A draft from the examples of the document: required parameters, and all form fields. */
 export function draftOf(operation: Operation): Draft {
   const { body } = operation;
   const filledIn = requestFields(operation).filter(({ isRequired, place, example }) =>
@@ -85,7 +85,7 @@ export interface HttpRequest {
   readonly isSigned: boolean;
 }
 
-/** The request that a draft comes to; `base` ends with a slash. */
+/** Builds the request of a draft; `base` ends with a slash. */
 export function requestOf(operation: Operation, { values, body }: Draft, base: string): HttpRequest {
   const sent = requestFields(operation).flatMap(({ key, place, name }) => {
     const value = values[key];
@@ -111,7 +111,7 @@ export function requestOf(operation: Operation, { values, body }: Draft, base: s
   };
 }
 
-/** The same as a command for `sh`; the token stays in the variable TOKEN of whoever runs it. */
+/** The request as a curl command for `sh`; the token is in the variable TOKEN. */
 export function curlOf({ method, url, headers, form, body, isSigned }: HttpRequest): string {
   const isPlain = method === 'GET' || (method === 'POST' && (body !== undefined || form.length > 0));
   return [
@@ -123,7 +123,7 @@ export function curlOf({ method, url, headers, form, body, isSigned }: HttpReque
   ].join(' \\\n  ');
 }
 
-/** A word as a POSIX shell reads it back, whatever stands in it. */
+/** Quotes a word for a POSIX shell. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }

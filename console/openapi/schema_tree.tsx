@@ -8,7 +8,7 @@ interface SchemaTreeProps {
   readonly schema: Schema;
 }
 
-/** What a body is made of: members that have members open up. */
+/** The members of a schema; nested members expand. */
 export function SchemaTree({ document, schema }: SchemaTreeProps) {
   const inner = innerOf(document, schema);
   if (inner.variants.length > 0) {
@@ -76,7 +76,7 @@ function MemberRow({ document, name, schema, isRequired }: MemberRowProps) {
   );
 }
 
-/** What a value has to be, beside its type. */
+/** Constraints of a schema. */
 function Rules({ schema }: { readonly schema: Schema }) {
   const text = rulesOf(schema).join(' · ');
   const { enum: choices = [], pattern } = schema;
@@ -139,7 +139,7 @@ interface Inner {
   readonly variants: readonly Schema[];
 }
 
-/** What stands in a schema: in an object its members, in a list those of its entries. */
+/** The members of an object, or of the entries of a list. */
 function innerOf(document: ApiDocument, schema: Schema): Inner {
   const {
     properties,
@@ -172,7 +172,7 @@ function isNull({ type }: Schema): boolean {
   return type === 'null';
 }
 
-/** The type of a value in words. */
+/** The type of a value as text. */
 export function typeOf(document: ApiDocument, schema: Schema): string {
   const { type, format, items, anyOf, const: constant } = resolveReference<Schema>(document, schema);
   if (constant !== undefined) return JSON.stringify(constant);

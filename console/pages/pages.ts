@@ -13,7 +13,7 @@ import { UserPage } from './user/user_page.tsx';
 import { WebhookPage } from './webhooks/webhook_page.tsx';
 import { WebhooksPage } from './webhooks/webhooks_page.tsx';
 
-/** Every page there is: one row makes its address, its place in the navigation and its key. */
+/** All pages: a row defines address, navigation entry and shortcut. */
 export const PAGES: readonly Page[] = [
   {
     pattern: '',

@@ -3,7 +3,7 @@ import { observable, useObservable } from '../observable.ts';
 
 const announced = observable('');
 
-/** Says something to who does not see the page, and shows it for a moment to who does. */
+/** Announces a text to screen readers, and shows it for a moment. */
 export function announce(text: string): void {
   announced.set('');
   requestAnimationFrame(() => announced.set(text));
@@ -14,7 +14,7 @@ export function announce(text: string): void {
 const SHOWN_MS = 6_000;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Those that are drawn, the last one on top, and alone heard: browsers keep silent what lies under an open dialog. */
+/** Mounted announcers. Only the last one speaks: browsers mute live regions under an open dialog. */
 const announcers = observable<readonly object[]>([]);
 
 export function Announcer({ isInDialog = false }: { readonly isInDialog?: boolean }) {

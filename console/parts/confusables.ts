@@ -1,6 +1,6 @@
 /**
- * What a reader cannot see, or takes for something else, in a text that a stranger has written (Unicode UTS 39 in
- * spirit; the characters are those that look like ASCII in common fonts).
+ * Finds invisible and confusable characters in untrusted texts (after Unicode UTS 39, limited to characters
+ * that look like ASCII in common fonts).
  */
 
 export type Piece =
@@ -8,23 +8,23 @@ export type Piece =
   | { readonly kind: 'invisible'; readonly text: string }
   | { readonly kind: 'alike'; readonly text: string };
 
-/** Seen as nothing, as a gap that is no space, or as another order of what stands around it. */
+/** Invisible, an unusual space, or a bidirectional control. */
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}]|(?! )\p{Zs}/u;
-/** Spaces that nobody counts. */
+/** Leading, trailing and repeated spaces. */
 const BLANKS = /(^ +| +$| {2,})/;
 
-/** Letters of other scripts that look like ASCII ones. */
+/** Letters of other scripts that look like ASCII letters. */
 const CYRILLIC = 'АВЕЅІЈКМНОРСТУХЬаеорсухіјѕһԁԛԝӏҮүՏ';
 const GREEK = 'ΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορτυχιϲϳ';
 const OTHERS = 'ОոսօզցհɡɑıǀƖꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴᎪᎳᎵᎷᎻᏀᏃᏚᏞᏟᏢᏦ';
 const CONFUSABLES = new Set(CYRILLIC + GREEK + OTHERS);
-/** Whole alphabets of look-alikes: full width, and letters for formulas. */
+/** Full-width and mathematical alphabets. */
 const STYLED_ALPHABETS = /[\uff01-\uff5e\u{1d400}-\u{1d7ff}\u2100-\u214f]/u;
 
 const EMOJI = /(\p{RGI_Emoji})/v;
 const WORD = /([\p{L}\p{M}\p{N}]+)/u;
 
-/** The pieces of a text, in their order. */
+/** Splits a text into pieces. */
 export function piecesOf(text: string): readonly Piece[] {
   if (/^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text)) return [plain(text)];
   return joined(
@@ -39,7 +39,7 @@ export function piecesOf(text: string): readonly Piece[] {
   );
 }
 
-/** Splits a text by a pattern in parentheses: what it matches is read one way, what stands between another. */
+/** Splits a text by a capturing pattern; matches and the text between them are handled separately. */
 function splitBy(
   text: string,
   pattern: RegExp,
@@ -57,7 +57,7 @@ function piecesOfGap(gap: string): Piece[] {
   return [...gap].map((text) => ({ kind: INVISIBLE.test(text) ? 'invisible' : 'plain', text }));
 }
 
-/** A word that is wholly of another alphabet is what it is, unless every letter of it looks like an ASCII one. */
+/** A word entirely in another script is plain, unless each of its letters looks like ASCII. */
 function piecesOfWord(word: string): Piece[] {
   const characters = [...word];
   const letters = characters.filter((each) => /\p{L}/u.test(each));
@@ -95,7 +95,7 @@ export function codePointOf(character: string): string {
   return `U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}`;
 }
 
-/** A text of a stranger where nothing but text can stand: what cannot be seen, or looks like something else, is spelt out. */
+/** Untrusted text where no markup is possible: suspicious characters are spelled out. */
 export function plainText(text: string): string {
   return piecesOf(text)
     .map(({ kind, text: piece }) =>

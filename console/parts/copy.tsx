@@ -4,7 +4,7 @@ import { Icon } from './icon.tsx';
 
 const SHOWN_MS = 1_500;
 
-/** Puts a text on the clipboard; `what` says which. */
+/** Copies a text; `what` names it. */
 export function CopyButton({ text, what }: { readonly text: string; readonly what: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
@@ -26,7 +26,7 @@ export function CopyButton({ text, what }: { readonly text: string; readonly wha
   );
 }
 
-/** Over plain http browsers offer the old way alone. */
+/** Over plain http browsers have no navigator.clipboard. */
 async function toClipboard(text: string): Promise<boolean> {
   if (navigator.clipboard) {
     return navigator.clipboard.writeText(text).then(
@@ -43,7 +43,7 @@ async function toClipboard(text: string): Promise<boolean> {
   return isCopied;
 }
 
-/** An identifier, with what copies it. */
+/** An ID with a copy button. */
 export function Identifier({ id, what = 'the ID' }: { readonly id: string; readonly what?: string }) {
   return (
     <span class="identifier">

@@ -9,11 +9,11 @@ interface DialogProps {
   readonly children: ComponentChildren;
 }
 
-/** Above the page, until it is closed: the browser keeps the focus inside, and gives it back to where it was. */
+/** A modal dialog: the browser keeps the focus inside and restores it afterwards. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   const heading = useId();
-  // A dialog that gave way to another one was not closed by anybody.
+  // Unmounting closes the element too, which is no request of the user.
   const isMounted = useRef(true);
   useEffect(() => {
     const dialog = element.current;
@@ -40,20 +40,20 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-/** Characters of an ID that have to be typed. */
+/** Characters of the ID in a confirmation text. */
 const TYPED = 4;
 
-/** What has to be typed before something is done with a record: the verb, and how its ID ends. */
+/** The text to type as confirmation: the verb and the end of the ID. */
 export function confirmationWord(verb: string, id: string): string {
   return `${verb} ${id.slice(-TYPED)}`;
 }
 
 interface ConfirmationProps {
   readonly title: string;
-  /** What has to be typed, for what cannot be taken back. */
+  /** The text to type, for actions that cannot be undone. */
   readonly confirmation?: string | undefined;
   readonly verb: string;
-  /** What is done takes something away. */
+  /** Styles the action as destructive. */
   readonly isDanger?: boolean;
   readonly isBusy: boolean;
   readonly onConfirm: () => void;
@@ -61,7 +61,7 @@ interface ConfirmationProps {
   readonly children: ComponentChildren;
 }
 
-/** Asks before something is done. With a word, nobody does it by a slip. */
+/** Asks for confirmation. Typing a text prevents accidents. */
 export function Confirmation(props: ConfirmationProps) {
   const { title, confirmation, verb, isDanger = true, isBusy, onConfirm, onClose, children } = props;
   const [typed, setTyped] = useState('');
@@ -107,7 +107,7 @@ interface FormActionsProps {
   readonly onCancel: () => void;
 }
 
-/** What ends a form: it is sent, or left. */
+/** The buttons of a form: submit and cancel. */
 export function FormActions({ submit, isDisabled, isDanger = false, onCancel }: FormActionsProps) {
   return (
     <div class="actions">

@@ -6,7 +6,7 @@ import { resourceLabel } from './resource_labels.ts';
 import { Timestamp } from './timestamp.tsx';
 import { UntrustedText } from './untrusted_text.tsx';
 
-/** Every member of a record that an answer shows, and what is the same of all records. */
+/** All visible members of a record, its ID and times. */
 export function RecordFacts({
   description,
   record,
@@ -68,7 +68,7 @@ function FactValue({ value }: { readonly value: unknown }) {
   return <UntrustedText text={String(value)} />;
 }
 
-/** The texts of a value that has parts. */
+/** The texts of a structured value. */
 function wordsIn(value: unknown): readonly string[] {
   if (typeof value === 'string') return [value];
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(wordsIn) : [];

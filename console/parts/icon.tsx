@@ -1,4 +1,4 @@
-/** Drawn for 24 units, with a stroke in the colour of the text. */
+/** Paths for a 24-unit box, stroked in the text colour. */
 const PATHS = {
   find: 'M10.5 17a6.5 6.5 0 1 0 0-13 6.5 6.5 0 0 0 0 13zm4.7-1.8L20 20',
   realms: 'M4 7l8-4 8 4-8 4-8-4zm0 5l8 4 8-4M4 17l8 4 8-4',
@@ -36,7 +36,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** Beside words, or on a button that says its words otherwise: for nobody who cannot see it. */
+/** Decorative: hidden from screen readers, so the text is next to it or in a label. */
 export function Icon({ name }: { readonly name: IconName }) {
   return (
     <svg class="icon" viewBox="0 0 24 24" width="18" height="18" aria-hidden="true" focusable="false">

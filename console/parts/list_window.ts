@@ -1,18 +1,21 @@
-/** Which rows of a very long list the page holds, and which of them are visible. */
+/** Which rows of a very long list are in the document, and which of them are visible. */
 
-/** The same for every row: see `.long-list li` in lists.css. */
+/** Height of a row; see `.long-list li` in lists.css. */
 export const ROW_PX = 52;
-/** Rows drawn above and below what is seen. */
+/** Rows rendered above and below the visible ones. */
 export const OVERSCAN_ROWS = 12;
-/** Of a list that is not measured yet. */
+/** Height before the first measurement. */
 export const HEIGHT_PX = 800;
 
-/** Browsers draw no element that is higher than some millions of pixels: of a longer list a stretch stands in it. */
+/**
+ * Browsers limit the height of an element to some millions of pixels: the document holds a window of a
+ * longer list.
+ */
 export const WINDOW_ROWS = 100_000;
-/** How far the stretch goes on where its end is near. */
+/** How far the window moves when its end is near. */
 const WINDOW_STEP_ROWS = WINDOW_ROWS / 2;
 
-/** What is seen: `top` and `height` in pixels, the top of the stretch being the row `base`. */
+/** The visible part: `top` and `height` in pixels, relative to the row `base` at the top of the window. */
 export interface WindowView {
   readonly base: number;
   readonly top: number;
@@ -21,7 +24,7 @@ export interface WindowView {
 
 export const WINDOW_START: WindowView = { base: 0, top: 0, height: HEIGHT_PX };
 
-/** What is seen at the end of so many rows: of the last stretch, its last rows. */
+/** The view of the last rows. */
 export function windowAtEnd(known: number, height: number): WindowView {
   const base = Math.ceil(Math.max(known - WINDOW_ROWS, 0) / WINDOW_STEP_ROWS) * WINDOW_STEP_ROWS;
   return { base, top: Math.max((known - base) * ROW_PX - height, 0), height };
@@ -33,8 +36,8 @@ interface Scrolled {
 }
 
 /**
- * What is seen after scrolling; the stretch moves on where one of its ends is near. The list is scrolled along once the
- * rows of the next stretch give it its height.
+ * The view after scrolling. The window moves when one of its ends is near; the list then scrolls along once
+ * the new window has its height.
  */
 export function scrolledTo(list: Scrolled | null, { base }: WindowView, known: number): WindowView {
   if (!list) return WINDOW_START;

@@ -4,7 +4,7 @@ import type { Problem } from '../api/problem.ts';
 import type { Fetched } from '../api/use_fetch.ts';
 import { Icon, type IconName } from './icon.tsx';
 
-/** What went wrong, in words, with what the log of the service knows it by. */
+/** An error message with its request ID. */
 export function ProblemNote({
   problem,
   reload,
@@ -53,7 +53,7 @@ function useCountdown(problem: Problem): number | undefined {
   return secondsLeft;
 }
 
-/** A place where there is nothing yet: what it is for, and what to do next. */
+/** An empty state: what belongs here, and what to do next. */
 export function EmptyState({
   icon,
   title,
@@ -72,7 +72,7 @@ export function EmptyState({
   );
 }
 
-/** What depends on an answer: a line until it is there, words where it does not come, the rest when it has. */
+/** Renders a fetched answer, a loading line, or an error. */
 export function Loaded<T>({
   fetched,
   children,
@@ -90,7 +90,7 @@ export function Loaded<T>({
   );
 }
 
-/** Shown late, so that what comes at once does not flicker. */
+/** Fades in late, so that fast responses do not flicker. */
 export function Loading() {
   return (
     <p class="waiting" role="status">

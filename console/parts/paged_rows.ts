@@ -1,21 +1,21 @@
 import type { ReadPage } from '../api/list_page.ts';
 
-/** Pages that are kept; what was read before them is forgotten, but for where it began. */
+/** Pages held in memory; of others only the cursor is kept. */
 const PAGES_KEPT = 60;
 
-/** The rows of a list that is read by pages, each behind the one before. */
+/** The rows of a list that is read page by page. */
 export interface PagedRows<T> {
-  /** How many rows there are, as far as it was read. */
+  /** The number of rows read so far. */
   readonly known: number;
   readonly isComplete: boolean;
-  /** Undefined for a row that is not there now. */
+  /** Undefined for a row that is not in memory. */
   at(index: number): T | undefined;
-  /** Reads what is missing of these rows, and the next page where the last one comes near. Throws Problem. */
+  /** Loads missing pages of these rows, and the next page near the end. Throws Problem. */
   load(first: number, last: number): Promise<void>;
   close(): void;
 }
 
-/** Rows before the end at which the next page is read. */
+/** Distance to the end at which the next page is loaded. */
 const AHEAD = 60;
 
 interface Page<T> {

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../api/records.ts';
 import type { IconName } from './icon.tsx';
 
-/** What a resource is called before readers. */
+/** Display names of resources. */
 interface ResourceLabel {
   readonly one: string;
   readonly many: string;
@@ -22,7 +22,7 @@ export function resourceLabel(name: string): ResourceLabel {
   return RESOURCE_LABELS.get(name) ?? { one: name, many: name, icon: 'profile' };
 }
 
-/** A write below a user moves the time of the user on. */
+/** Writing a link also updates `updated_at` of its user. */
 const MEMBER_LABELS = new Map([
   ['updated_at', 'Changed'] as const,
   ...Object.values(RESOURCES).flatMap(({ fields }) =>
@@ -30,7 +30,7 @@ const MEMBER_LABELS = new Map([
   ),
 ]);
 
-/** What a member of a record is called before readers. */
+/** The display name of a member. */
 export function memberLabel(member: string): string {
   return MEMBER_LABELS.get(member) ?? member;
 }

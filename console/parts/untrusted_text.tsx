@@ -1,8 +1,8 @@
 import { codePointOf, piecesOf } from './confusables.ts';
 
 /**
- * A text that a stranger has written: isolated from the direction of what stands around it, with a mark for what cannot
- * be seen, and the code point of what looks like another letter.
+ * Untrusted text: isolated in its direction, with invisible and confusable characters marked by their code
+ * points.
  */
 export function UntrustedText({ text }: { readonly text: string }) {
   return (

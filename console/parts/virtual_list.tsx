@@ -17,7 +17,7 @@ import { createPagedRows, type PagedRows } from './paged_rows.ts';
 
 type List = RefObject<HTMLElement | null>;
 
-/** Where the row that had the focus is drawn no more, its list has it: keys go on moving that. */
+/** Moves the focus to the list when the focused row is no longer rendered, so that keys keep scrolling it. */
 function useFocusFallback(list: List): void {
   const isFocused = list.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
@@ -26,7 +26,7 @@ function useFocusFallback(list: List): void {
 }
 
 /**
- * Home and End lead to the ends of a list at once. Browsers glide there, and do not turn round on the way where it grows
+ * Home and End jump to the ends of a list: smooth scrolling would stop short in a list that grows
  * meanwhile.
  */
 function useHomeEndKeys(list: List, jump: (element: HTMLElement, isHome: boolean) => void): void {
@@ -49,18 +49,15 @@ function isHomeOrEnd({ key, ctrlKey, metaKey, altKey, shiftKey }: KeyboardEvent)
 
 interface VirtualListProps<T> {
   readonly label: string;
-  /** A new function begins a new list. */
+  /** A new function starts a new list. */
   readonly read: ReadPage<T>;
   readonly row: (item: T) => ComponentChildren;
   readonly empty: ComponentChildren;
-  /** Its rows hold nothing that a keyboard stops at: then the list itself is such a place. */
+  /** For rows without focusable content: the list itself is focusable. */
   readonly isStop?: boolean;
 }
 
-/**
- * A list of any length: only rows that are seen are drawn, and what was read long ago is read again when it is seen
- * again.
- */
+/** A list of any length: renders only visible rows, and reloads pages that have left memory. */
 export function VirtualList<T>({ label, read, row, empty, isStop = false }: VirtualListProps<T>) {
   const element = useRef<HTMLDivElement>(null);
   const { rows, problem, fill } = useRows(read);
@@ -147,14 +144,14 @@ function useRows<T>(read: ReadPage<T>): Rows<T> {
 interface LiveListProps<T> {
   readonly label: string;
   readonly items: readonly T[];
-  /** The same for the same item, wherever it has come to. */
+  /** A stable key of an item. */
   readonly keyOf: (item: T) => string | number;
   readonly row: (item: T) => ComponentChildren;
-  /** The last rows come near: more may be read. */
+  /** Called near the end of the list. */
   readonly onEnd: () => void;
 }
 
-/** A list that grows at its top while it is read: what is seen stays where it is, and only that is drawn. */
+/** A virtual list that grows at the top while the visible rows stay in place. */
 export function LiveList<T>({ label, items, keyOf, row, onEnd }: LiveListProps<T>) {
   const element = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: HEIGHT_PX });

@@ -1,4 +1,4 @@
-import { ask } from '../api/call_api.ts';
+import { callApi } from '../api/call_api.ts';
 import { type ProblemKind, toProblem } from '../api/problem.ts';
 import { revokeToken } from '../api/sign_out.ts';
 import { currentFragment, replaceLocation } from '../layout/router.ts';
@@ -90,7 +90,7 @@ const REFUSED: Readonly<Record<string, string>> = {
 };
 
 export async function readSignInMethods(): Promise<SignInMethods> {
-  return (await ask<{ data: SignInMethods }>({ path: 'console/ways' })).body.data;
+  return (await callApi<{ data: SignInMethods }>({ path: 'console/ways' })).body.data;
 }
 
 /** True while a sign-in is in progress. */
@@ -105,7 +105,7 @@ export async function completeSignIn(callback: SignInCallback): Promise<void> {
   const data = callback.method === 'link' ? { grant: 'link', code: callback.code } : callback.body;
   isSigningIn.set(true);
   try {
-    const { body } = await ask<{ data: SessionGrant }>({
+    const { body } = await callApi<{ data: SessionGrant }>({
       method: 'POST',
       path: 'console/token',
       body: { data },
@@ -156,7 +156,7 @@ export class WrongAddress extends Error {
 
 /** Redirects to a provider. Throws Problem or WrongAddress. */
 export async function redirectToProvider(name: string): Promise<void> {
-  const { body } = await ask<{ data: Readonly<Record<string, string>> }>({
+  const { body } = await callApi<{ data: Readonly<Record<string, string>> }>({
     method: 'POST',
     path: 'console/provider',
     body: { data: { name } },
@@ -196,7 +196,7 @@ export async function redirectToProvider(name: string): Promise<void> {
 
 /** Uses the token endpoint like any client; the token stays in memory. */
 export async function signInAsClient(clientId: string, secret: string): Promise<void> {
-  const { body } = await ask<Omit<SessionGrant, 'realms' | 'label'>>({
+  const { body } = await callApi<Omit<SessionGrant, 'realms' | 'label'>>({
     method: 'POST',
     path: 'oauth/access_token',
     form: { grant_type: 'client_credentials', client_id: clientId, client_secret: secret },

@@ -207,7 +207,7 @@ test('lines that are none are told one by one, and hinder no other', async () =>
   expect(refused).toContain('line 9: id: must be the identifier of a record');
   expect(refused).toContain('line 10: realm_id: is missing');
   expect(refused).toContain('line 11: realm_id: refers to no record created from this file');
-  expect(refused).toContain('line 12: is longer than a line may be');
+  expect(refused).toContain('line 12: exceeds the maximum line length');
   expect(refused.at(-1)).toMatch(/^line 13: data\.email: /);
   await expectSound(window);
   await window.close();

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useShortcuts } from '../../layout/keys.tsx';
@@ -18,7 +18,7 @@ import { EntryDialog } from './entry_dialog.tsx';
 import { ENTRIES_MAX, type Feed, type FeedView, openFeed } from './feed.ts';
 import { FilterBar } from './filter_bar.tsx';
 
-/** What happens in a realm, as it happens. */
+/** The live changes of a realm. */
 export function ChangesPage() {
   const state = useObservable(session);
   const fetched = useFetch((signal) => readRealms(state, signal), []);
@@ -88,14 +88,14 @@ function Changes({ realms }: { readonly realms: FeedRealms }) {
   );
 }
 
-/** The filters, as the address says them or as they were chosen since. */
+/** The filters, from the address or as chosen since. */
 function useFilters(realms: FeedRealms, query: URLSearchParams) {
   const read = () => {
     const chosen = filtersFromQuery(query);
     return { ...chosen, realm: chosen.realm || (realms.all[0]?.id ?? '') };
   };
   const [filters, setFilters] = useState<Filters>(read);
-  // The address says which realm it is, so that it leads others to the same.
+  // Put the realm into the address, so that it can be shared.
   useEffect(() => {
     if (!query.has('realm')) replaceQuery({ ...filters });
   }, []);
@@ -119,7 +119,7 @@ interface EntriesProps {
   readonly hasFilters: boolean;
 }
 
-/** Pages that are read by themselves for a filter that finds little. */
+/** Changes to search automatically for a filter with few matches. */
 const SEARCHED_ENTRIES = 2_000;
 
 function Entries({ feed, view, shown, hrefOf, hasFilters }: EntriesProps) {
@@ -180,7 +180,7 @@ const BADGES: Readonly<Record<string, string>> = {
   erased: 'badge badge-danger',
 };
 
-/** One change in a line; its address opens it. */
+/** A row of the list; its link opens the details. */
 function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: string }) {
   const { kind, what, label, members, record, who, at } = entry;
   const { one, icon } = resourceLabel(kind);
@@ -206,7 +206,7 @@ function EntryRow({ entry, href }: { readonly entry: Entry; readonly href: strin
   );
 }
 
-/** How it stands with the stream, in words. */
+/** The state of the stream. */
 function StreamStatus({ view }: { readonly view: FeedView }) {
   const { stream, isPaused } = view;
   const secondsLeft = useSecondsLeft(stream.kind === 'retrying' ? stream.seconds : 0, stream);
@@ -253,17 +253,17 @@ function useSecondsLeft(seconds: number, changed: unknown): number {
   return secondsLeft;
 }
 
-/** A realm whose changes can be followed. */
+/** A realm with changes. */
 interface FeedRealm {
   readonly id: string;
-  /** Undefined where the session may not read it, or it is gone. */
+  /** Undefined if it is deleted or not readable. */
   readonly name: string | undefined;
 }
 
 export interface FeedRealms {
-  /** The one that changed last comes first. */
+  /** Most recently changed first. */
   readonly all: readonly FeedRealm[];
-  /** Whether there are more than are listed. */
+  /** Whether there are more. */
   readonly hasMore: boolean;
 }
 
@@ -272,10 +272,10 @@ interface FeedHeads {
   readonly meta: { readonly has_more: boolean };
 }
 
-/** The realms that this session may follow. */
+/** The realms whose changes this session can read. */
 async function readRealms(state: SessionState, signal: AbortSignal): Promise<FeedRealms> {
   const [heads, names] = await Promise.all([
-    ask<FeedHeads>({ path: 'v2/changes', signal, scope: 'changes:read' }),
+    callApi<FeedHeads>({ path: 'v2/changes', signal, scope: 'changes:read' }),
     namesOf(state, signal),
   ]);
   const { data, meta } = heads.body;
@@ -286,7 +286,7 @@ async function readRealms(state: SessionState, signal: AbortSignal): Promise<Fee
   };
 }
 
-/** As many names as one page holds: without them realms are called by their IDs. */
+/** The names of one page of realms; others are shown by ID. */
 async function namesOf(state: SessionState, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
   const { realms } = RESOURCES;
   if (!hasScope(state, `${realms.scope}:read`)) return new Map();

@@ -1,7 +1,7 @@
 import { RESOURCES } from '../../api/records.ts';
 import { href } from '../../layout/router.ts';
 
-/** A change as the feed tells it (CloudEvents). */
+/** A change as the feed returns it (CloudEvents). */
 export interface FeedEvent {
   readonly type: string;
   readonly time: string;
@@ -13,14 +13,14 @@ export interface FeedEvent {
     readonly members: readonly string[];
     readonly client_id: string;
     readonly request_id: string | null;
-    /** As it is now; null where it is gone, absent where the session may not read it. */
+    /** The current record; null if deleted, absent if the session cannot read it. */
     readonly record?: { readonly data: Readonly<Record<string, unknown>> } | null;
   };
 }
 
-/** One change of a realm, as the page holds it. */
+/** One change of a realm. */
 export interface Entry {
-  /** Its place in the order of the realm. */
+  /** Its sequence number in the realm. */
   readonly seq: number;
   readonly at: string;
   readonly realm: string;
@@ -31,10 +31,10 @@ export interface Entry {
   readonly record: string;
   readonly user: string | undefined;
   readonly members: readonly string[];
-  /** Who wrote it. */
+  /** The actor. */
   readonly who: string;
   readonly requestId: string | undefined;
-  /** What the record is called now; undefined where it is gone or not to be read. */
+  /** The current name of the record; undefined if deleted or not readable. */
   readonly label: string | undefined;
 }
 
@@ -63,7 +63,7 @@ function labelIn(record: Readonly<Record<string, unknown>> | undefined): string 
 
 const { realms, oidcProfiles, passwordProfiles } = RESOURCES;
 
-/** The page of a record; a link stands on that of its user. */
+/** The page of a record; for a link, that of its user. */
 export function recordHref({ kind, realm, record, user }: Entry): string {
   if (kind === realms.name) return href('realms', realm);
   if (kind === oidcProfiles.name) return href('realms', realm, 'oidc-profiles', record);
@@ -71,7 +71,7 @@ export function recordHref({ kind, realm, record, user }: Entry): string {
   return href('realms', realm, 'users', user ?? record);
 }
 
-/** What is looked for; an empty text is everything. */
+/** The filters; an empty text matches everything. */
 export interface Filters {
   readonly realm: string;
   readonly kind: string;
@@ -79,7 +79,7 @@ export interface Filters {
   readonly who: string;
 }
 
-/** What can happen to a record. */
+/** The kinds of changes. */
 export const CHANGE_KINDS = ['created', 'updated', 'deleted', 'erased'] as const;
 
 export function filtersFromQuery(query: URLSearchParams): Filters {

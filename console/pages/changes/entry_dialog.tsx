@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { useObservable } from '../../observable.ts';
 import { Identifier } from '../../parts/copy.tsx';
@@ -15,15 +15,15 @@ import { type Entry, recordHref } from './entry.ts';
 interface EntryDialogProps {
   readonly realm: string;
   readonly seq: number;
-  /** Undefined where the page does not hold it. */
+  /** Undefined if it is not loaded. */
   readonly entry: Entry | undefined;
-  /** Whether it may be among older ones. */
+  /** Whether it may be in older pages. */
   readonly isSearching: boolean;
   readonly searchOlder: () => void;
   readonly onClose: () => void;
 }
 
-/** Everything about one change. */
+/** The details of one change. */
 export function EntryDialog({ realm, seq, entry, isSearching, searchOlder, onClose }: EntryDialogProps) {
   const isAdmin = hasScope(useObservable(session), 'admin');
   useEffect(() => {
@@ -97,7 +97,7 @@ interface Sides {
   readonly after?: Members;
 }
 
-/** An entry of the log of a realm. */
+/** An entry of the audit log of a realm. */
 interface LogEntry {
   readonly id: string;
   readonly address: string | null;
@@ -107,11 +107,11 @@ interface LogEntry {
 
 interface LogEntrySectionProps {
   readonly realm: string;
-  /** The place of the change, which is that of its entry. */
+  /** Sequence number of the change and of its log entry. */
   readonly seq: number;
 }
 
-/** What stood in a record before a change and after it, as the audit log has it. */
+/** The values before and after a change, from the audit log. */
 function LogEntrySection({ realm, seq }: LogEntrySectionProps) {
   const fetched = useFetch((signal) => readEntry(realm, seq, signal), [realm, seq]);
   return (
@@ -129,7 +129,7 @@ function LogEntrySection({ realm, seq }: LogEntrySectionProps) {
 async function readEntry(realm: string, seq: number, signal: AbortSignal): Promise<LogEntry | undefined> {
   const query = new URLSearchParams({ 'page[after]': seq === 1 ? '' : String(seq - 1), 'page[limit]': '1' });
   const path = `admin/v1/realms/${encodeURIComponent(realm)}/log?${query}`;
-  const { body } = await ask<{ data: readonly LogEntry[] }>({ path, signal, scope: 'admin' });
+  const { body } = await callApi<{ data: readonly LogEntry[] }>({ path, signal, scope: 'admin' });
   return body.data.find(({ id }) => id === String(seq));
 }
 

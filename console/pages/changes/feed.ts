@@ -1,35 +1,35 @@
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Observable, observable } from '../../observable.ts';
 import { type Entry, entryOf, type FeedEvent } from './entry.ts';
 import { followChanges, type StreamState } from './follow_changes.ts';
 
-/** The changes of one realm, as far as the page has them. */
+/** The loaded changes of one realm. */
 export interface FeedView {
-  /** The newest first. */
+  /** Newest first. */
   readonly entries: readonly Entry[];
-  /** How many came while it is paused. */
+  /** Number of changes held back while paused. */
   readonly waiting: number;
   readonly isPaused: boolean;
   readonly stream: StreamState;
-  /** Whether there is nothing older, in the feed or on this page. */
+  /** Whether the oldest change, or the maximum, is loaded. */
   readonly isWhole: boolean;
   readonly isReading: boolean;
-  /** Why older ones are not there. */
+  /** Error of loading older changes. */
   readonly problem: Problem | undefined;
-  /** Whether changes were missed that the feed does not keep any more. */
+  /** Whether changes were lost. */
   readonly hasGap: boolean;
 }
 
 export interface Feed {
   readonly view: Observable<FeedView>;
   pause(isPaused: boolean): void;
-  /** Reads the page before the oldest one. */
+  /** Loads the previous page. */
   readOlder(): void;
   close(): void;
 }
 
-/** What the page holds of a feed. */
+/** Maximum number of loaded changes. */
 export const ENTRIES_MAX = 20_000;
 
 const EMPTY: FeedView = {
@@ -43,12 +43,12 @@ const EMPTY: FeedView = {
   hasGap: false,
 };
 
-/** Changes before a place, the newest first. */
+/** A page of changes, newest first. */
 interface Page {
   readonly entries: readonly Entry[];
-  /** Behind the newest of them. */
+  /** Cursor after the newest. */
   readonly cursor: string;
-  /** Before the oldest; undefined where there is nothing older. */
+  /** Cursor before the oldest; undefined at the end. */
   readonly older: string | undefined;
 }
 
@@ -58,11 +58,11 @@ interface Loaded {
   readonly links: { readonly next: string | null };
 }
 
-/** `''` is the place behind the newest. */
+/** `''` starts at the newest. */
 async function readBefore(realm: string, cursor: string, signal: AbortSignal): Promise<Page> {
   const query = new URLSearchParams({ before: cursor });
   const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
-  const { body } = await ask<Loaded>({ path, signal, scope: 'changes:read' });
+  const { body } = await callApi<Loaded>({ path, signal, scope: 'changes:read' });
   return {
     entries: body.data.map(entryOf).reverse(),
     cursor: body.meta.cursor,
@@ -70,7 +70,7 @@ async function readBefore(realm: string, cursor: string, signal: AbortSignal): P
   };
 }
 
-/** Begins with the newest changes of a realm, and goes on with what comes. */
+/** Loads the newest changes of a realm, then follows its stream. */
 export function openFeed(realm: string): Feed {
   const controller = new AbortController();
   const { signal } = controller;
@@ -80,7 +80,7 @@ export function openFeed(realm: string): Feed {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const change = (part: Partial<FeedView>) => view.set({ ...view.get(), ...part });
 
-  /** Newest first, each once, and no more than the page holds. */
+  /** Prepends new changes without duplicates, up to the maximum. */
   function prepend(newer: readonly Entry[]): void {
     const { entries } = view.get();
     const newest = entries[0]?.seq ?? 0;
@@ -114,7 +114,7 @@ export function openFeed(realm: string): Feed {
     return start(true);
   }
 
-  /** A service that is busy is asked again when it said so. */
+  /** Retries after the time that a busy service asks for. */
   async function start(hasGap = false): Promise<void> {
     try {
       await run(hasGap);
@@ -146,7 +146,7 @@ export function openFeed(realm: string): Feed {
         (error: unknown) => {
           if (signal.aborted) return;
           const problem = toProblem(error);
-          // What is too old for the feed is not there.
+          // Older changes are no longer in the feed.
           change({ isReading: false, ...(problem.kind === 'gone' ? { isWhole: true } : { problem }) });
         },
       );

@@ -8,12 +8,12 @@ import { CHANGE_KINDS, type Entry, type Filters } from './entry.ts';
 interface FilterBarProps {
   readonly realms: FeedRealms;
   readonly filters: Filters;
-  /** Of whom those who write are known. */
+  /** The loaded changes, for suggestions of actors. */
   readonly entries: readonly Entry[];
   readonly onFilters: (filters: Filters) => void;
 }
 
-/** Which realm, which kind of record, what happened to it, and who did it. */
+/** The filters of the list. */
 export function FilterBar({ realms, filters, entries, onFilters }: FilterBarProps) {
   const ids = useId();
   const writers = useMemo(() => [...new Set(entries.map(({ who }) => who))].sort(), [entries]);

@@ -3,13 +3,13 @@ import { fetchApi, idleTimeout, onEachChunk } from '../../api/call_api.ts';
 import { networkProblem, type Problem, toProblem } from '../../api/problem.ts';
 import type { FeedEvent } from './entry.ts';
 
-/** How it stands with a stream of changes. */
+/** The state of a stream of changes. */
 export type StreamState =
   | { readonly kind: 'opening' }
   | { readonly kind: 'live' }
-  /** It goes on by itself. */
+  /** Reconnects automatically. */
   | { readonly kind: 'retrying'; readonly reason: string; readonly seconds: number }
-  /** It does not. */
+  /** Does not reconnect. */
   | { readonly kind: 'over'; readonly reason: string };
 
 interface FollowOptions {
@@ -18,7 +18,7 @@ interface FollowOptions {
   readonly signal: AbortSignal;
 }
 
-/** Why a stream ended, as its last event says (docs/feed.md). */
+/** Reasons in the `end` event of a stream (docs/feed.md). */
 const ENDS: Readonly<Record<string, string>> = {
   token: 'The session has ended.',
   rights: 'This session is no longer allowed to read these changes.',
@@ -31,16 +31,16 @@ const NO_DATA = 'The service stopped sending data.';
 const TOO_MANY_STREAMS =
   'The service has no free streams: the limit is 4 per session and 100 in total. Close another tab with this page, or wait.';
 
-/** The service says that it is there at least that often: it was not heard twice. */
+/** Two keep-alive messages were missed. */
 const IDLE_MS_MAX = 2.5 * SCHEMA.limits.streamKeepAliveMs;
 const SECONDS_MIN = 1;
 const SECONDS_MAX = 15;
-/** Messages that come together are told together. */
+/** Messages within this time are delivered together. */
 const BATCH_MS = 100;
 
 /**
- * Follows the changes of a realm behind a cursor, until `signal`. A stream that ends is gone on with from the last event
- * that it told. Returns where the place to go on from is gone; otherwise what happens is told by `onState`.
+ * Follows the changes of a realm after a cursor, until `signal`. Reconnects after the last event. Returns
+ * only if the cursor is no longer available.
  */
 export async function followChanges(realm: string, from: string, options: FollowOptions): Promise<'gone'> {
   let cursor = from;
@@ -62,7 +62,7 @@ export async function followChanges(realm: string, from: string, options: Follow
 
 interface StreamEnd {
   readonly cursor: string;
-  /** Whether the service began to answer. */
+  /** Whether the service answered. */
   readonly hasAnswered: boolean;
   readonly end:
     | 'gone'
@@ -92,7 +92,7 @@ async function readStream(realm: string, from: string, options: FollowOptions): 
     }
   } catch (error) {
     options.signal.throwIfAborted();
-    // A connection that breaks while it is read throws no Problem.
+    // A connection that breaks while reading throws no Problem.
     if (!hasAnswered) return { cursor, hasAnswered, end: endOfProblem(toProblem(error)) };
   } finally {
     end();
@@ -105,7 +105,7 @@ async function readStream(realm: string, from: string, options: FollowOptions): 
 function windowAtEnd(data: string): StreamEnd['end'] {
   const { reason } = JSON.parse(data) as { reason: string };
   if (reason === 'cursor') return 'gone';
-  // Asking again tells what has become of session and rights.
+  // The next request shows the state of session and scopes.
   return { kind: 'again', reason: ENDS[reason] ?? INTERRUPTED, seconds: SECONDS_MIN };
 }
 
@@ -151,17 +151,17 @@ function ended(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 }
 
-/** One message of a stream of events. */
+/** A server-sent event. */
 interface Message {
-  /** Empty where none was ever told. */
+  /** Empty before the first ID. */
   readonly id: string;
   readonly event: string;
   readonly data: string;
 }
 
 /**
- * The messages of a body, as they come (Server-Sent Events, https://html.spec.whatwg.org/multipage/server-sent-events.html).
- * What is cut off at the end is no message. Throws what reading the body throws.
+ * Parses server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html). An incomplete
+ * event at the end is dropped. Throws what reading the body throws.
  */
 async function* messagesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Message> {
   const reader = body
@@ -173,7 +173,7 @@ async function* messagesIn(body: ReadableStream<Uint8Array>): AsyncGenerator<Mes
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      // A return at the end of what came may be the first half of a line's end.
+      // A trailing CR may be the first half of CRLF.
       const blocks = (rest + value).replace(/\r\n|\r(?!$)/g, '\n').split('\n\n');
       rest = blocks.pop() ?? '';
       for (const block of blocks) {

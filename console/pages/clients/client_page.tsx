@@ -37,7 +37,7 @@ export const CLIENT: Kind<ClientInput> = {
   },
 };
 
-/** A client: its rights, its last use, and what can be done with it. */
+/** The page of a client. */
 export function ClientPage({ parameters: { client = '' } }: PageProps) {
   const fetched = useFetch((signal) => readClientWithLastUse(client, signal), [client]);
   return (
@@ -68,7 +68,7 @@ export function ClientPage({ parameters: { client = '' } }: PageProps) {
   );
 }
 
-/** What a client is called, what it may do, and where. */
+/** The form of a client. */
 function ClientForm({ initial, verb, save, onCancel }: FormProps<ClientInput>) {
   const {
     input: grant,
@@ -118,7 +118,7 @@ interface ScopesFieldProps {
   readonly onScopes: (scopes: readonly string[]) => void;
 }
 
-/** Every right there is. */
+/** The selection of scopes. */
 function ScopesField({ scopes, error, onScopes }: ScopesFieldProps) {
   const id = useId();
   return (

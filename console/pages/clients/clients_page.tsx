@@ -11,7 +11,7 @@ import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { CLIENT } from './client_page.tsx';
 import { KeysSection } from './keys_section.tsx';
 
-/** Who may ask for tokens, and the keys that sign them. */
+/** Clients and signing keys. */
 export function ClientsPage() {
   const [round, setRound] = useState(0);
   const read = useMemo(() => clientPages(), [round]);

@@ -35,7 +35,7 @@ const BADGES: Readonly<Record<State, string>> = {
   withdrawn: 'badge badge-danger',
 };
 
-/** The keys that sign access tokens, the newest first. */
+/** The signing keys of access tokens, newest first. */
 export function KeysSection() {
   const state = useObservable(session);
   const fetched = useFetch(readSigningKeys, []);
@@ -75,7 +75,7 @@ export function KeysSection() {
   );
 }
 
-/** Keys are told apart by how their IDs end. */
+/** Characters of an ID that distinguish keys. */
 const SHOWN = 4;
 
 interface KeyRowProps {
@@ -114,7 +114,7 @@ interface KeyDialogProps {
   readonly onDone: () => void;
 }
 
-/** Tells what was done, and closes the dialog. */
+/** Announces the result and closes the dialog. */
 function finishWith({ onClose, onDone }: KeyDialogProps, words: string): () => void {
   return () => {
     announce(words);

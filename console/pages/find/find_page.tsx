@@ -12,10 +12,10 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { session } from '../../session/session.ts';
 import { type SearchCache, type SearchResult, type SearchResults, search } from './search.ts';
 
-/** How long typing pauses before something is asked. */
+/** Debounce of typing. */
 const PAUSE_MS = 180;
 
-/** One box for any clue, and the users that it leads to. */
+/** One search box for any identifier of a user. */
 export function FindPage() {
   const box = useRef<HTMLInputElement>(null);
   const field = useId();
@@ -33,7 +33,7 @@ export function FindPage() {
   );
   useShortcuts(useMemo(() => [{ keys: '/', label: 'Search', run: () => box.current?.focus() }], []));
   useEffect(() => replaceQuery({ q: term }), [term]);
-  // Before anything is shown: who goes here by keys types on at once.
+  // Before the first paint, so that typing works right after a shortcut.
   useLayoutEffect(() => box.current?.focus(), []);
   return (
     <>
@@ -68,7 +68,7 @@ export function FindPage() {
   );
 }
 
-/** A value once it has not changed for a moment. */
+/** A value after it has not changed for a moment. */
 function useDebounced(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
@@ -79,7 +79,7 @@ function useDebounced(value: string): string {
 }
 
 interface ResultsProps extends SearchResults {
-  /** Not every realm has been asked yet. */
+  /** Not all realms have been searched yet. */
   readonly isLooking: boolean;
   readonly reload: () => void;
 }
@@ -133,7 +133,7 @@ function Hints() {
   );
 }
 
-/** Users, each with what they were found by. */
+/** The found users, each with the matching record. */
 function ResultList({
   results,
   hasMore,
@@ -181,9 +181,9 @@ function ResultRow({ realm, user, record, name }: SearchResult) {
   );
 }
 
-/** A user by name and address; a link by what the user signs in with, and where. */
+/** Name and e-mail of a user; subject or username and issuer of a link. */
 function resultText({ name, email, username, subject, issuer }: SearchResult['record']) {
-  const said = [name, username, subject].find((each) => typeof each === 'string');
-  const beside = [email, issuer].find((each) => typeof each === 'string');
-  return { main: String(said ?? ''), more: String(beside ?? '') };
+  const main = [name, username, subject].find((each) => typeof each === 'string');
+  const more = [email, issuer].find((each) => typeof each === 'string');
+  return { main: String(main ?? ''), more: String(more ?? '') };
 }

@@ -1,28 +1,28 @@
 import { allOf, eq, type Filter, written } from '../../../src/client/filter.ts';
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
-import { type ApiRecord, RESOURCES, shown } from '../../api/records.ts';
+import { type ApiRecord, parseRecord, RESOURCES } from '../../api/records.ts';
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 
-/** One question that a clue may be the answer to: one round trip, over all realms that the session may read. */
+/** One search over all realms of the session: one round trip. */
 interface SearchQuery {
   readonly description: Description;
   readonly filter: Filter;
 }
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
-/** A link of the API or of the console: it holds realm, user and record, and the last of them is meant. */
+/** A URL of the API or the console: its last ID is the record. */
 const LINK = /^(?:https?:\/\/|#|\/)\S*$/i;
-/** Of a line that holds more identifiers the last ones are asked for. */
+/** Only the last IDs of a line are searched. */
 const IDS_MAX = 3;
-/** A beginning of fewer characters finds too much. */
+/** Shorter prefixes match too much. */
 const PREFIX_CHARACTERS_MIN = 2;
 
 const { users, oidcProfileInfos, passwordProfileInfos } = RESOURCES;
 
 /**
- * What to ask for a clue, whatever it is: an ID, alone or in a piece of a log, a pasted link, an e-mail address, a name, a username
+ * The searches for a text: an ID, alone or within a log line, a URL, an e-mail address, a name, a username
  * or a subject.
  */
 function searchesFor(trimmed: string): readonly SearchQuery[] {
@@ -32,10 +32,10 @@ function searchesFor(trimmed: string): readonly SearchQuery[] {
   if (ids.length > 0 && LINK.test(text)) return ids.slice(-1).flatMap(byId);
   const subject = { description: oidcProfileInfos, filter: subjectFilter(text) };
   const visibleText = visible(text);
-  // A username has something that can be seen; a subject is what its issuer says.
+  // A username has visible characters; a subject can be anything.
   if (visibleText === '') return [subject];
   const exact = [{ description: passwordProfileInfos, filter: eq('username', text) }, subject];
-  // Many a provider takes an identifier for a subject; names and addresses hold one beside other text.
+  // Many providers use UUIDs as subjects; names and addresses are never just a UUID.
   const isId = ids[0] === text.toLowerCase();
   const prefixed = isId || visibleText.length < PREFIX_CHARACTERS_MIN ? [] : ['email', 'name'];
   return [
@@ -52,39 +52,39 @@ function byId(id: string): readonly SearchQuery[] {
   }));
 }
 
-/** An issuer before it, as it stands in tokens and logs, says which subject is meant. */
+/** An issuer before the subject, as in logs, narrows the search. */
 function subjectFilter(text: string): Filter {
   const [, issuer, subject] = /^(https?:\/\/\S+)\s+(\S.*)$/.exec(text) ?? [];
   return issuer && subject ? allOf(eq('issuer', issuer), eq('subject', subject)) : eq('subject', text);
 }
 
-/** What is compared of a name: invisible characters are not. */
+/** The visible part of a text, which names are compared by. */
 function visible(text: string): string {
   return text.normalize('NFKC').replace(/\p{Default_Ignorable_Code_Point}/gu, '');
 }
 
-/** Of all realms together users are found by how a text begins, and not by what it holds. */
+/** The search over all realms supports prefixes only. */
 function startsWith(field: string, text: string): Filter {
   return written(`like(${field},'${text.replaceAll(/[\\'*]/g, '\\$&')}*')`);
 }
 
-/** A user that a clue leads to, and by what. */
+/** A found user and the matching record. */
 export interface SearchResult {
   readonly realm: string;
   readonly user: string;
-  /** The record that was met: the user, or a link. */
+  /** The matching record: the user, or a link. */
   readonly record: ApiRecord;
-  /** Its resource. */
+  /** The resource name. */
   readonly name: string;
 }
 
 export interface SearchResults {
   readonly results: readonly SearchResult[];
-  /** More than were asked for. */
+  /** Whether there are more results. */
   readonly hasMore: boolean;
-  /** Why kinds could not be asked, each reason once. */
+  /** Errors of single searches, without duplicates. */
   readonly problems: readonly Problem[];
-  /** Resources that this session has no right to look into. */
+  /** Resources that this session cannot search. */
   readonly forbidden: readonly string[];
 }
 
@@ -100,19 +100,20 @@ type Item = Readonly<Record<string, unknown>> & {
   readonly links?: { readonly self?: string };
 };
 
-/** How far questions of one clue have been answered, by their texts. */
+/** Progress of the searches for one text. */
 export type SearchCache = Map<string, SearchPage>;
 
 interface SearchContext {
   readonly cache: SearchCache;
   readonly signal: AbortSignal;
-  /** Takes what is found so far, whenever more realms are left to ask. */
+  /** Receives partial results while realms remain. */
   readonly report: (resultsWith: SearchResults) => void;
 }
 
 /**
- * Everything that a clue leads to, in all realms; the values travel in bodies, all questions at once, and each goes on behind the
- * realm where its last answer ended. What is cache is not asked again: who has a rate gets there in several rounds.
+ * Runs all searches for a text concurrently over all realms. Values are sent in bodies. Each search
+ * continues after its last realm; finished parts are cached, so that a rate-limited session completes over
+ * several rounds.
  */
 export async function search(
   trimmed: string,
@@ -141,21 +142,21 @@ export async function search(
       }),
     ),
   );
-  // A clue that cannot be a username, say, is refused as one: then there is none of that kind.
+  // A text that is, say, no valid username is rejected by that search: it has no results.
   return resultsWith(uniqueProblems(failures.filter(isShownProblem)));
 }
 
 interface SearchPage {
   readonly results: readonly SearchResult[];
-  /** Behind which realm to go on; null where there is no other one, and undefined before the first. */
+  /** The realm to continue after; null at the end, undefined at the start. */
   readonly next: string | null | undefined;
-  /** The last realm that was asked has more of them. */
+  /** The last searched realm has more results. */
   readonly isTruncated: boolean;
 }
 
 const UNREAD: SearchPage = { results: [], next: undefined, isTruncated: false };
 
-/** More than there is room for. */
+/** Whether results were left out. */
 function hasMore({ results, next, isTruncated }: SearchPage): boolean {
   return isTruncated || (results.length >= RESULTS_MAX && next !== null);
 }
@@ -164,7 +165,7 @@ function textOf({ description, filter }: SearchQuery): string {
   return `${description.name} ${filter.text}`;
 }
 
-/** Asks one thousand realms after the other, until each was asked or enough is found. */
+/** Searches a thousand realms at a time, until the end or enough results. */
 async function searchAllRealms(
   question: SearchQuery,
   cache: SearchCache,
@@ -180,13 +181,13 @@ async function searchAllRealms(
   }
 }
 
-/** What was found before, and in the realms behind it. */
+/** Adds the results of the next realms. */
 async function searchNextRealms(
   { results, next: after }: SearchPage,
   { description, filter }: SearchQuery,
   signal: AbortSignal,
 ): Promise<SearchPage> {
-  const { body } = await ask<SearchAnswer>({
+  const { body } = await callApi<SearchAnswer>({
     method: 'POST',
     path: `v2/${description.collections.at(-1)}/search`,
     body: { filter: filter.text, page: { limit: RESULTS_MAX - results.length, after_realm: after } },
@@ -194,7 +195,7 @@ async function searchNextRealms(
     scope: `${description.scope}:read`,
   });
   const more = body.data.map((item): SearchResult => {
-    const record = shown(description, item);
+    const record = parseRecord(description, item);
     const realm = realmIn(item.links?.self ?? '');
     const owner = item.relationships?.[RESOURCES.users.type]?.data?.id;
     return { realm, user: owner ?? record.id, record, name: description.name };
@@ -203,12 +204,12 @@ async function searchNextRealms(
   return { results: [...results, ...more], next, isTruncated: cut !== null };
 }
 
-/** Of a link of the service. */
+/** The realm ID in a link of the service. */
 function realmIn(link: string): string {
   return /\/authentication-realms\/([^/?#]+)/.exec(link)?.[1] ?? '';
 }
 
-/** A user that is met by two questions of one kind is told once. */
+/** Removes duplicates. */
 function uniqueResults(results: readonly SearchResult[]): readonly SearchResult[] {
   return [...new Map(results.map((each) => [each.record.id, each])).values()];
 }
@@ -217,7 +218,7 @@ function isShownProblem(end: Problem | undefined): end is Problem {
   return end !== undefined && end.kind !== 'refused';
 }
 
-/** What several kinds meet is told once, with the longest wait. */
+/** Removes duplicate messages; the longest wait wins. */
 function uniqueProblems(problems: readonly Problem[]): readonly Problem[] {
   const byWait = problems.toSorted((one, other) => (one.waitSeconds ?? 0) - (other.waitSeconds ?? 0));
   return [...new Map(byWait.map((each) => [each.message, each])).values()];

@@ -13,11 +13,11 @@ interface ChartProps {
   readonly lines: readonly ChartLine[];
   readonly samples: readonly Sample[];
   readonly format: (value: number) => string;
-  /** What it means that there is no value. */
+  /** Text for a missing value. */
   readonly none: string;
 }
 
-/** Figures of the last minutes, drawn; who cannot see it has the newest of them in words. */
+/** A chart of the last minutes; its legend has the latest values as text. */
 export function Chart({ title, lines, samples, format, none }: ChartProps) {
   const element = useRef<HTMLDivElement>(null);
   const chart = usePlot(element, lines, format);
@@ -52,7 +52,7 @@ export function Chart({ title, lines, samples, format, none }: ChartProps) {
   );
 }
 
-/** A chart is made anew where the colours of the page change. */
+/** Recreates the chart when the theme changes. */
 function usePlot(
   element: { readonly current: HTMLDivElement | null },
   lines: readonly ChartLine[],

@@ -17,7 +17,7 @@ import {
 } from './metrics.ts';
 import { type Sample, usePolling } from './polling.ts';
 
-/** How the service does, all its processes together. */
+/** The health of the service, over all its processes. */
 export function HealthPage() {
   const { samples, newest, problem, restarts } = usePolling();
   const isCounted = newest === undefined || countsRequests(newest);
@@ -150,7 +150,7 @@ const ROWS: readonly Row[] = [
   ['Event loop delay, 99th percentile', 'loopDelay', milliseconds],
 ];
 
-/** The newest figures in words and numbers: for who cannot see the charts, and for who wants them exactly. */
+/** The latest metrics as a table, for screen readers and exact values. */
 function FiguresTable({ sample, snapshot }: FiguresTableProps) {
   const gauges: readonly (readonly [string, string, (value: number) => string])[] = [
     ['Webhook lag', 'authrealm_webhook_lag_seconds', duration],

@@ -1,13 +1,13 @@
 type Labels = Readonly<Record<string, string>>;
 
-/** Everything that is measured under one name (docs/operating.md, Metrics). */
+/** A metric family (docs/operating.md, Metrics). */
 export interface Family {
   readonly name: string;
   readonly kind: 'counter' | 'gauge' | 'histogram';
   readonly samples?: readonly { readonly labels: Labels; readonly value: number }[];
-  /** Of a histogram, in seconds. */
+  /** Bucket bounds of a histogram, in seconds. */
   readonly bounds?: readonly number[];
-  /** Counts at or under each bound and over the one before it, and last over all of them. */
+  /** Counts per bucket (not cumulative); the last one is the overflow bucket. */
   readonly distributions?: readonly {
     readonly labels: Labels;
     readonly counts: readonly number[];
@@ -15,9 +15,9 @@ export interface Family {
   }[];
 }
 
-/** What the service had measured at a moment. */
+/** All metrics at one time. */
 export interface Snapshot {
-  /** Milliseconds, by the clock that begins with the page. */
+  /** Milliseconds, on the monotonic clock. */
   readonly at: number;
   readonly families: ReadonlyMap<string, Family>;
 }
@@ -26,7 +26,7 @@ export function snapshotOf(families: readonly Family[], at: number): Snapshot {
   return { at, families: new Map(families.map((family) => [family.name, family])) };
 }
 
-/** What a service did between two moments. Undefined is what cannot be told: nothing of it happened, or is counted. */
+/** Rates and latencies between two snapshots. Undefined if nothing happened or the metric is missing. */
 export interface Figures {
   readonly lookups: number | undefined;
   readonly requests: number | undefined;
@@ -49,7 +49,7 @@ export interface Figures {
 
 const REQUESTS = 'authrealm_requests_total';
 const SECONDS = 'authrealm_request_duration_seconds';
-/** A lookup, as the dashboard in deploy/ has it. */
+/** A lookup, as defined in the dashboard in deploy/. */
 const LOOKUP = /\/user-authentication-(?:oidc|password)-profile-info\/:id$/;
 
 type LabelFilter = (labels: Labels) => boolean;
@@ -57,15 +57,12 @@ type LabelFilter = (labels: Labels) => boolean;
 const anyLabels: LabelFilter = () => true;
 const isLookup: LabelFilter = ({ method, route = '' }) => method === 'GET' && LOOKUP.test(route);
 
-/** Whether the service counts requests: it does where it has a listener for metrics. */
+/** Whether the service records request metrics: only with --metrics-port. */
 export function countsRequests({ families }: Snapshot): boolean {
   return families.has(REQUESTS);
 }
 
-/**
- * Event between two snapshots. Undefined where a counter went back: the service began anew, and what it did
- * before is not in what it counts.
- */
+/** Compares two snapshots. Undefined if a counter was reset: the service restarted. */
 export function figuresBetween(before: Snapshot, now: Snapshot): Figures | undefined {
   if (wasReset(before, now)) return undefined;
   const seconds = (now.at - before.at) / 1_000;
@@ -138,7 +135,7 @@ function countsOf(family: Family | undefined, matches: LabelFilter): readonly nu
 
 const MS = 1_000;
 
-/** In milliseconds, straight between the bounds of its bucket, as histogram_quantile of Prometheus has it. */
+/** In milliseconds, interpolated linearly within its bucket, like histogram_quantile of Prometheus. */
 export function quantile({ bounds, counts }: Counts, part: number): number | undefined {
   const total = sum(counts);
   if (total <= 0) return undefined;
@@ -156,13 +153,13 @@ export function quantile({ bounds, counts }: Counts, part: number): number | und
   return (bounds.at(-1) ?? 0) * MS;
 }
 
-/** Of several the largest; undefined where nobody tells it. */
+/** The largest value of a gauge; undefined if it is missing. */
 export function gaugeOf({ families }: Snapshot, name: string): number | undefined {
   const samples = families.get(name)?.samples ?? [];
   return samples.length === 0 ? undefined : Math.max(...samples.map(({ value }) => value));
 }
 
-/** A word that stands as a label of something that is always 1. */
+/** A label of an info metric, whose value is always 1. */
 export function labelOf({ families }: Snapshot, name: string, label: string): string | undefined {
   return families.get(name)?.samples?.[0]?.labels[label];
 }

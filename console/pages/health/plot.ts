@@ -60,7 +60,7 @@ function clock(seconds: number): string {
   return TIME_FORMAT.format(new Date(seconds * 1_000));
 }
 
-/** A canvas does not know light-dark(): what it comes to here is asked of an element. */
+/** A canvas does not support light-dark(): an element resolves the color. */
 function resolveColor(into: HTMLElement, value: string): string {
   const probe = document.createElement('span');
   probe.style.color = value;

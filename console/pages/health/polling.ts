@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { type Family, type Figures, figuresBetween, gaugeOf, type Snapshot, snapshotOf } from './metrics.ts';
 
-/** What is told of a moment; without figures there is a gap. */
+/** One data point; without figures it is a gap. */
 export interface Sample {
   /** Seconds since the epoch. */
   readonly at: number;
@@ -17,7 +17,7 @@ interface PollState {
   readonly samples: readonly Sample[];
   readonly newest: Snapshot | undefined;
   readonly problem: Problem | undefined;
-  /** How often the service began anew since the page is open. */
+  /** Restarts of the service since the page was opened. */
   readonly restarts: number;
 }
 
@@ -27,7 +27,7 @@ const SAMPLES_MAX = 150;
 
 const EMPTY: PollState = { samples: [], newest: undefined, problem: undefined, restarts: 0 };
 
-/** Asks for what the service measures every two seconds, while somebody sees the page. */
+/** Polls the metrics every two seconds while the page is visible. */
 export function usePolling(): PollState {
   const [sampling, setSampling] = useState(EMPTY);
   useEffect(() => {
@@ -72,22 +72,22 @@ export function usePolling(): PollState {
 
 async function readSnapshot(signal: AbortSignal): Promise<Snapshot> {
   const path = 'admin/v1/metrics';
-  const { body } = await ask<{ data: { families: readonly Family[] } }>({ path, signal, scope: 'admin' });
+  const { body } = await callApi<{ data: { families: readonly Family[] } }>({ path, signal, scope: 'admin' });
   return snapshotOf(body.data.families, performance.now());
 }
 
-/** Undefined where asking again is no remedy. */
+/** Undefined if a retry is no remedy. */
 function waitAfter({ kind, waitSeconds = 0 }: Problem): number | undefined {
   if (kind === 'forbidden' || kind === 'ended') return undefined;
   return Math.max(waitSeconds * 1_000, EACH_MS);
 }
 
-/** What happens until it is told again is in no figure. */
+/** The time until the next success is a gap. */
 function withProblem(before: PollState, problem: Problem): PollState {
   return { ...before, problem, samples: withGap(before.samples) };
 }
 
-/** Nobody looked: the time until somebody does again is a gap, and not one long figure. */
+/** The time while the page is hidden is a gap, not one long interval. */
 function withPause(before: PollState): PollState {
   return { ...before, newest: undefined, samples: withGap(before.samples) };
 }

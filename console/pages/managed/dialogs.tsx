@@ -17,48 +17,44 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import type { Action, Kind } from './kind.ts';
 
-type Labels<UntrustedText> = Kind<UntrustedText>['labels'];
+type Labels<Input> = Kind<Input>['labels'];
 
-/** Every member that is said of one, as a comparison names it. */
-function comparedFields<UntrustedText>(labels: Labels<UntrustedText>) {
+/** The writable members, for a comparison. */
+function comparedFields<Input>(labels: Labels<Input>) {
   return memberNames(labels).map((name) => ({ name, label: labels[name] }));
 }
 
-function memberNames<UntrustedText>(
-  labels: Labels<UntrustedText>,
-): readonly (keyof UntrustedText & string)[] {
-  return Object.keys(labels) as (keyof UntrustedText & string)[];
+function memberNames<Input>(labels: Labels<Input>): readonly (keyof Input & string)[] {
+  return Object.keys(labels) as (keyof Input & string)[];
 }
 
-/** What is said of one, as a comparison shows it. */
-function comparedValues<UntrustedText>(labels: Labels<UntrustedText>, input: UntrustedText): Values {
+/** The values of the writable members, for a comparison. */
+function comparedValues<Input>(labels: Labels<Input>, input: Input): Values {
   return Object.fromEntries(memberNames(labels).map((member) => [member, comparedValue(input[member])]));
 }
 
-/** A text, or that something is so. */
+/** Converts a member to text, except flags. */
 function comparedValue(member: unknown): Value {
   if (typeof member === 'boolean') return member;
   return Array.isArray(member) ? member.join('\n') : String(member ?? '');
 }
 
-interface ManagedActionDialogProps<UntrustedText, Created> {
-  readonly kind: Kind<UntrustedText, Created>;
+interface ManagedActionDialogProps<Input, Created> {
+  readonly kind: Kind<Input, Created>;
   readonly action: Action;
-  readonly withEtag: WithEtag<Managed & UntrustedText>;
+  readonly loaded: WithEtag<Managed & Input>;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
 
 const VERBS = { disable: 'Disable', enable: 'Enable', delete: 'Delete' } as const;
 
-/** Gives one a new secret, turns it off or on, or deletes it, after asking. */
-export function ManagedActionDialog<UntrustedText, Created>(
-  props: ManagedActionDialogProps<UntrustedText, Created>,
-) {
-  const { kind, action, withEtag, onChanged, onClose } = props;
+/** Rotates, disables, enables or deletes after confirmation. */
+export function ManagedActionDialog<Input, Created>(props: ManagedActionDialogProps<Input, Created>) {
+  const { kind, action, loaded, onChanged, onClose } = props;
   const { what, collection, labels, words } = kind;
-  const [shown] = useState(withEtag.record);
-  const { id, name } = withEtag.record;
+  const [shown] = useState(loaded.record);
+  const { id, name } = loaded.record;
   const { isBusy, problem, run } = useAction(() => {
     announce(action === 'enable' ? words.enabledMessage : `The ${what} is ${action}d.`);
     if (action === 'delete') {
@@ -91,7 +87,7 @@ export function ManagedActionDialog<UntrustedText, Created>(
       isBusy={isBusy}
       onConfirm={() =>
         run(() =>
-          action === 'delete' ? collection.remove(id, withEtag.etag) : collection.setEnabled(id, action),
+          action === 'delete' ? collection.remove(id, loaded.etag) : collection.setEnabled(id, action),
         )
       }
       onClose={onClose}
@@ -100,51 +96,50 @@ export function ManagedActionDialog<UntrustedText, Created>(
       <ActionError problem={problem} />
       {action === 'delete' && (
         <ChangedSinceShown
-          fields={comparedFields<UntrustedText>(labels)}
-          before={comparedValues<UntrustedText>(labels, shown)}
-          now={comparedValues<UntrustedText>(labels, withEtag.record)}
-          isNewVersion={withEtag.record.meta.updated_at !== shown.meta.updated_at}
+          fields={comparedFields<Input>(labels)}
+          before={comparedValues<Input>(labels, shown)}
+          now={comparedValues<Input>(labels, loaded.record)}
+          isNewVersion={loaded.record.meta.updated_at !== shown.meta.updated_at}
         />
       )}
     </Confirmation>
   );
 }
 
-interface EditManagedDialogProps<UntrustedText, Created> {
-  readonly kind: Kind<UntrustedText, Created>;
-  readonly withEtag: WithEtag<Managed & UntrustedText>;
+interface EditManagedDialogProps<Input, Created> {
+  readonly kind: Kind<Input, Created>;
+  readonly loaded: WithEtag<Managed & Input>;
   readonly onChanged: () => void;
   readonly onClose: () => void;
 }
 
-interface ManagedConflict<UntrustedText> {
-  readonly mine: UntrustedText;
-  readonly theirs: WithEtag<Managed & UntrustedText>;
+interface ManagedConflict<Input> {
+  readonly mine: Input;
+  readonly theirs: WithEtag<Managed & Input>;
 }
 
-/** Changes what is said of one. Where another one was faster, both are shown before anything is saved. */
-export function EditManagedDialog<UntrustedText, Created extends UntrustedText>(
-  props: EditManagedDialogProps<UntrustedText, Created>,
+/** Edits a client or target. A conflict is shown before anything is saved. */
+export function EditManagedDialog<Input, Created extends Input>(
+  props: EditManagedDialogProps<Input, Created>,
 ) {
-  const { kind, withEtag, onChanged, onClose } = props;
+  const { kind, loaded, onChanged, onClose } = props;
   const { what, collection, labels, Form } = kind;
-  const [from, setFrom] = useState(withEtag);
-  const [conflict, setConflict] = useState<ManagedConflict<UntrustedText>>();
-  const { id } = withEtag.record;
-  const send = async (mine: UntrustedText, etag: string | undefined) => {
-    const isNewVersion = (member: keyof UntrustedText) =>
+  const [from, setFrom] = useState(loaded);
+  const [conflict, setConflict] = useState<ManagedConflict<Input>>();
+  const { id } = loaded.record;
+  const send = async (mine: Input, etag: string | undefined) => {
+    const isNewVersion = (member: keyof Input) =>
       JSON.stringify(from.record[member]) !== JSON.stringify(mine[member]);
-    const input = memberNames<UntrustedText>(labels)
+    const input = memberNames<Input>(labels)
       .filter(isNewVersion)
       .map((member) => [member, mine[member]]);
-    await collection.update(id, Object.fromEntries(input) as Partial<UntrustedText>, etag);
+    await collection.update(id, Object.fromEntries(input) as Partial<Input>, etag);
     announce('Saved.');
     onChanged();
     onClose();
   };
-  const showConflict = async (mine: UntrustedText) =>
-    setConflict({ mine, theirs: await collection.read(id) });
-  const save = async (mine: UntrustedText) => {
+  const showConflict = async (mine: Input) => setConflict({ mine, theirs: await collection.read(id) });
+  const save = async (mine: Input) => {
     try {
       await send(mine, from.etag);
     } catch (error) {
@@ -156,10 +151,10 @@ export function EditManagedDialog<UntrustedText, Created extends UntrustedText>(
     <Dialog title={conflict ? 'Edit conflict' : `Edit ${what}`} onClose={onClose}>
       {conflict ? (
         <Comparison
-          fields={comparedFields<UntrustedText>(labels)}
-          before={comparedValues<UntrustedText>(labels, from.record)}
-          mine={comparedValues<UntrustedText>(labels, conflict.mine)}
-          theirs={comparedValues<UntrustedText>(labels, conflict.theirs.record)}
+          fields={comparedFields<Input>(labels)}
+          before={comparedValues<Input>(labels, from.record)}
+          mine={comparedValues<Input>(labels, conflict.mine)}
+          theirs={comparedValues<Input>(labels, conflict.theirs.record)}
           overwrite={() => send(conflict.mine, conflict.theirs.etag)}
           onStale={() => showConflict(conflict.mine)}
           takeTheirs={() => {
@@ -187,15 +182,15 @@ const OVERLAPS: readonly (readonly [seconds: number, words: string])[] = [
 interface RotationDialogProps {
   /** `client`, `webhook`. */
   readonly what: string;
-  /** Of which one, and what comes of it. */
+  /** Its name and the consequence. */
   readonly summary: ComponentChildren;
-  /** The secret it has now holds for so many seconds more. */
+  /** Creates a new secret; the current one stays valid for `overlapSeconds`. */
   readonly rotate: (overlapSeconds: number) => Promise<WithSecret>;
   readonly onDone: () => void;
   readonly onClose: () => void;
 }
 
-/** Gives something a new secret, and shows it once. */
+/** Creates a new secret and shows it once. */
 function RotationDialog({ what, summary, rotate, onDone, onClose }: RotationDialogProps) {
   const [overlap, setOverlap] = useState(DAY_SECONDS);
   const [issued, setIssued] = useState<WithSecret>();
@@ -234,13 +229,13 @@ function RotationDialog({ what, summary, rotate, onDone, onClose }: RotationDial
 }
 
 interface SecretDialogProps {
-  /** What that is: `client`. */
+  /** The kind of its owner, such as `client`. */
   readonly what: string;
   readonly issued: WithSecret;
   readonly onClose: () => void;
 }
 
-/** A secret, the one time that it is known. It lies in nothing that outlives the dialog. */
+/** Shows a secret once. It is stored only in this dialog. */
 export function SecretDialog({ what, issued, onClose }: SecretDialogProps) {
   const { id, name, secret, previous_secret_expires_at: previous } = issued;
   return (

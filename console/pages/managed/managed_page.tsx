@@ -16,21 +16,19 @@ import { hasScope, session } from '../../session/session.ts';
 import { EditManagedDialog, ManagedActionDialog, SecretDialog } from './dialogs.tsx';
 import type { Action, Kind } from './kind.ts';
 
-interface ManagedPageProps<UntrustedText, Created, Read> {
-  readonly kind: Kind<UntrustedText, Created>;
+interface ManagedPageProps<Input, Created, Read> {
+  readonly kind: Kind<Input, Created>;
   readonly fetched: Fetched<Read>;
-  /** What only its kind has to tell, as facts. */
+  /** Facts of its kind. */
   readonly facts: (answer: Read) => ComponentChildren;
-  /** What stands below the facts. */
+  /** Content below the facts. */
   readonly rest?: (answer: Read) => ComponentChildren;
 }
 
-/** One of a kind: what is known of it, and what can be done with it. */
-export function ManagedPage<
-  UntrustedText,
-  Created extends UntrustedText,
-  Read extends WithEtag<Managed & UntrustedText>,
->(props: ManagedPageProps<UntrustedText, Created, Read>) {
+/** The page of a client or webhook target. */
+export function ManagedPage<Input, Created extends Input, Read extends WithEtag<Managed & Input>>(
+  props: ManagedPageProps<Input, Created, Read>,
+) {
   const { kind, fetched, facts, rest } = props;
   const { answer } = fetched;
   return (
@@ -39,7 +37,7 @@ export function ManagedPage<
         title={answer?.record.name ?? kind.title}
         heading={answer ? <UntrustedText text={answer.record.name} /> : undefined}
         breadcrumbs={[kind.home]}
-        actions={answer && <ManagedActions kind={kind} withEtag={answer} onChanged={fetched.reload} />}
+        actions={answer && <ManagedActions kind={kind} loaded={answer} onChanged={fetched.reload} />}
       />
       <Loaded fetched={fetched}>
         {(known) => (
@@ -55,17 +53,13 @@ export function ManagedPage<
   );
 }
 
-interface FactsProps<UntrustedText, Created> {
-  readonly kind: Kind<UntrustedText, Created>;
+interface FactsProps<Input, Created> {
+  readonly kind: Kind<Input, Created>;
   readonly record: Managed;
   readonly children: ComponentChildren;
 }
 
-function Facts<UntrustedText, Created>({
-  kind: { what, words },
-  record,
-  children,
-}: FactsProps<UntrustedText, Created>) {
+function Facts<Input, Created>({ kind: { what, words }, record, children }: FactsProps<Input, Created>) {
   const { is_disabled: isDisabled, previous_secret_expires_at: previous, meta } = record;
   return (
     <section class="card" aria-label={`This ${what}`}>
@@ -92,12 +86,12 @@ function Facts<UntrustedText, Created>({
   );
 }
 
-/** In which realms something holds. */
+/** The realms of a client or target. */
 export function RealmsFact({ realms }: { readonly realms: '*' | readonly string[] }) {
   return <Fact label="Realms">{realms === '*' ? 'all' : <RealmLinks ids={realms} />}</Fact>;
 }
 
-/** By name where it is known, else by ID. */
+/** By name if known, else by ID. */
 function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
   const { answer: known } = useFetch(readRealmNames, []);
   return (
@@ -114,16 +108,16 @@ function RealmLinks({ ids }: { readonly ids: readonly string[] }) {
   );
 }
 
-interface CreateManagedButtonProps<UntrustedText, Created> {
-  readonly kind: Kind<UntrustedText, Created>;
+interface CreateManagedButtonProps<Input, Created> {
+  readonly kind: Kind<Input, Created>;
   readonly onCreated: () => void;
 }
 
-/** Makes one, for who may, and shows its secret once. */
-export function CreateManagedButton<UntrustedText, Created>({
+/** Creates one and shows its secret once; hidden without the scope. */
+export function CreateManagedButton<Input, Created>({
   kind,
   onCreated,
-}: CreateManagedButtonProps<UntrustedText, Created>) {
+}: CreateManagedButtonProps<Input, Created>) {
   const { what, collection, blank, Form } = kind;
   const state = useObservable(session);
   const [isCreating, setCreating] = useState(false);
@@ -149,20 +143,18 @@ export function CreateManagedButton<UntrustedText, Created>({
   );
 }
 
-interface ManagedActionsProps<UntrustedText, Created> {
-  readonly kind: Kind<UntrustedText, Created>;
-  readonly withEtag: WithEtag<Managed & UntrustedText>;
+interface ManagedActionsProps<Input, Created> {
+  readonly kind: Kind<Input, Created>;
+  readonly loaded: WithEtag<Managed & Input>;
   readonly onChanged: () => void;
 }
 
-/** Everything that can be done with one, for who may. */
-function ManagedActions<UntrustedText, Created extends UntrustedText>(
-  props: ManagedActionsProps<UntrustedText, Created>,
-) {
+/** The buttons for all actions; hidden without the scope. */
+function ManagedActions<Input, Created extends Input>(props: ManagedActionsProps<Input, Created>) {
   const state = useObservable(session);
   const [action, setAction] = useState<Action | 'edit'>();
   if (!hasScope(state, ADMIN)) return null;
-  const isDisabled = props.withEtag.record.is_disabled;
+  const isDisabled = props.loaded.record.is_disabled;
   const close = () => setAction(undefined);
   return (
     <>

@@ -1,4 +1,4 @@
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { type Key, pathOf, RESOURCES, readRecord } from '../../api/records.ts';
 import { type Fetched, useFetch } from '../../api/use_fetch.ts';
 import type { Description } from '../../description.ts';
@@ -38,7 +38,7 @@ function ProfileView({
             <RecordActions
               description={description}
               recordKey={[realm, profile]}
-              withEtag={fetched.answer}
+              loaded={fetched.answer}
               consequence="User links to it are deleted as well."
               after={href('realms', realm)}
               onChanged={fetched.reload}
@@ -68,7 +68,7 @@ function ProfileView({
 
 const OIDC_PROFILE = RESOURCES.oidcProfiles;
 
-/** What the service has heard of the provider just now. */
+/** The current discovery result of a provider. */
 interface Discovery {
   readonly asked: boolean;
   readonly answers: boolean;
@@ -88,17 +88,17 @@ const DISCOVERY_FACTS = [
 
 interface CardProps {
   readonly recordKey: Key;
-  /** Of the profile: what the answer of its provider is compared with. */
+  /** Issuer of the profile, compared with the discovery document. */
   readonly issuer: string;
   readonly discoveryUrl: string;
 }
 
-/** What the provider of a profile says of itself, asked when the page comes up, and whether it answers. */
+/** Whether the provider of a profile responds, and its discovery document; fetched on mount. */
 function ProviderCard({ recordKey, issuer, discoveryUrl }: CardProps) {
   const fetched = useFetch(
     async (signal) => {
       const path = `${pathOf(OIDC_PROFILE, recordKey)}/discovery`;
-      return (await ask<{ data: Discovery }>({ path, signal, scope: `${OIDC_PROFILE.scope}:read` })).body
+      return (await callApi<{ data: Discovery }>({ path, signal, scope: `${OIDC_PROFILE.scope}:read` })).body
         .data;
     },
     [...recordKey, issuer, discoveryUrl],

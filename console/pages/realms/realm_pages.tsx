@@ -12,7 +12,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 import { CreateButton, RecordActions, RecordList, realmBreadcrumbs } from './record_views.tsx';
 
-/** All realms that this session may see. */
+/** All realms visible to this session. */
 export function RealmsPage() {
   const realms = RESOURCES.realms;
   return (
@@ -42,7 +42,7 @@ export function RealmsPage() {
   );
 }
 
-/** A realm: what it is, its profiles, and the way to its users. */
+/** A realm with its profiles. */
 export function RealmPage({ parameters: { realm = '' } }: PageProps) {
   const state = useObservable(session);
   const fetched = useFetch((signal) => readRecord(RESOURCES.realms, [realm], signal), [realm]);
@@ -64,7 +64,7 @@ export function RealmPage({ parameters: { realm = '' } }: PageProps) {
               <RecordActions
                 description={RESOURCES.realms}
                 recordKey={[realm]}
-                withEtag={fetched.answer}
+                loaded={fetched.answer}
                 consequence="All of its users, links and profiles are deleted as well."
                 after={href('realms')}
                 onChanged={fetched.reload}
@@ -123,7 +123,7 @@ function Profiles({ realm, description, path }: ProfilesProps) {
   );
 }
 
-/** The users of a realm, however many. */
+/** The users of a realm. */
 export function UsersPage({ parameters: { realm = '' } }: PageProps) {
   const { users } = RESOURCES;
   return (

@@ -21,7 +21,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { VirtualList } from '../../parts/virtual_list.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
-/** The pages above whatever belongs to a realm. */
+/** Breadcrumbs of pages within a realm. */
 export function realmBreadcrumbs(realm: string) {
   return [
     { label: 'Realms', href: href('realms') },
@@ -38,12 +38,12 @@ interface RecordListProps {
   readonly description: Description;
   readonly parentKey: Key;
   readonly hrefOf: (record: ApiRecord) => string;
-  /** Beside the name. */
+  /** Text next to the name. */
   readonly more: (record: ApiRecord) => string;
   readonly empty: ComponentChildren;
 }
 
-/** The records of a collection, the newest first or the oldest. */
+/** The records of a collection, newest or oldest first. */
 export function RecordList({ description, parentKey, hrefOf, more, empty }: RecordListProps) {
   const [order, setOrder] = useState<Order>('-created_at');
   const read = useMemo(
@@ -90,7 +90,7 @@ interface CreateButtonProps {
   readonly onDone: (created: WithEtag) => void;
 }
 
-/** Makes a record, for who may. */
+/** Creates a record; hidden without the scope. */
 export function CreateButton({ description, parentKey, onDone }: CreateButtonProps) {
   const [isOpen, setOpen] = useState(false);
   const state = useObservable(session);
@@ -119,23 +119,23 @@ export function CreateButton({ description, parentKey, onDone }: CreateButtonPro
 interface RecordActionsProps {
   readonly description: Description;
   readonly recordKey: Key;
-  readonly withEtag: WithEtag;
-  /** What goes along with the record, in words. */
+  readonly loaded: WithEtag;
+  /** What else is deleted. */
   readonly consequence: string;
-  /** Where to go when it is gone. */
+  /** Page to open after deletion. */
   readonly after: string;
   readonly onChanged: () => void;
 }
 
-/** Edits or deletes a realm or a profile, for who may write. */
+/** Edits or deletes a realm or a profile; hidden without the scope. */
 export function RecordActions(props: RecordActionsProps) {
-  const { description, recordKey, withEtag, consequence, after, onChanged } = props;
+  const { description, recordKey, loaded, consequence, after, onChanged } = props;
   const [action, setAction] = useState<'edit' | 'delete'>();
   const state = useObservable(session);
   if (!hasScope(state, `${description.scope}:write`)) return null;
   const close = () => setAction(undefined);
   const isUnchangedSecret =
-    description.protectedBy !== undefined && withEtag.record[description.protectedBy] === true;
+    description.protectedBy !== undefined && loaded.record[description.protectedBy] === true;
   return (
     <>
       <button type="button" class="button" onClick={() => setAction('edit')}>
@@ -161,9 +161,9 @@ export function RecordActions(props: RecordActionsProps) {
         <DeleteDialog
           description={description}
           recordKey={recordKey}
-          shown={withEtag.record}
+          shown={loaded.record}
           verb="Delete"
-          confirmation={confirmationWord('delete', withEtag.record.id)}
+          confirmation={confirmationWord('delete', loaded.record.id)}
           onRemoved={() => navigate(after)}
           onClose={close}
         >

@@ -12,12 +12,12 @@ import type { RejectedLine } from './import_run.ts';
 interface RealmChoiceProps {
   readonly label: string;
   readonly realm: string;
-  /** Offered first, where no realm need be chosen. */
+  /** First option, if no realm is required. */
   readonly otherwise?: string;
   readonly onRealm: (realm: string) => void;
 }
 
-/** A realm, by its name; by its ID where there are too many. */
+/** Selects a realm by name, or by ID if there are too many. */
 export function RealmChoice({ label, realm, otherwise, onRealm }: RealmChoiceProps) {
   const id = useId();
   const { answer: realms } = useFetch(readRealmNames, []);
@@ -52,7 +52,7 @@ interface WaitingNoteProps {
   readonly resume: () => void;
 }
 
-/** Why nothing moves, and what helps. */
+/** Why the transfer waits, and what to do. */
 export function WaitingNote({ waiting, resume }: WaitingNoteProps) {
   if (!waiting) return null;
   const needsUser = waiting.waitSeconds === undefined;
@@ -89,7 +89,7 @@ export function Progress({ label, done, total }: ProgressProps) {
   return <progress class="progress" aria-label={label} {...realms} />;
 }
 
-/** Hands a file to the browser, which asks its reader where to keep it. */
+/** Starts the download of a file. */
 export function saveFile(name: string, content: Blob): void {
   const address = URL.createObjectURL(content);
   const link = document.createElement('a');
@@ -99,18 +99,18 @@ export function saveFile(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
 }
 
-/** Browsers begin to read a file some time after the click. */
+/** Browsers read the file some time after the click. */
 const KEPT_MS = 60_000;
 
 interface RejectedLinesProps {
   readonly refused: readonly RejectedLine[];
-  /** Of the file they stand in. */
+  /** Name of the imported file. */
   readonly name: string;
 }
 
 const PAGE = 500;
 
-/** The lines that were not taken, and why: to read, and to keep. */
+/** The rejected lines with reasons, to read and to save. */
 export function RejectedLines({ refused, name }: RejectedLinesProps) {
   const read = useMemo((): ReadPage<RejectedLine> => {
     return async (cursor) => {

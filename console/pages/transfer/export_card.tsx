@@ -19,7 +19,7 @@ import { formatCount, Progress, RealmChoice, saveFile, WaitingNote } from './con
 import { lineOf } from './line_format.ts';
 import { forEachLimited, type RetryGate, retryGate } from './retry.ts';
 
-/** Writes a realm into a file, as far as the API shows it. */
+/** Exports a realm into a file, as far as the API returns it. */
 export function ExportCard() {
   const run = useObservable(currentExport);
   return (
@@ -80,7 +80,7 @@ function ExportForm() {
   );
 }
 
-/** What a session may not read of a realm. */
+/** Resources of a realm that the session cannot read. */
 function forbiddenBy(state: SessionState): readonly string[] {
   const { oidcProfiles, passwordProfiles, users } = RESOURCES;
   return [oidcProfiles, passwordProfiles, users, ...LINK_RESOURCES]
@@ -137,7 +137,7 @@ interface ExportState {
   readonly realm: string;
   readonly records: number;
   readonly users: number;
-  /** Undefined where it is not told. */
+  /** Undefined if the API returns no total. */
   readonly usersTotal: number | undefined;
   readonly waiting: Problem | undefined;
   readonly end: 'done' | 'cancelled' | 'failed' | undefined;
@@ -151,10 +151,10 @@ interface ExportRun {
   resume(): void;
 }
 
-/** The export of whoever is signed in: it goes on while another page is shown, and outlives a session that expired. */
+/** The running export of the signed-in user; it continues on other pages and survives an expired session. */
 const currentExport = sessionOwned<ExportRun>();
 
-/** Browsers open six connections to a service: one is left for the reader. */
+/** Browsers open six connections per host: one stays free for the user. */
 const CONCURRENCY = 5;
 
 /** Below a user. */
@@ -162,7 +162,7 @@ const LINK_RESOURCES: readonly Description[] = [RESOURCES.oidcProfileInfos, RESO
 
 interface TransferContext {
   readonly realm: string;
-  /** As it was at the beginning: one that has ended since leaves nothing out, what it may not read is asked for and refused. */
+  /** The session at the start: an expired session must not silently leave records out. */
   readonly sessionAtStart: SessionState;
   readonly signal: AbortSignal;
   readonly retryGate: RetryGate;
@@ -205,7 +205,7 @@ function countersOf({ records, users }: TransferContext) {
   return { records, users };
 }
 
-/** Parents first, as `authrealm export` has them; of links what the session may read. */
+/** Parents first, like `authrealm export`; links as far as the session can read them. */
 async function runExport(work: TransferContext): Promise<Blob> {
   const { realm, retryGate: waiting, signal } = work;
   const parts: Blob[] = [];
@@ -214,7 +214,7 @@ async function runExport(work: TransferContext): Promise<Blob> {
     work.records += lines.length;
     work.report(countersOf(work));
   };
-  const { record } = await waiting.ask(() => readRecord(RESOURCES.realms, [realm], signal));
+  const { record } = await waiting.run(() => readRecord(RESOURCES.realms, [realm], signal));
   append([lineOf(RESOURCES.realms, [], record)]);
   for (const description of [RESOURCES.oidcProfiles, RESOURCES.passwordProfiles]) {
     if (!hasScope(work.sessionAtStart, `${description.scope}:read`)) continue;
@@ -235,7 +235,7 @@ async function withUsers(
   const { realm, retryGate: waiting, signal } = work;
   const { users } = RESOURCES;
   const links = new Map<Description, Blob[]>(LINK_RESOURCES.map((description) => [description, []]));
-  work.report({ usersTotal: await waiting.ask(() => countRecords(users, [realm], signal)) });
+  work.report({ usersTotal: await waiting.run(() => countRecords(users, [realm], signal)) });
   for await (const page of pages(work, users, [realm])) {
     append(page.map((each) => lineOf(users, [realm], each)));
     await exportLinks(work, page, links);
@@ -245,7 +245,7 @@ async function withUsers(
   return new Blob([...parts, ...LINK_RESOURCES.flatMap((description) => links.get(description) ?? [])]);
 }
 
-/** The API lists links below their user alone. */
+/** The API lists links only per user. */
 async function exportLinks(
   work: TransferContext,
   users: readonly ApiRecord[],
@@ -266,7 +266,7 @@ async function exportLinks(
   }
 }
 
-/** The pages of a collection, the oldest records first. */
+/** The pages of a collection, oldest first. */
 async function* pages(
   { retryGate: waiting, signal }: TransferContext,
   description: Description,
@@ -275,7 +275,7 @@ async function* pages(
   const read = recordPages(description, parentKey, 'created_at');
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
     const from: string = cursor;
-    const { items, next } = await waiting.ask(() => read(from, signal));
+    const { items, next } = await waiting.run(() => read(from, signal));
     yield items;
     cursor = next;
   }

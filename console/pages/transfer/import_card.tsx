@@ -17,7 +17,7 @@ import {
 } from './import_run.ts';
 import { IMPORT_ORDER } from './line_format.ts';
 
-/** Reads a file into this service, line by line, over the API. */
+/** Imports a file line by line through the API. */
 export function ImportCard() {
   const run = useObservable(currentImport);
   return (
@@ -156,7 +156,7 @@ function Start({ file, contents, target }: StartProps) {
   );
 }
 
-/** What will be refused for want of a secret. */
+/** Records that will be rejected because they lack a secret. */
 function MissingSecrets({ contents: { withoutSecret }, target }: Omit<StartProps, 'file'>) {
   const { oidcProfiles, passwordProfileInfos } = RESOURCES;
   const profiles = target === undefined ? (withoutSecret.get(oidcProfiles.name) ?? 0) : 0;
@@ -188,7 +188,7 @@ function wordsFor(name: string, count: number): string {
   return `${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
-/** Why this file cannot go there, in words. */
+/** Why this file cannot be imported, if so. */
 function blockedBy(
   { lines, counts, realms }: Contents,
   target: string | undefined,
@@ -260,7 +260,7 @@ function ImportProgress({ run }: { readonly run: ImportRun }) {
 const SECOND_MS = 1_000;
 const MINUTE_SECONDS = 60;
 
-/** How fast, and how long still; nothing where that is not known yet. */
+/** Rate and remaining time; empty while unknown. */
 function paceText({ contents, end, elapsedMs }: ImportState, done: number): string {
   const seconds = elapsedMs / SECOND_MS;
   const rate = done / Math.max(seconds, 1);
@@ -270,7 +270,7 @@ function paceText({ contents, end, elapsedMs }: ImportState, done: number): stri
   return `${formatCount(Math.round(rate))} per second, ${words} left`;
 }
 
-/** Asks before the page is left, while something would end with it. */
+/** Asks for confirmation before the page is closed. */
 function useConfirmLeave(isNeeded: boolean): void {
   useEffect(() => {
     if (!isNeeded) return;

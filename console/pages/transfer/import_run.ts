@@ -7,20 +7,20 @@ import { sessionOwned } from '../../session/session.ts';
 import { IMPORT_ORDER, LineError, type ReadLine, readLine } from './line_format.ts';
 import { forEachLimited, type RetryGate, retryGate } from './retry.ts';
 
-/** A line that was not taken, and why. */
+/** A rejected line and the reason. */
 export interface RejectedLine {
   readonly line: number;
   readonly reason: string;
 }
 
-/** What a file holds. */
+/** The contents of a file. */
 export interface Contents {
   readonly name: string;
   readonly lines: number;
-  /** Lines of each resource, by the name of its description. */
+  /** Number of lines per resource name. */
   readonly counts: ReadonlyMap<string, number>;
   readonly realms: ReadonlySet<string>;
-  /** Lines that lack a secret which a new record needs, by the name of their description. */
+  /** Number of lines without a required secret, per resource name. */
   readonly withoutSecret: ReadonlyMap<string, number>;
   readonly refused: readonly RejectedLine[];
 }
@@ -28,14 +28,14 @@ export interface Contents {
 export interface ImportState {
   readonly contents: Contents;
   readonly created: number;
-  /** Lines that stood for what was there already. */
+  /** Lines that matched existing records. */
   readonly found: number;
   readonly refused: readonly RejectedLine[];
   readonly waiting: Problem | undefined;
   readonly end: 'done' | 'cancelled' | 'failed' | undefined;
-  /** Of a failure that is none of a line. */
+  /** An error that concerns no single line. */
   readonly problem: Problem | undefined;
-  /** Milliseconds since it began. */
+  /** Milliseconds since the start. */
   readonly elapsedMs: number;
 }
 
@@ -45,10 +45,10 @@ export interface ImportRun {
   resume(): void;
 }
 
-/** The import of whoever is signed in: it goes on while another page is shown, and outlives a session that expired. */
+/** The running import of the signed-in user; it continues on other pages and survives an expired session. */
 export const currentImport = sessionOwned<ImportRun>();
 
-/** Browsers open six connections to a service: one is left for the reader. */
+/** Browsers open six connections per host: one stays free for the user. */
 const CONCURRENCY = 5;
 
 interface NumberedLine {
@@ -61,10 +61,10 @@ async function* chunksOf(file: File): AsyncGenerator<Uint8Array> {
   for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value;
 }
 
-/** How long lines are read before the page is let breathe. */
+/** Time slice of parsing before yielding to the page. */
 const BUSY_MS = 20;
 
-/** The lines of a file, and what is no line of an export. */
+/** The parsed lines of a file, and invalid ones. */
 async function* readLines(file: File): AsyncGenerator<NumberedLine | RejectedLine> {
   let lastPause = performance.now();
   for await (const lines of linesOf(chunksOf(file))) {
@@ -83,7 +83,7 @@ async function* readLines(file: File): AsyncGenerator<NumberedLine | RejectedLin
   }
 }
 
-/** Reads a file once, to say what is in it. Rejects where it cannot be read. */
+/** Scans a file once. Rejects if it cannot be read. */
 export async function inspectFile(file: File): Promise<Contents> {
   const counts = new Map<string, number>();
   const realms = new Set<string>();
@@ -113,17 +113,17 @@ function isMissingSecret({ fields }: Description, input: ReadLine['input']): boo
   );
 }
 
-/** What an import works with. */
+/** The state of a running import. */
 interface TransferContext {
   readonly file: File;
   readonly counts: Contents['counts'];
-  /** The realm that all lines go into; undefined where the file's are made anew. */
+  /** The target realm; undefined to create the realms of the file. */
   readonly target: string | undefined;
   readonly signal: AbortSignal;
   readonly retryGate: RetryGate;
-  /** The new ID of each record, by its kind and the ID in the file. */
+  /** New record IDs, by resource and ID in the file. */
   readonly ids: Map<string, string>;
-  /** A word that no other import has. */
+  /** Random prefix of the idempotency keys. */
   readonly token: string;
   readonly report: (what: Partial<ImportState>) => void;
   created: number;
@@ -134,7 +134,7 @@ interface TransferContext {
 const PROGRESS_MS = 200;
 const RANDOM_BYTES = 9;
 
-/** Begins an import; one at a time. */
+/** Starts an import; one at a time. */
 export function startImport(file: File, contents: Contents, target: string | undefined): void {
   const controller = new AbortController();
   const startedAt = performance.now();
@@ -168,7 +168,7 @@ function countersOf({ created, found, refused }: TransferContext) {
   return { created, found, refused: [...refused] };
 }
 
-/** Parents first, all of a kind before the next one: what a line names is there when its turn comes. */
+/** Parents first, one resource after another, so that references exist. */
 async function runImport(work: TransferContext): Promise<void> {
   const existing = work.target === undefined ? [] : await readProfiles(work.target, work);
   for (const description of IMPORT_ORDER) {
@@ -199,7 +199,7 @@ async function* linesOfResource(
   }
 }
 
-/** Profiles that are in the realm already. */
+/** The existing profiles of the realm. */
 async function readProfiles(
   realm: string,
   { retryGate: waiting, signal }: TransferContext,
@@ -209,7 +209,7 @@ async function readProfiles(
     const read = recordPages(description, [realm], 'created_at');
     for (let cursor: string | undefined = ''; cursor !== undefined; ) {
       const from: string = cursor;
-      const { items, next } = await waiting.ask(() => read(from, signal));
+      const { items, next } = await waiting.run(() => read(from, signal));
       all.push(...items.map((record) => ({ description, record })));
       cursor = next;
     }
@@ -222,7 +222,7 @@ interface Known {
   readonly record: ApiRecord;
 }
 
-/** What makes two profiles the same: where one signs in, and as whom. */
+/** The members that identify a profile. */
 const IDENTIFYING_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   [RESOURCES.oidcProfiles.name]: ['discovery_url', 'client_id'],
   [RESOURCES.passwordProfiles.name]: ['name'],
@@ -247,14 +247,14 @@ async function importLine(
     return;
   }
   const withReferences = { ...input, ...referencesOf(work, read) };
-  const { record } = await work.retryGate.ask(() =>
+  const { record } = await work.retryGate.run(() =>
     createRecord(description, parentKey, withReferences, `import-${work.token}-${number}`),
   );
   work.ids.set(idKey(description.name, id), record.id);
   work.created += 1;
 }
 
-/** The record that stands for a line, where nothing need be made. */
+/** The ID of an existing record that matches a line. */
 function existingId(
   { target }: TransferContext,
   { description, members }: ReadLine,
@@ -271,7 +271,7 @@ function existingId(
   return found?.record.id;
 }
 
-/** Where a record goes: below what its line names, under the ID that has now. */
+/** The new IDs of the parent records of a line. */
 function resolveParentKey({ ids, target }: TransferContext, { description, parentKey }: ReadLine): Key {
   const kinds = [RESOURCES.realms.name, RESOURCES.users.name];
   return parentKey.map((id, depth) => {

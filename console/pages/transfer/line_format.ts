@@ -1,23 +1,23 @@
 import { type ApiRecord, type Key, RESOURCES } from '../../api/records.ts';
 import type { Description, Field } from '../../description.ts';
 
-/** The lines of `authrealm export`, as far as the API shows and takes what stands in them. */
+/** The line format of `authrealm export`, as far as the API reads and writes its members. */
 
-/** Parents before children: the order in which records can be made. */
+/** Parents before children: the order of creation. */
 export const IMPORT_ORDER: readonly Description[] = Object.values(RESOURCES);
 
 const BY_TYPE = new Map(IMPORT_ORDER.map((description) => [description.type, description]));
 
-/** Why a line is not taken, in words that hold no value of it. */
+/** Why a line is invalid; contains no value of the line. */
 export class LineError extends Error {}
 
-/** A line as it was understood. */
+/** A parsed line. */
 export interface ReadLine {
   readonly description: Description;
-  /** As the file names it. */
+  /** The ID in the file. */
   readonly id: string;
   readonly parentKey: Key;
-  /** What a request can say of it. */
+  /** The writable members. */
   readonly input: Readonly<Record<string, unknown>>;
   readonly members: JsonObject;
 }
@@ -26,7 +26,7 @@ type JsonObject = Readonly<Record<string, unknown>>;
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** Throws LineProblem. `bytes` are undefined for a line that is too long. */
+/** Throws LineError. `bytes` is undefined for an oversized line. */
 export function readLine(bytes: Uint8Array | undefined): ReadLine {
   if (bytes === undefined) throw new LineError('exceeds the maximum line length');
   const line = objectOf(parsed(decoded(bytes)), 'the line');
@@ -83,7 +83,7 @@ function idOf(line: JsonObject, name: string): string {
   throw new LineError(`${name}: must be the identifier of a record`);
 }
 
-/** The line of a record, with its newline: what an answer shows of it, and the records above. */
+/** The export line of a record, with its newline. */
 export function lineOf({ type, namesAbove, fields }: Description, parentKey: Key, record: ApiRecord): string {
   const of = (wanted: Field['within']) =>
     fields.flatMap(({ name, within, isShown, isNullable }) => {

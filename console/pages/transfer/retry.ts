@@ -1,21 +1,20 @@
 import { type Problem, toProblem } from '../../api/problem.ts';
 import { session } from '../../session/session.ts';
 
-/** What many requests of one piece of work have in common: when one of them has to wait, all do. */
+/** Shared by the requests of one transfer: when one has to wait, all wait. */
 export interface RetryGate {
   /**
-   * Asks until there is an answer, or a refusal that waiting does not change. A busy or lost service is asked again when
-   * it said so; without a session, or a right, the work stands still until it goes on. Throws Problem, or the reason of
-   * the signal.
+   * Retries a request until it succeeds or fails permanently. Waits as long as a busy service asks for;
+   * without a session or scope it waits for `resume`. Throws Problem, or the reason of the signal.
    */
-  ask<T>(request: () => Promise<T>): Promise<T>;
-  /** Lets work that stands still go on. */
+  run<T>(request: () => Promise<T>): Promise<T>;
+  /** Continues after `resume` by the user. */
   resume(): void;
 }
 
 interface RetryGateOptions {
   readonly signal: AbortSignal;
-  /** Told why nothing moves; undefined when it does again. */
+  /** Called with the reason of waiting, and with undefined afterwards. */
   readonly onWait: (problem: Problem | undefined) => void;
 }
 
@@ -29,7 +28,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
   let gate: Promise<void> | undefined;
   let open: (() => void) | undefined;
 
-  /** One wait for all; who comes while it lasts waits along. */
+  /** One wait for all requests. */
   function closeGate(problem: Problem): void {
     if (gate) return;
     onWait(problem);
@@ -47,7 +46,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
     });
   }
 
-  /** Undefined where it is worth another attempt. */
+  /** Undefined if it should be retried. */
   async function attempt<T>(request: () => Promise<T>): Promise<{ readonly answer: T } | undefined> {
     const token = tokenNow();
     try {
@@ -57,7 +56,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
       const problem = toProblem(error);
       const needsUser = NEEDS_USER.has(problem.kind);
       if (problem.waitSeconds === undefined && !needsUser) throw problem;
-      // What was asked with a token of before is asked once more with the one that came since.
+      // The request used an old token: retry with the new one.
       const hasNewToken = needsUser && tokenNow() !== undefined && tokenNow() !== token;
       if (!hasNewToken) closeGate(problem);
       return undefined;
@@ -65,7 +64,7 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
   }
 
   return {
-    async ask(request) {
+    async run(request) {
       for (;;) {
         while (gate) await gate;
         signal.throwIfAborted();
@@ -77,7 +76,10 @@ export function retryGate({ signal, onWait }: RetryGateOptions): RetryGate {
   };
 }
 
-/** Does something with each of many, a few at a time. Rejects with the first error, when those under way are done. */
+/**
+ * Runs an action for each item with limited concurrency. Rejects with the first error after running actions
+ * end.
+ */
 export async function forEachLimited<T>(
   items: AsyncIterable<T> | Iterable<T>,
   atOnce: number,

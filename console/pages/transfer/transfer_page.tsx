@@ -6,10 +6,10 @@ import { ImportCard } from './import_card.tsx';
 import { currentImport } from './import_run.ts';
 import { IMPORT_ORDER } from './line_format.ts';
 
-/** Realms out of this service into files, and files into it. */
+/** Exports realms into files, and imports files. */
 export function TransferPage() {
   const state = useObservable(session);
-  // What is under way stays in sight, whatever right was lost meanwhile.
+  // A running import stays visible even without the scope.
   const isImporting = useObservable(currentImport) !== undefined;
   const mayImport = isImporting || IMPORT_ORDER.some(({ scope }) => hasScope(state, `${scope}:write`));
   return (

@@ -8,7 +8,7 @@ interface RequestFormProps {
   readonly onDraft: (draft: Draft) => void;
 }
 
-/** What a request says: every parameter, and the body as text. */
+/** The form of a request: parameters, and the body as text. */
 export function RequestForm({ fields, draft, onDraft }: RequestFormProps) {
   const id = useId();
   const { values, body } = draft;
@@ -51,7 +51,7 @@ export function RequestForm({ fields, draft, onDraft }: RequestFormProps) {
   );
 }
 
-/** It is sent all the same: what the service says of it is worth a look. */
+/** Only a hint: the service validates the body. */
 function jsonError(body: string): string | undefined {
   try {
     JSON.parse(body);
@@ -63,12 +63,12 @@ function jsonError(body: string): string | undefined {
 
 interface RequestFieldRowProps {
   readonly slot: RequestField;
-  /** Undefined where it is not sent. */
+  /** Undefined if it is not sent. */
   readonly value: string | undefined;
   readonly onValue: (value: string | undefined) => void;
 }
 
-/** What need not be said is sent where its box is checked; typing checks it. */
+/** An optional field is sent if its box is checked; typing checks it. */
 function RequestFieldRow({ slot, value, onValue }: RequestFieldRowProps) {
   const { name, place, isRequired, description, example, choices } = slot;
   const id = useId();

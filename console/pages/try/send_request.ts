@@ -1,25 +1,25 @@
 import type { HttpRequest } from '../../openapi/request.ts';
 
-/** What came of a request, so far: a stream grows until it is over or stopped. */
+/** The response so far; a stream grows until it ends or is stopped. */
 export interface ResponseState {
   readonly status: number;
   readonly statusText: string;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly text: string;
-  /** Milliseconds until the head of the answer was there. */
+  /** Milliseconds until the response headers. */
   readonly headMs: number;
-  /** Until all of it was; undefined while more may come. */
+  /** Milliseconds until the end of the body; undefined while receiving. */
   readonly wholeMs: number | undefined;
-  /** There was more than a page can show. */
+  /** Whether the body was truncated. */
   readonly isCut: boolean;
 }
 
-/** Characters of a body that are kept. */
+/** Maximum characters of a body. */
 const TEXT_MAX = 1_000_000;
 
 /**
- * Sends a request as it stands, with the token where the operation wants one. `Origin` is the browser's to say. Rejects
- * where no answer came, or what is to be sent cannot be.
+ * Sends a request, with the token if the operation requires one. Browsers set `Origin`. Rejects without a
+ * response, or if the request is invalid.
  */
 export async function send(
   request: HttpRequest,

@@ -20,7 +20,7 @@ import { type ResponseState, send } from './send_request.ts';
 
 const hrefOf = ({ id }: Operation) => href('try', id);
 
-/** Every operation that can be tried. */
+/** The list of operations. */
 export function TryListPage() {
   const fetched = useFetch(readApi, []);
   const [term, setTerm] = useState(currentRoute.get().query.get('q') ?? '');
@@ -45,7 +45,7 @@ export function TryListPage() {
   );
 }
 
-/** One operation, with the token of this session. */
+/** Tries one operation with the token of the session. */
 export function TryPage({ parameters: { operation: id = '' } }: PageProps) {
   const fetched = useFetch(readApi, []);
   const operation = fetched.answer?.operations.get(id);
@@ -159,17 +159,17 @@ function OperationTester({ operation }: OperationProps) {
   );
 }
 
-/** Below a long request, on a narrow screen, the answer would come unseen. */
+/** On narrow screens the response would appear below the visible area. */
 function scrollIntoViewIfBelow(element: HTMLElement | null): void {
   if (element && element.getBoundingClientRect().top > innerHeight / 2) element.scrollIntoView();
 }
 
-/** The scope that a session lacks for an operation. */
+/** The scope that the session lacks for an operation. */
 function missingScope({ scopes = [] }: Operation, { open }: SessionState): string | undefined {
   return scopes.find((scope) => !open?.scopes.has(scope));
 }
 
-/** The examples of the document, and over them what the address says. */
+/** The examples of the document, overridden by the address. */
 function draftFrom(operation: Operation, query: URLSearchParams): Draft {
   const draft = draftOf(operation);
   const given = requestFields(operation).flatMap(({ key }) => {
@@ -179,7 +179,7 @@ function draftFrom(operation: Operation, query: URLSearchParams): Draft {
   return { ...draft, values: { ...draft.values, ...Object.fromEntries(given) } };
 }
 
-/** Of a request what may stand in an address: its path and its query. */
+/** Path and query parameters, which are safe in an address. */
 function queryOf({ values }: Draft): Readonly<Record<string, string>> {
   return Object.fromEntries(Object.entries(values).filter(([key]) => /^(path|query)\./.test(key)));
 }
@@ -208,7 +208,7 @@ function useSendRequest() {
   return { outcome, failure, isBusy, run, stop: () => sending.current?.abort() };
 }
 
-/** Browsers have no words for most of what can go wrong. */
+/** Browsers give no usable message for most failures. */
 function wordsOf(error: unknown): string {
   const { message } = error as Error;
   return /header|ISO-8859-1|ByteString/i.test(message)
@@ -216,7 +216,7 @@ function wordsOf(error: unknown): string {
     : 'No response: the service is unreachable or closed the connection.';
 }
 
-/** An answer as it came: status, time, headers and body. */
+/** A response: status, time, headers and body. */
 function ResponseView({ outcome }: { readonly outcome: ResponseState }) {
   const { status, statusText, headers, text, headMs, wholeMs, isCut } = outcome;
   const body = formatted(text);

@@ -1,4 +1,4 @@
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { type ApiRecord, RESOURCES, recordPages } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
 import { CreateDialog, DeleteDialog, EditDialog } from '../../form/record_dialogs.tsx';
@@ -14,7 +14,7 @@ import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { ChangeList } from './history.tsx';
 import { type Link, type LinkKind, nameOf, type UserWithLinks } from './load_user.ts';
 
-/** What is about to be done on the page of a user. */
+/** The actions on the page of a user. */
 export type Action =
   | { readonly kind: 'edit' | 'delete' | 'erase' }
   | { readonly kind: 'add'; readonly links: LinkKind }
@@ -28,7 +28,7 @@ interface UserDialogProps {
   readonly onClose: () => void;
 }
 
-/** The dialog of an act. */
+/** The dialog of an action. */
 export function UserDialog({ realm, loaded, action, onChanged, onClose }: UserDialogProps) {
   const user = loaded.user.record.id;
   const done = () => {
@@ -114,7 +114,7 @@ function DeleteUserDialog({ realm, loaded: { user }, onClose }: UserDialogTarget
   );
 }
 
-/** Erases all that was ever kept of the person. */
+/** Erases all personal data of the user. */
 function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
   const { record } = loaded.user;
   const { run, isBusy, problem } = useAction(() => {
@@ -144,7 +144,7 @@ function EraseUserDialog({ realm, loaded, onClose }: UserDialogTarget) {
 
 async function erase(realm: string, user: string): Promise<void> {
   const data = { realm_id: realm, user_id: user };
-  await ask({ method: 'POST', path: 'admin/v1/erasures', body: { data }, scope: 'admin' });
+  await callApi({ method: 'POST', path: 'admin/v1/erasures', body: { data }, scope: 'admin' });
 }
 
 interface AddLinkProps {
@@ -155,7 +155,7 @@ interface AddLinkProps {
   readonly onClose: () => void;
 }
 
-/** Adds a way to sign in. Of its profile it takes over what the two should have in common. */
+/** Adds a link; some members are copied from its profile. */
 function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
   const { description, profiles, reference } = kind;
   const fetched = useFetch((signal) => recordPages(profiles, [realm], 'created_at')('', signal), []);
@@ -184,7 +184,7 @@ function AddLinkDialog({ realm, user, kind, onDone, onClose }: AddLinkProps) {
   );
 }
 
-/** The same with what the profile that is named says of it. */
+/** Copies members of the selected profile into the values. */
 function withProfileValues(
   { description, reference }: LinkKind,
   profiles: readonly ApiRecord[],

@@ -1,4 +1,4 @@
-import { ask } from '../../api/call_api.ts';
+import { callApi } from '../../api/call_api.ts';
 import { toProblem } from '../../api/problem.ts';
 import { RESOURCES } from '../../api/records.ts';
 import { useFetch } from '../../api/use_fetch.ts';
@@ -11,7 +11,7 @@ import { Timestamp } from '../../parts/timestamp.tsx';
 import { UntrustedText } from '../../parts/untrusted_text.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
-/** A change as the feed tells it. */
+/** A change as the feed returns it. */
 interface Event {
   readonly id: string;
   readonly type: string;
@@ -28,18 +28,18 @@ interface EventPage {
   readonly links: { readonly next: string | null };
 }
 
-/** Changes of a user as far back as they were read. */
+/** The changes of a user read so far. */
 interface HistoryPages {
-  /** The newest first. */
+  /** Newest first. */
   readonly events: readonly Event[];
-  /** Where to read on; undefined where the feed has nothing older. */
+  /** Cursor of older changes; undefined at the end. */
   readonly older: string | undefined;
 }
 
-/** Pages of changes that are read at one go. */
+/** Pages per load. */
 const PAGES_MAX = 5;
 
-/** Reads on from what is known of a user, back in time. */
+/** Loads older changes of a user. */
 async function readOlder(
   realm: string,
   user: string,
@@ -57,7 +57,7 @@ async function readOlder(
   return { events, older };
 }
 
-/** Undefined where the feed does not keep what is so old. */
+/** Undefined if the feed no longer holds the page. */
 async function readPage(
   realm: string,
   user: string,
@@ -67,7 +67,7 @@ async function readPage(
   const query = new URLSearchParams({ before, user_id: user });
   const path = `v2/authentication-realms/${encodeURIComponent(realm)}/changes?${query}`;
   try {
-    return (await ask<EventPage>({ path, scope: 'changes:read', ...(signal ? { signal } : {}) })).body;
+    return (await callApi<EventPage>({ path, scope: 'changes:read', ...(signal ? { signal } : {}) })).body;
   } catch (error) {
     if (before === '' || toProblem(error).kind !== 'gone') throw error;
     return undefined;
@@ -81,7 +81,7 @@ interface HistoryProps {
   readonly user: string;
 }
 
-/** Everything that was done with a user and their links. */
+/** The changes of a user and its links. */
 export function History({ realm, user }: HistoryProps) {
   const state = useObservable(session);
   if (!hasScope(state, 'changes:read')) return null;
@@ -98,11 +98,11 @@ export function History({ realm, user }: HistoryProps) {
 interface ChangeListProps {
   readonly realm: string;
   readonly user: string;
-  /** Of one record alone. */
+  /** Limits the list to one record. */
   readonly record?: string;
 }
 
-/** Changes of a user, or of one of their links, the newest first. */
+/** Changes of a user or of one of its links, newest first. */
 export function ChangeList({ realm, user, record }: ChangeListProps) {
   const fetched = useFetch((signal) => readOlder(realm, user, UNREAD, signal), [realm, user]);
   const { run, isBusy, problem } = useAction(() => announce('Older changes loaded.'));
@@ -128,13 +128,13 @@ export function ChangeList({ realm, user, record }: ChangeListProps) {
 }
 
 interface FurtherProps {
-  /** How many changes were looked at. */
+  /** Number of changes searched. */
   readonly read: number;
   readonly isBusy: boolean;
   readonly onOlder: () => void;
 }
 
-/** Where reading has stopped, and the way on. */
+/** How far the list goes, and a button for more. */
 function LoadOlder({ read, isBusy, onOlder }: FurtherProps) {
   return (
     <div class="stack-tight">
@@ -171,7 +171,7 @@ function EventList({ events, isWhole }: { readonly events: readonly Event[]; rea
   );
 }
 
-/** A change of a link touches its user, of whom nothing else is new: the change of the link tells it. */
+/** Writing a link also updates its user; only the change of the link is listed. */
 function isUserTouch({ data: { members } }: Event): boolean {
   return members.length === 1 && members[0] === 'updated_at';
 }

@@ -16,11 +16,11 @@ interface IdentityGraphProps {
   readonly realm: string;
   readonly user: ApiRecord;
   readonly links: readonly Link[];
-  /** What can be done with a link. */
+  /** The buttons of a link. */
   readonly controls: (link: Link) => ComponentChildren;
 }
 
-/** A user, and from there to every profile and issuer that leads to them. */
+/** A graph of a user, its links, their profiles and issuers. */
 export function IdentityGraph({ realm, user, links, controls }: IdentityGraphProps) {
   return (
     <figure class="picture" aria-label="How this user signs in">
@@ -62,7 +62,7 @@ export function IdentityGraph({ realm, user, links, controls }: IdentityGraphPro
   );
 }
 
-/** Issuers of passwords are none: this service itself knows them. */
+/** Passwords have no issuer: the service itself verifies them. */
 const OWN = '';
 
 function issuerOf({ record, profile }: Link): string {
@@ -132,7 +132,7 @@ function IssuerTile({ issuer }: { readonly issuer: string }) {
   );
 }
 
-/** What can be done with a link: its history for who may read changes, the rest for who may write. */
+/** The buttons of a link, depending on the scopes of the session. */
 export function LinkControls({
   link,
   onAction,

@@ -4,38 +4,38 @@ import { type ApiRecord, RESOURCES, readRecord, recordPages, type WithEtag } fro
 import type { Description } from '../../description.ts';
 import { hasScope, type SessionState } from '../../session/session.ts';
 
-/** One way in which a user signs in. */
+/** A link of a user. */
 export interface Link {
   readonly description: Description;
   readonly record: ApiRecord;
-  /** The profile it was made for. */
+  /** The profile of the link. */
   readonly profile: Profile;
 }
 
 export interface Profile {
   readonly id: string;
   readonly description: Description;
-  /** Undefined where this session may not see it, or it is gone. */
+  /** Undefined if it is deleted or not visible to this session. */
   readonly record: ApiRecord | undefined;
 }
 
-/** A user, and everything that leads to them. */
+/** A user with its links and their profiles. */
 export interface UserWithLinks {
   readonly user: WithEtag;
   readonly links: readonly Link[];
-  /** Links that this session has no right to see. */
+  /** Link resources that this session cannot read. */
   readonly forbidden: readonly Description[];
-  /** There are more links than are told. */
+  /** Whether there are more links. */
   readonly hasMore: boolean;
 }
 
-/** Each kind of link, with the profiles it is made for and the member that names them. */
+/** The link resources, with their profiles and references. */
 export const LINK_KINDS = [
   {
     description: RESOURCES.oidcProfileInfos,
     profiles: RESOURCES.oidcProfiles,
     reference: 'oidc_profile_id',
-    /** What the user signs in with. */
+    /** The member that identifies the user at sign-in. */
     name: 'subject',
   },
   {
@@ -48,7 +48,10 @@ export const LINK_KINDS = [
 
 export type LinkKind = (typeof LINK_KINDS)[number];
 
-/** User and links at once, then the profiles that the links name: of each kind of links so many pages. Throws Problem where the user cannot be read. */
+/**
+ * Loads user and links concurrently, then the profiles of the links. Throws Problem if the user cannot be
+ * read.
+ */
 export async function loadUser(
   [realm, id]: readonly [realm: string, user: string],
   pagesMax: number,
@@ -81,7 +84,7 @@ export async function loadUser(
   };
 }
 
-/** The first pages of a list, as one. */
+/** The first pages of a list, concatenated. */
 async function readPages<T>(read: ReadPage<T>, pagesMax: number, signal: AbortSignal): Promise<ListPage<T>> {
   const items: T[] = [];
   let next: string | undefined = '';
@@ -109,7 +112,7 @@ async function readProfile(
   }
 }
 
-/** Of a link: what the user signs in with. */
+/** The subject or username of a link. */
 export function nameOf({ description, record }: Link): string {
   const kind = LINK_KINDS.find((each) => each.description === description);
   return String(record[kind?.name ?? 'id']);

@@ -16,7 +16,7 @@ import { History } from './history.tsx';
 import { IdentityGraph, LinkControls } from './identity_graph.tsx';
 import { LINK_KINDS, loadUser, type UserWithLinks } from './load_user.ts';
 
-/** Who a user is, and every way in which they sign in. */
+/** The page of a user. */
 export function UserPage({ parameters }: PageProps) {
   const { realm = '', user: id = '' } = parameters;
   const state = useObservable(session);
@@ -88,7 +88,7 @@ interface UserViewProps {
   readonly realm: string;
   readonly loaded: UserWithLinks;
   readonly isWaiting: boolean;
-  /** More links are asked for. */
+  /** Loads more links. */
   readonly onMore: () => void;
   readonly onAction: (action: Action) => void;
 }

@@ -20,10 +20,10 @@ import { VirtualList } from '../../parts/virtual_list.tsx';
 import { hasScope, session } from '../../session/session.ts';
 
 const REDELIVERY_MESSAGES = ['Nothing to redeliver.', 'Redelivering 1 message.', 'Redelivering # messages.'];
-/** What was sent appears within seconds. */
+/** Redelivered messages appear within seconds. */
 const REFRESH_AFTER_MS = [1_000, 3_000, 6_000];
 
-/** What was sent to a target, and what it was not told; what was given up can be sent again. */
+/** Deliveries and dead letters of a target. */
 export function Deliveries({ webhook }: { readonly webhook: Webhook }) {
   const state = useObservable(session);
   const [round, setRound] = useState(0);
@@ -168,7 +168,7 @@ function DeadLetterRow({ deadLetter, send }: DeadLetterRowProps) {
   );
 }
 
-/** Which changes a message tells, where they can be looked at. */
+/** A link to the changes that a message carries. */
 function Changes({ range }: { readonly range: Pick<Delivery, 'realm_id' | 'first_seq' | 'last_seq'> }) {
   const { realm_id: realm, first_seq: first, last_seq: last } = range;
   const query = new URLSearchParams({ realm, entry: String(first) });

@@ -57,7 +57,7 @@ export const WEBHOOK: Kind<WebhookInput, NewWebhookInput> = {
   },
 };
 
-/** A webhook target, what was sent to it, and what was given up. */
+/** The page of a webhook target. */
 export function WebhookPage({ parameters: { webhook = '' } }: PageProps) {
   const fetched = useFetch((signal) => webhooks.read(webhook, signal), [webhook]);
   return (
@@ -113,7 +113,7 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
   );
 }
 
-/** Where a target is, what it is told, and how. */
+/** The form of a webhook target. */
 function WebhookForm({ initial, verb, save, onCancel }: FormProps<WebhookInput, NewWebhookInput>) {
   const [from, setFrom] = useState<NewWebhookInput['from']>('present');
   const { input, change, errorOf, problem, isBusy, send, form } = useForm({
@@ -221,7 +221,7 @@ interface EventsFieldProps {
   readonly onEvents: (events: Events) => void;
 }
 
-/** Every event, or some of them. */
+/** All events, or a selection. */
 function EventsField({ events, error, onEvents }: EventsFieldProps) {
   return (
     <AllOrSomeField

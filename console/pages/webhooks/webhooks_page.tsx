@@ -9,7 +9,7 @@ import { VirtualList } from '../../parts/virtual_list.tsx';
 import { CreateManagedButton } from '../managed/managed_page.tsx';
 import { WEBHOOK } from './webhook_page.tsx';
 
-/** Who is told what changes. */
+/** The list of webhook targets. */
 export function WebhooksPage() {
   const [round, setRound] = useState(0);
   const read = useMemo(() => webhookPages(), [round]);
