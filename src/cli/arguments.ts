@@ -44,7 +44,7 @@ export async function readCriteria(
   words: readonly string[],
   read: ReadInput,
 ): Promise<Readonly<Record<string, string>>> {
-  const sets = resource.finding?.by ?? [];
+  const sets = resource.reverseLookup?.by ?? [];
   const criteria: Record<string, string> = {};
   for (const [name, text] of pairsOf(words)) criteria[name] = await textOf(text, read);
   const names = Object.keys(criteria).sort().join();

@@ -124,7 +124,7 @@ async function list({ resource, records, words, options }: Call): Promise<void> 
 
 async function find({ resource, records, words, options }: Call): Promise<void> {
   if (!records.find) {
-    const known = RESOURCES.filter(({ finding }) => finding !== undefined)
+    const known = RESOURCES.filter(({ reverseLookup }) => reverseLookup !== undefined)
       .map(wordOf)
       .join(', ');
     throw new Refusal(`find takes ${known}; list takes a filter`, { isUsage: true });

@@ -1,7 +1,7 @@
 import type { Flags, Settings } from '../config/parse.ts';
 import { Refusal } from '../domain/fault.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { assertFree, type Server } from '../http/server/server.ts';
+import { assertPortFree, type Server } from '../http/server/server.ts';
 import type { Snapshot } from '../metrics/family.ts';
 import { systemClock } from '../platform/clock.ts';
 import type { Log } from '../platform/log.ts';
@@ -95,7 +95,7 @@ export async function startServingProcesses(
     clearTimeout(deadline);
   }
 
-  if (port !== 0) await assertFree(serverSettings(settings));
+  if (port !== 0) await assertPortFree(serverSettings(settings));
   try {
     const url = await start();
     port = Number(new URL(url).port || (url.startsWith('https') ? 443 : 80));

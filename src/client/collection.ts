@@ -92,6 +92,6 @@ export interface FindableCollection<R extends Resource> extends Collection<R> {
   getMany(realm: string, ids: readonly string[], options?: CallOptions): Promise<readonly RecordOf<R>[]>;
 }
 
-export type CollectionOf<R extends Resource> = R extends { readonly finding: object }
+export type CollectionOf<R extends Resource> = R extends { readonly reverseLookup: object }
   ? FindableCollection<R>
   : Collection<R>;

@@ -98,7 +98,7 @@ export type FieldOf<R extends Resource> = R extends { readonly filterables: infe
     : never;
 
 /** One of the sets of members by which records are found in their realm. */
-export type CriteriaOf<R extends Resource> = R extends { readonly finding: { readonly by: infer Sets } }
+export type CriteriaOf<R extends Resource> = R extends { readonly reverseLookup: { readonly by: infer Sets } }
   ? Sets extends readonly (infer Set)[]
     ? Set extends readonly string[]
       ? { readonly [N in Set[number]]: string }

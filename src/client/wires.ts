@@ -39,7 +39,7 @@ export function wireOf(resource: Resource): Wire {
     placed: sayableOf(resource, 'create').flatMap(({ name, within }) =>
       within === 'data' ? [] : [{ name, within }],
     ),
-    isFindable: resource.finding !== undefined,
+    isFindable: resource.reverseLookup !== undefined,
   };
 }
 

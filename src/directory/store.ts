@@ -1,7 +1,7 @@
 import type { Change, ChangeOrigin, SequencedChange } from '../domain/change.ts';
 import type { Filter } from '../domain/filter/filter.ts';
 import type { Revision, Uuid } from '../domain/id.ts';
-import type { AnyRecord, Key, RecordOf, Resource, Saying, Scope, Sought } from '../domain/resource.ts';
+import type { AnyRecord, Key, LookupKey, RecordOf, Resource, Saying, Scope } from '../domain/resource.ts';
 
 /** An embedded engine answers at once, a distant one later: the embedded path never waits a tick it does not need. */
 export type MaybePromise<T> = T | Promise<T>;
@@ -134,21 +134,21 @@ export interface Sort {
 }
 
 /** A record's place in a list that is sorted so. `at` is the instant it is sorted by; undefined where that is `id`. */
-export interface Mark {
+export interface PagePosition {
   readonly at: number | undefined;
   readonly id: Uuid;
 }
 
 /** Counted from the start, with a total; or behind a record, without one, at a cost that does not grow with depth. */
-export type Page =
+export type PageRequest =
   | { readonly kind: 'offset'; readonly offset: number; readonly limit: number }
-  | { readonly kind: 'after'; readonly after: Mark | undefined; readonly limit: number };
+  | { readonly kind: 'after'; readonly after: PagePosition | undefined; readonly limit: number };
 
 /** Which records of a scope, in which order, and which part of them. Plain data. */
-export interface Listing {
+export interface ListRequest {
   readonly filter: Filter;
   readonly sort: Sort;
-  readonly page: Page;
+  readonly page: PageRequest;
   /** Of realms: only these; undefined for all of them. */
   readonly only?: readonly Uuid[];
 }
@@ -159,7 +159,7 @@ export interface Placed {
   readonly record: AnyRecord;
 }
 
-export interface Listed {
+export interface ListPage {
   readonly items: readonly Placed[];
   readonly hasMore: boolean;
   /** All that the filter lets through; undefined for a page behind a record. At most a second old. */
@@ -170,13 +170,13 @@ export interface Listed {
  * Whether work would wait for longer than LIMITS.workWaitMsMax, by what the last of its kind took. The realm is the one it
  * is about, in any letter case: one that has more than its part of what waits is crowded before the others are.
  */
-export type IsCrowded = (realm: string | undefined) => boolean;
+export type IsOverloaded = (realm: string | undefined) => boolean;
 
-export interface Crowds {
+export interface OverloadChecks {
   /** `commit` and `remove`. */
-  readonly write: IsCrowded;
-  readonly get?: IsCrowded;
-  readonly find?: IsCrowded;
+  readonly write: IsOverloaded;
+  readonly get?: IsOverloaded;
+  readonly find?: IsOverloaded;
 }
 
 /**
@@ -193,13 +193,13 @@ export interface Store {
    * lookups run; where too much of it waits, rejects with Fault `overloaded`. Undefined where the record that the scope
    * names is not there.
    */
-  list(resource: Resource, scope: Scope, listing: Listing): MaybePromise<Listed | undefined>;
+  list(resource: Resource, scope: Scope, listing: ListRequest): MaybePromise<ListPage | undefined>;
 
   /**
    * The one record of a realm that says what is sought, by an index, as `get` would answer it. Undefined where there is
    * none or more than one: then `list` tells.
    */
-  find(resource: Resource, realm: Uuid, sought: Sought): MaybePromise<Placed | undefined>;
+  find(resource: Resource, realm: Uuid, sought: LookupKey): MaybePromise<Placed | undefined>;
 
   /**
    * The values of a member that records of a realm have, each once and in order, at most `limit`: of one that an index has
@@ -240,7 +240,7 @@ export interface Store {
   changes(realm: Uuid, after: number, limit: number): MaybePromise<readonly SequencedChange[]>;
 
   /** Whether work of a kind is better refused before it begins. Absent for kinds that wait for nothing. */
-  readonly crowds: Crowds;
+  readonly overloaded: OverloadChecks;
 
   /** Settles when a read would succeed now; throws or rejects with Fault `unavailable` otherwise. */
   ready(): MaybePromise<void>;

@@ -79,14 +79,14 @@ export interface PasswordInput {
 }
 
 /** The reverse lookup of a resource in its realm. */
-export interface Finding {
+export interface LookupRules {
   readonly filterables: Filterables;
   /** The sets of members that a filter may name, each with one value; every one is answered from an index. */
   readonly by: readonly (readonly string[])[];
 }
 
-/** One value for each member of a set of `finding.by`, in the order of the set. */
-export interface Sought {
+/** One value for each member of a set of `reverseLookup.by`, in the order of the set. */
+export interface LookupKey {
   readonly members: readonly string[];
   readonly values: readonly Finished[];
 }
@@ -122,9 +122,9 @@ export interface Resource<M extends Members = Members> {
   readonly moreLinks?: Readonly<Record<string, string>>;
   /** What its lists can be narrowed by; lists of other resources ignore `filter` and `sort` (contract 8, row 29). */
   readonly filterables?: Filterables;
-  readonly finding?: Finding;
+  readonly reverseLookup?: LookupRules;
   /** The same in all realms that a token may read. */
-  readonly everywhere?: Finding;
+  readonly searchAllRealms?: LookupRules;
   /** A record in which this member is true is not removed. */
   readonly keptBy?: string;
   /** The public sentence of the OpenAPI document. */

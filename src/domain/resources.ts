@@ -69,7 +69,7 @@ export const oidcProfile = resource({
     'client-discovery-url':
       '/oidc-idp/stores/{store}/authentication-realms/{realm}/.well-known/openid-configuration',
   },
-  everywhere: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
+  searchAllRealms: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'An external OpenID provider that users of the realm sign in through.',
   members: {
     name: text(255).meta({ examples: ['Company login'] }),
@@ -101,7 +101,7 @@ export const passwordProfile = resource({
   selfPrefix: '/v2',
   scope: 'profiles',
   bodyId: 'own',
-  everywhere: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
+  searchAllRealms: { filterables: { id: { compared: 'identifier', operators: ['eq'] } }, by: [['id']] },
   summary: 'A set of usernames with passwords that users of the realm sign in through.',
   members: {
     name: text(255).meta({ examples: ['Passwords'] }),
@@ -131,7 +131,7 @@ export const user = resource({
     created_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
     updated_at: { compared: 'instant', operators: ['eq', 'gt', 'ge', 'lt', 'le'] },
   },
-  everywhere: {
+  searchAllRealms: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq'] },
       name: { compared: 'folded', operators: ['eq', 'like'] },
@@ -181,7 +181,7 @@ export const oidcProfileInfo = resource({
   selfPrefix: '/v2',
   scope: 'oidc-profile-infos',
   bodyId: 'own_or_parent',
-  finding: {
+  reverseLookup: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq', 'in'] },
       issuer: { compared: 'exact', operators: ['eq'] },
@@ -189,7 +189,7 @@ export const oidcProfileInfo = resource({
     },
     by: [['issuer', 'subject'], ['id']],
   },
-  everywhere: {
+  searchAllRealms: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq'] },
       issuer: { compared: 'exact', operators: ['eq'] },
@@ -219,7 +219,7 @@ export const passwordProfileInfo = resource({
   selfPrefix: '',
   scope: 'password-profile-infos',
   bodyId: 'own',
-  finding: {
+  reverseLookup: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq', 'in'] },
       username: { compared: 'folded', operators: ['eq'] },
@@ -230,7 +230,7 @@ export const passwordProfileInfo = resource({
   inputs: {
     password: { schema: password(), hash: 'password_hash', isNormalised: 'password_normalised' },
   },
-  everywhere: {
+  searchAllRealms: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq'] },
       username: { compared: 'folded', operators: ['eq'] },

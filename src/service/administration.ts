@@ -25,7 +25,7 @@ interface Means {
 
 type Offices = Pick<
   AdminDeps,
-  'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'tellHeld'
+  'accessStore' | 'keyring' | 'webhooks' | 'logStore' | 'logReading' | 'metrics' | 'erase' | 'subjectAccess'
 >;
 
 /** Makes what administration over HTTP does beyond clients and keys. */
@@ -40,7 +40,7 @@ export function openAdministration(means: Means): Offices {
     logStore: engine.log,
     logReading: reading,
     metrics,
-    tellHeld: (person, auditContext) => subjectAccess(rooms, person, auditContext),
+    subjectAccess: (person, auditContext) => subjectAccess(rooms, person, auditContext),
     async erase(person, auditContext) {
       const erasing = await eraseUser(
         {

@@ -55,7 +55,7 @@ export function startTelling(rooms: TellingRooms): Telling {
   const writeEvents = eventsOf(rooms);
   const streams = openChangeStreams({
     ...{ store, feed, tokens, writeEvents, clock },
-    onTrouble: troubleOf(rooms, 'changes'),
+    onError: troubleOf(rooms, 'changes'),
   });
   const counts = openDeliveryCounts(DELIVERY_OUTCOMES);
   const dispatcher = startWebhooks(rooms, writeEvents, counts);

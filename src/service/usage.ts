@@ -3,7 +3,7 @@ import { openGrantNotes } from '../audit/token_grant_log.ts';
 import { openClientUsage } from '../auth/tokens/client_usage.ts';
 import type { AuditEntry } from '../domain/audit_entry.ts';
 import type { Clock } from '../domain/id.ts';
-import { openListener } from '../http/server/listener.ts';
+import { openCallListener } from '../http/server/listener.ts';
 import type { Log } from '../platform/log.ts';
 import type { Engine } from '../store/open.ts';
 
@@ -19,7 +19,7 @@ export function openCounting({ access, log: entries }: Engine, log: Log, clock: 
       if (auditEntry.object !== undefined) uses.record(auditEntry.object);
       return grants.note(auditEntry);
     },
-    listener: openListener({ used: uses.record, refused: refusals.count }),
+    listener: openCallListener({ used: uses.record, refused: refusals.count }),
     async stop() {
       await Promise.all([uses.stop(), refusals.stop(), grants.stop()]);
     },

@@ -1,4 +1,4 @@
-import type { IsCrowded, MaybePromise } from '../directory/store.ts';
+import type { IsOverloaded, MaybePromise } from '../directory/store.ts';
 import type { Uuid } from '../domain/id.ts';
 import type { Outcome, Work } from './work.ts';
 
@@ -19,7 +19,7 @@ export interface Transactions {
    */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
   /** Whether a write would wait for too long. */
-  readonly isCrowded: IsCrowded;
+  readonly isCrowded: IsOverloaded;
   /** For whoever writes again and again: lets others write. */
   giveWay(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { parseUuid } from '../../src/domain/id.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES } from '../../src/domain/principal.ts';
 import { bearerToken } from '../../src/http/pipeline/bearer.ts';
-import { isNamedBy } from '../../src/http/pipeline/present.ts';
+import { matchesEtag } from '../../src/http/pipeline/present.ts';
 import { normalise, openRouter, pathOf, type Route } from '../../src/http/server/router.ts';
 import { type Server, startServer } from '../../src/http/server/server.ts';
 import { LOOKUPS, plant, type Service, startService } from '../support/service.ts';
@@ -272,14 +272,14 @@ describe('isNamedBy', () => {
     const list = fc.tuple(revision, fc.array(other, { maxLength: 4 }), fc.nat(4), fc.constantFrom('', 'W/'));
     holds(list, ([etag, others, at, weakness]) => {
       const header = others.toSpliced(at, 0, weakness + etag).join(', ');
-      expect(isNamedBy(header, etag)).toBe(true);
-      expect(isNamedBy(others.join(', '), etag)).toBe(false);
+      expect(matchesEtag(header, etag)).toBe(true);
+      expect(matchesEtag(others.join(', '), etag)).toBe(false);
     });
   });
 
   test('finds it nowhere else, and never throws', () => {
     holds(fc.tuple(anything, revision), ([header, etag]) => {
-      expect(isNamedBy(header, etag)).toBe(header.trim() === '*');
+      expect(matchesEtag(header, etag)).toBe(header.trim() === '*');
     });
   });
 });

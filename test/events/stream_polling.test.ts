@@ -58,7 +58,7 @@ function opened(length = 10) {
     },
     writeEvents: async (changes) => changes.map(({ seq }) => `${seq}`.padEnd(length, ' ')),
     clock: { monotonic: () => state.now },
-    onTrouble: (error) => troubles.push(error),
+    onError: (error) => troubles.push(error),
   });
   const follow = (place: Place, principal = reader, of = realm) => {
     const call = { principal, requestId: 'one', authorization: () => 'Bearer token' } as unknown as Call;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { consoleRoutes, takesGzip } from '../../src/http/operations/console.ts';
+import { acceptsGzip, consoleRoutes } from '../../src/http/operations/console.ts';
 import { type Server, type ServerSettings, startServer } from '../../src/http/server/server.ts';
 import { freshFolder, startService } from '../support/service.ts';
 
@@ -117,7 +117,7 @@ test.each([
   ['gzip;q=none', false],
   ['x-gzip-more', false],
 ])('Accept-Encoding: %p takes gzip: %p', (accepted, isTaken) => {
-  expect(takesGzip(accepted)).toBe(isTaken);
+  expect(acceptsGzip(accepted)).toBe(isTaken);
 });
 
 test('who takes gzip gets it, with an ETag of its own, and the same bytes in the end', async () => {

@@ -243,8 +243,8 @@ describe('docs/filters.md', () => {
   } as const;
   const described: readonly [string, Filterables | undefined][] = [
     [user.collection, user.filterables],
-    [oidcProfileInfo.collection, oidcProfileInfo.finding?.filterables],
-    [passwordProfileInfo.collection, passwordProfileInfo.finding?.filterables],
+    [oidcProfileInfo.collection, oidcProfileInfo.reverseLookup?.filterables],
+    [passwordProfileInfo.collection, passwordProfileInfo.reverseLookup?.filterables],
   ];
 
   test('tells what each list can be narrowed by', () => {

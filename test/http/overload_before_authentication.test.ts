@@ -5,8 +5,8 @@ test('where an engine has too much of a kind of work, all of it is refused befor
   const crowded = new Map<'get' | 'find' | 'write', string>();
   const of = (kind: 'get' | 'find' | 'write') => (realm: string | undefined) => crowded.get(kind) === realm;
   const service = await startService({}, (engine) => {
-    const crowds = { get: of('get'), find: of('find'), write: of('write') };
-    return { ...engine, records: { ...engine.records, crowds } };
+    const overloaded = { get: of('get'), find: of('find'), write: of('write') };
+    return { ...engine, records: { ...engine.records, overloaded } };
   });
   const [planted, other] = [await plant(service.db), await plant(service.db)];
   const below = '/user-authentication-info';

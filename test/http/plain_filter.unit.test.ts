@@ -5,16 +5,16 @@ import { Fault } from '../../src/domain/fault.ts';
 import { parseFilter, valuesOf } from '../../src/domain/filter/filter.ts';
 import { readPlain } from '../../src/domain/filter/plain.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { Finding, Sought } from '../../src/domain/resource.ts';
+import type { LookupKey, LookupRules } from '../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfileInfo, RESOURCES } from '../../src/domain/resources.ts';
 
 /** The plain spelling is a short cut through the grammar: it leads to the same place, or nowhere. */
 
-const oidc = oidcProfileInfo.finding as Finding;
-const password = passwordProfileInfo.finding as Finding;
+const oidc = oidcProfileInfo.reverseLookup as LookupRules;
+const password = passwordProfileInfo.reverseLookup as LookupRules;
 const ID = '01968d2b-1f6e-7c39-8a55-0242ac120002';
 
-test.each<[text: string, finding: Finding, members: readonly string[], values: readonly string[]]>([
+test.each<[text: string, finding: LookupRules, members: readonly string[], values: readonly string[]]>([
   [
     'eq(issuer,https://i.example/):eq(subject,auth0|a:b)',
     oidc,
@@ -64,7 +64,7 @@ test('what the client library writes is plain', () => {
 });
 
 test('every member of a set can be asked for by eq', () => {
-  for (const { finding } of RESOURCES) {
+  for (const { reverseLookup: finding } of RESOURCES) {
     for (const member of finding?.by.flat() ?? []) {
       expect(finding?.filterables[member]?.operators as readonly string[]).toContain('eq');
     }
@@ -72,7 +72,7 @@ test('every member of a set can be asked for by eq', () => {
 });
 
 /** What the grammar makes of a text, where it asks for one value of each member of a set. */
-function byGrammar(text: string, { filterables, by }: Finding): Sought | undefined {
+function byGrammar(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
   const filter = parseFilter(text, filterables);
   for (const members of by) {
     const all = valuesOf(filter, members);
@@ -92,7 +92,7 @@ describe('whatever is read plainly, the grammar reads alike', () => {
     fc.constant(ID),
   );
   const quoted = fc.tuple(value, fc.constantFrom('', "'", '"')).map(([text, quote]) => quote + text + quote);
-  const term = (finding: Finding) =>
+  const term = (finding: LookupRules) =>
     fc.tuple(fc.constantFrom('eq', 'in'), fc.constantFrom(...Object.keys(finding.filterables)), quoted);
 
   test.each([
@@ -107,7 +107,7 @@ describe('whatever is read plainly, the grammar reads alike', () => {
         const plain = readPlain(text, finding);
         if (!plain) return;
         read += 1;
-        expect(plain).toEqual(byGrammar(text, finding) as Sought);
+        expect(plain).toEqual(byGrammar(text, finding) as LookupKey);
       }),
       { seed: 4, numRuns: 20_000 },
     );

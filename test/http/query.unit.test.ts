@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import type { Sort } from '../../src/directory/store.ts';
 import { Fault } from '../../src/domain/fault.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { cursorOf, readCursor } from '../../src/http/pipeline/paging.ts';
-import { type ListQuery, readQuery, soleFilter } from '../../src/http/pipeline/query.ts';
+import { readPageCursor, writePageCursor } from '../../src/http/pipeline/paging.ts';
+import { type ListQuery, onlyFilter, readQuery } from '../../src/http/pipeline/query.ts';
 import { systemClock } from '../../src/platform/clock.ts';
 
 const URL_START = 'http://service.example/v2/authentication-realms';
@@ -143,11 +143,11 @@ describe('cursors', () => {
 
   for (const sort of sorts) {
     const at = sort.by === 'id' ? undefined : 1_750_000_000_123;
-    const cursor = cursorOf({ at, id }, sort);
+    const cursor = writePageCursor({ at, id }, sort);
 
     test(`${sort.by} ${sort.isDescending}: comes back as it went out`, () => {
       expect(cursor).toMatch(/^[\w-]{24,35}$/);
-      expect(readCursor(cursor, sort)).toEqual({ at, id });
+      expect(readPageCursor(cursor, sort)).toEqual({ at, id });
       expect(read(`?sort=${sort.isDescending ? '-' : ''}${sort.by}&page[after]=${cursor}`).after).toEqual({
         at,
         id,
@@ -155,7 +155,7 @@ describe('cursors', () => {
     });
 
     test(`${sort.by} ${sort.isDescending}: is none of a list in another order`, () => {
-      for (const other of sorts) if (other !== sort) expect(readCursor(cursor, other)).toBeUndefined();
+      for (const other of sorts) if (other !== sort) expect(readPageCursor(cursor, other)).toBeUndefined();
     });
 
     test(`${sort.by} ${sort.isDescending}: cut or longer it is none`, () => {
@@ -164,7 +164,7 @@ describe('cursors', () => {
         ...places.map((end) => cursor.slice(0, end)),
         ...['A', '=', ' '].map((end) => cursor + end),
       ];
-      for (const other of others) expect(readCursor(other, sort)).toBeUndefined();
+      for (const other of others) expect(readPageCursor(other, sort)).toBeUndefined();
     });
 
     test(`${sort.by} ${sort.isDescending}: changed it is none, or another place`, () => {
@@ -173,20 +173,20 @@ describe('cursors', () => {
           cursor,
           (was, place) => `${cursor.slice(0, place)}${was === to ? '_' : to}${cursor.slice(place + 1)}`,
         );
-      for (const other of changed('-')) expect(readCursor(other, sort)).not.toEqual({ at, id });
+      for (const other of changed('-')) expect(readPageCursor(other, sort)).not.toEqual({ at, id });
       for (const odd of ['+', '/', '=', '\u0100', '.'].flatMap(changed)) {
-        expect(readCursor(odd, sort)).toBeUndefined();
+        expect(readPageCursor(odd, sort)).toBeUndefined();
       }
     });
   }
 
   test('instants at the ends of the calendar, before 1970 included', () => {
     for (const at of [Date.UTC(1, 0), -1, 0, Date.UTC(9999, 11)]) {
-      expect(readCursor(cursorOf({ at, id }, NEWEST), NEWEST)).toEqual({ at, id });
+      expect(readPageCursor(writePageCursor({ at, id }, NEWEST), NEWEST)).toEqual({ at, id });
     }
-    const beyond = Buffer.from(cursorOf({ at: 0, id }, NEWEST), 'base64url');
+    const beyond = Buffer.from(writePageCursor({ at: 0, id }, NEWEST), 'base64url');
     beyond.writeBigInt64BE(2n ** 62n, 2);
-    expect(readCursor(beyond.toString('base64url'), NEWEST)).toBeUndefined();
+    expect(readPageCursor(beyond.toString('base64url'), NEWEST)).toBeUndefined();
   });
 });
 
@@ -211,7 +211,7 @@ describe('the filter of a URL that says nothing else', () => {
     ['?page[limit]=1', undefined],
     ['?', undefined],
     ['', undefined],
-  ])('%s', (query, filter) => expect(soleFilter(`${URL_START}${query}`)).toBe(filter));
+  ])('%s', (query, filter) => expect(onlyFilter(`${URL_START}${query}`)).toBe(filter));
 
   test('is what the whole reading finds, and all that it finds', () => {
     const bits = fc.constantFrom(
@@ -231,7 +231,7 @@ describe('the filter of a URL that says nothing else', () => {
     fc.assert(
       fc.property(fc.array(bits, { maxLength: 8 }), (all) => {
         const query = `?filter=${all.join('')}`;
-        const filter = soleFilter(`${URL_START}${query}`);
+        const filter = onlyFilter(`${URL_START}${query}`);
         if (filter === undefined) return;
         const { carried, ...said } = read(query);
         const { carried: _, ...nothing } = NOTHING;

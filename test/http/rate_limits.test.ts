@@ -139,7 +139,7 @@ describe('--address-rate', () => {
 });
 
 test('callers whose connection tells no address are one together', () => {
-  const { address, guesses } = openRateLimits(
+  const { address, badCredentials: guesses } = openRateLimits(
     { perAddress: { requests: 1, seconds: 60 }, perClient: undefined, badTokens: undefined, processes: 1 },
     { ...systemClock, monotonic: () => 0 },
   );

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test';
 import type { Placed } from '../../src/directory/store.ts';
 import type { Revision, Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { inTurn } from '../../src/http/operations/search_realm_by_realm.ts';
+import { searchRealmByRealm } from '../../src/http/operations/search_realm_by_realm.ts';
 
 /** How far one search of many realms goes, by a clock that each realm moves on. */
 
@@ -30,7 +30,7 @@ async function go({ realms, each = 0, limit = 100, knownMs = 0, askedMs = 0 }: G
     const record = { id: realm, created_at: 0, updated_at: 0, revision: '' as Revision };
     return Array.from({ length: each }, (): Placed => ({ key: [realm, realm], record }));
   };
-  const { items, searched, next } = await inTurn(order(), seek, limit, { monotonic: () => now });
+  const { items, searched, next } = await searchRealmByRealm(order(), seek, limit, { monotonic: () => now });
   return {
     found: items.map(({ key: [realm] }) => all.indexOf(realm)),
     searched,

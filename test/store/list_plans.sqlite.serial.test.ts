@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import { join } from 'node:path';
-import type { Listed, Listing, Page, Sort } from '../../src/directory/store.ts';
+import type { ListPage, ListRequest, PageRequest, Sort } from '../../src/directory/store.ts';
 import { type Filter, parseFilter } from '../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../src/domain/id.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -38,7 +38,7 @@ import {
 
 const PEOPLE = 3_000;
 const NEWEST: Sort = { by: 'created_at', isDescending: true };
-const BEGINNING: Page = { kind: 'offset', offset: 0, limit: 25 };
+const BEGINNING: PageRequest = { kind: 'offset', offset: 0, limit: 25 };
 
 let path: string;
 let engine: EmbeddedEngine;
@@ -79,7 +79,7 @@ interface Asked {
 }
 
 const filterOf = (resource: Resource, text: string | undefined) =>
-  text === undefined ? [] : parseFilter(text, resource.filterables ?? resource.finding?.filterables ?? {});
+  text ? parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {}) : [];
 
 /** The statements of a shape, and how the engine goes about each of them. */
 function planned({ resource, depth, filter: text, sort = NEWEST, only }: Asked, narrowed?: Filter) {
@@ -257,7 +257,7 @@ describe('what is read beside the service', () => {
 });
 
 describe('who reads what', () => {
-  const ask = async (resource: Resource, filter: string | undefined, listing: Partial<Listing> = {}) => {
+  const ask = async (resource: Resource, filter: string | undefined, listing: Partial<ListRequest> = {}) => {
     const questions: ListQuestion[] = [];
     const reader = await openReader(path);
     const list = engine.embedded.listBeside((question) => {
@@ -266,15 +266,15 @@ describe('who reads what', () => {
     });
     const scope: Scope = resource === realm ? [] : [at.realm];
     const own = { filter: filterOf(resource, filter), sort: NEWEST, page: BEGINNING, ...listing };
-    const listed = (await list(resource, scope, own)) as Listed;
-    const again = (await list(resource, scope, own)) as Listed;
+    const listed = (await list(resource, scope, own)) as ListPage;
+    const again = (await list(resource, scope, own)) as ListPage;
     reader.close();
     expect(again).toEqual(listed);
-    expect(listed).toEqual((await engine.records.list(resource, scope, own)) as Listed);
+    expect(listed).toEqual((await engine.records.list(resource, scope, own)) as ListPage);
     return questions.map(({ isTotalWanted }) => isTotalWanted);
   };
-  const deep: Page = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax, limit: 25 };
-  const near: Page = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax - 101, limit: 100 };
+  const deep: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax, limit: 25 };
+  const near: PageRequest = { kind: 'offset', offset: LIMITS.listRecordsInTurnMax - 101, limit: 100 };
 
   test('what an index bounds is read here', async () => {
     for (const sort of SORTS) {
@@ -315,7 +315,7 @@ describe('who reads what', () => {
 });
 
 describe('totals', () => {
-  const all: Listing = { filter: [], sort: NEWEST, page: BEGINNING };
+  const all: ListRequest = { filter: [], sort: NEWEST, page: BEGINNING };
 
   async function counting(delayMs = 0) {
     const reader = await openReader(path);
@@ -332,7 +332,9 @@ describe('totals', () => {
     const { list, asked } = await counting(20);
     const offsets = [0, 25, 50, 75];
     const lists = await Promise.all(
-      offsets.map((offset) => list(user, [at.realm], { ...all, page: { ...BEGINNING, offset } as Page })),
+      offsets.map((offset) =>
+        list(user, [at.realm], { ...all, page: { ...BEGINNING, offset } as PageRequest }),
+      ),
     );
     expect(asked()).toBe(1);
     expect(new Set(lists.map((listed) => listed?.total)).size).toBe(1);

@@ -120,7 +120,7 @@ async function lookUp(url: string): Promise<void> {
     const keys = [1, 2, 3].map(() => [realm, ...lineage(resource).slice(1).map(mint)] as unknown as Key);
     await records.get(resource, keys[0] as Key);
     await Promise.all(keys.map((key) => records.get(resource, key)));
-    for (const members of resource.finding?.by ?? []) {
+    for (const members of resource.reverseLookup?.by ?? []) {
       const sought = { members, values: members.map(mint) };
       await records.find(resource, realm, sought);
       await Promise.all([1, 2, 3].map(() => records.find(resource, realm, sought)));

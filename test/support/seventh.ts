@@ -42,7 +42,7 @@ const DESCRIPTION = `export const device = resource({
     note: { compared: 'folded', operators: ['eq', 'is_null'] },
     created_at: { compared: 'instant', operators: ['ge', 'lt'] },
   },
-  finding: {
+  reverseLookup: {
     filterables: {
       id: { compared: 'identifier', operators: ['eq', 'in'] },
       serial: { compared: 'exact', operators: ['eq'] },

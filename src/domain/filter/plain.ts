@@ -1,5 +1,5 @@
 import { LIMITS } from '../limits.ts';
-import type { Finding, Sought } from '../resource.ts';
+import type { LookupKey, LookupRules } from '../resource.ts';
 import { type Finished, finished } from './filter.ts';
 
 /** What no plain value holds: what the grammar forbids, and every half of a pair of surrogates, for it to judge. */
@@ -16,7 +16,7 @@ const LENGTH_MAX = LIMITS.filterBytesMax / 3;
  * or of two. Undefined for any other text, whether it is right or wrong: that is for the grammar, which reads this one
  * alike, only slower.
  */
-export function readPlain(text: string, { filterables, by }: Finding): Sought | undefined {
+export function readPlain(text: string, { filterables, by }: LookupRules): LookupKey | undefined {
   const match = text.length > LENGTH_MAX ? null : PLAIN.exec(text);
   if (match === null) return undefined;
   const first = match[1] as string;

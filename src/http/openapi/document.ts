@@ -7,7 +7,7 @@ import { CONSOLE_OPERATIONS, CONSOLE_TAG } from '../operations/console_sessions.
 import type { DocumentContext } from '../pipeline/operation.ts';
 import { openExamples } from './examples.ts';
 import { pathsOf } from './paths.ts';
-import { header, openFaults, strayResponses } from './responses.ts';
+import { header, openFaults, unmatchedResponses } from './responses.ts';
 import { itemSchema, narrow, recordSchema, requestSchema } from './schemas.ts';
 
 const DESCRIPTION = `A self-hosted directory of identity links, wire-compatible with version 2 of the authentication realms \
@@ -62,7 +62,7 @@ export function openApiDocument(baseUrl: string, version: string, hasConsole = t
             },
           },
         },
-        responses: strayResponses(),
+        responses: unmatchedResponses(),
       },
       paths: pathsOf(hasConsole ? [...OPERATIONS, ...CONSOLE_OPERATIONS] : OPERATIONS, context),
     },

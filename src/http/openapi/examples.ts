@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Listed, Page } from '../../directory/store.ts';
+import type { ListPage, PageRequest } from '../../directory/store.ts';
 import { FAULTS, Fault, type FaultCode } from '../../domain/fault.ts';
 import type { Revision, Uuid } from '../../domain/id.ts';
 import { type AnyRecord, type Key, lineage, membersOf, type Resource } from '../../domain/resource.ts';
@@ -103,20 +103,27 @@ export interface Examples {
   location(resource: Resource): string;
   record(resource: Resource): unknown;
   /** A page of one record. `filter` stands in its links. */
-  page(resource: Resource, kind: Page['kind']): unknown;
-  found(resource: Resource, kind: Page['kind'] | 'search'): unknown;
-  everywhere(resource: Resource): unknown;
+  page(resource: Resource, kind: PageRequest['kind']): unknown;
+  found(resource: Resource, kind: PageRequest['kind'] | 'search'): unknown;
+  allRealms(resource: Resource): unknown;
 }
 
 export function openExamples(baseUrl: string): Examples {
   const read = (text: string): unknown => JSON.parse(text);
 
-  function pageOf(resource: Resource, kind: Page['kind'], url: string | undefined, saysParent = false) {
+  function pageOf(
+    resource: Resource,
+    kind: PageRequest['kind'],
+    url: string | undefined,
+    includesParent = false,
+  ) {
     const placed = { key: keyOf(resource), record: recordOf(resource) };
-    const present = itemPresenterOf(resource, { baseUrl, installation: INSTALLATION, saysParent });
+    const present = itemPresenterOf(resource, { baseUrl, installation: INSTALLATION, includesParent });
     const isCounted = kind === 'offset';
-    const page: Page = isCounted ? { kind, offset: 0, limit: 25 } : { kind, after: undefined, limit: 25 };
-    const listed: Listed = { items: [placed], hasMore: false, total: isCounted ? 1 : undefined };
+    const page: PageRequest = isCounted
+      ? { kind, offset: 0, limit: 25 }
+      : { kind, after: undefined, limit: 25 };
+    const listed: ListPage = { items: [placed], hasMore: false, total: isCounted ? 1 : undefined };
     const address = url === undefined ? undefined : { url, carried: '' };
     return read(listBody(present(placed.record, placed.key), { listed, page, sort: NEWEST_FIRST, address }));
   }
@@ -132,9 +139,9 @@ export function openExamples(baseUrl: string): Examples {
       const url = urlOf([...lineage(resource).slice(0, 1), resource]);
       return kind === 'after'
         ? pageOf(resource, kind, url, true)
-        : pageOf(resource, 'offset', undefined, resource.finding !== undefined);
+        : pageOf(resource, 'offset', undefined, resource.reverseLookup !== undefined);
     },
-    everywhere(resource) {
+    allRealms(resource) {
       const { data, links } = pageOf(resource, 'offset', undefined, true) as { data: object; links: object };
       return { data, meta: { page: { limit: 25 }, realms: { searched: 1, next: null, cut: null } }, links };
     },

@@ -5,22 +5,25 @@ import { lineage, type Resource } from '../../domain/resource.ts';
 import { paramNames } from '../pipeline/links.ts';
 import { SORT_KEYS } from '../pipeline/paging.ts';
 import { exampleIdOf, filterExample, INSTALLATION } from './examples.ts';
-import { OURS } from './responses.ts';
-import { identifier } from './schemas.ts';
+import { EXTENSION } from './responses.ts';
+import { idSchema } from './schemas.ts';
 
 type Shape = Record<string, z.ZodType>;
 
-interface Notes {
+interface ParameterNotes {
   /** Its name among the components. */
   readonly id: string;
   readonly description: string;
   readonly example: unknown;
   /** The family does not have it. */
-  readonly isOurs?: boolean;
+  readonly isExtension?: boolean;
 }
 
-function parameter(schema: z.ZodType, { id, description, example, isOurs = false }: Notes): z.ZodType {
-  return schema.optional().meta({ param: { id, description, example, ...(isOurs ? OURS : {}) } });
+function parameter(
+  schema: z.ZodType,
+  { id, description, example, isExtension: isOurs = false }: ParameterNotes,
+): z.ZodType {
+  return schema.optional().meta({ param: { id, description, example, ...(isOurs ? EXTENSION : {}) } });
 }
 
 /** Headers that an operation reads, by their names. */
@@ -29,20 +32,20 @@ export const REQUEST_HEADERS = {
     id: 'x-request-id',
     description: 'Letters, digits and `. _ -`; answered and logged. Any other is ignored.',
     example: 'checkout-42',
-    isOurs: true,
+    isExtension: true,
   }),
   'If-None-Match': parameter(z.string().min(1), {
     id: 'if-none-match',
     description: 'ETags of the record, or `*`: 304 where it still carries one of them (RFC 9110, 13.1.2).',
     example: '"17a4c09be25d6f83-00000000"',
-    isOurs: true,
+    isExtension: true,
   }),
   'If-Match': parameter(z.string().min(1), {
     id: 'if-match',
     description:
       'ETags of the record, or `*`: 412 where it carries none of them any more (RFC 9110, 13.1.1).',
     example: '*',
-    isOurs: true,
+    isExtension: true,
   }),
   'Idempotency-Key': parameter(
     z
@@ -56,7 +59,7 @@ export const REQUEST_HEADERS = {
         'A key of your own for this request. Sent again with it within 24 hours, the request is answered as the first ' +
         'time and nothing is created again; with another body 422, while the first is being answered 409.',
       example: 'b1946ac92492d234',
-      isOurs: true,
+      isExtension: true,
     },
   ),
 } as const;
@@ -86,7 +89,7 @@ export const PAGE_PARAMETERS: Shape = {
       'Empty to begin, then what stands in `links.next`. Such a page is not counted, stays right while records are ' +
       'added, and costs the same however deep it is. Not beside `page[offset]`.',
     example: '',
-    isOurs: true,
+    isExtension: true,
   }),
 };
 
@@ -105,14 +108,14 @@ export function listParameters(resource: Resource): z.ZodObject {
   const folded = Object.keys(filterables).filter((name) => filterables[name]?.compared === 'folded');
   const filter = FILTER_PARAMETER.optional().meta({
     param: {
-      description: filterWords(filterables),
+      description: filterDescription(filterables),
       example: filterExample(resource, folded.slice(0, 1)),
     },
   });
   return z.object({ filter, sort, ...PAGE_PARAMETERS });
 }
 
-function filterWords(filterables: Filterables): string {
+function filterDescription(filterables: Filterables): string {
   const attributes = Object.entries(filterables).map(
     ([name, { operators }]) => `\`${name}\`: ${operators.join(', ')}`,
   );
@@ -128,7 +131,7 @@ export function pathParameters(resource: Resource, names: readonly string[]): z.
       names.map((name) => {
         const owner = line[all.indexOf(name)] ?? resource;
         const description = `The identifier of the ${owner.name}, in any letter case.`;
-        return [name, identifier.meta({ param: { description, example: exampleIdOf(owner) } })];
+        return [name, idSchema.meta({ param: { description, example: exampleIdOf(owner) } })];
       }),
     ),
   );

@@ -9,7 +9,7 @@ import type { FaultCode } from '../../domain/fault.ts';
 import type { Documentation, DocumentContext, Operation } from '../pipeline/operation.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { headersNamed } from './parameters.ts';
-import { ALWAYS, HEADERS, OURS } from './responses.ts';
+import { ALWAYS, EXTENSION, HEADERS } from './responses.ts';
 
 /** The operations as the document lists them, by path. */
 export function pathsOf(
@@ -30,7 +30,7 @@ function operationObject(operation: Operation<never>, context: DocumentContext):
   const { summary, description, tag, isExtension, body } = documentation;
   const requestParams = requestParameters(documentation);
   return {
-    ...(isExtension ? OURS : {}),
+    ...(isExtension ? EXTENSION : {}),
     operationId: name,
     ...(Object.keys(requestParams).length > 0 ? { requestParams } : {}),
     summary,
@@ -85,7 +85,7 @@ function successResponse({ description, headers, content }: NonNullable<Document
 
 function notModified(etag: z.ZodType) {
   return {
-    ...OURS,
+    ...EXTENSION,
     description: 'The record still carries an ETag of If-None-Match.',
     headers: z.object({ ...ALWAYS, ETag: etag, 'Cache-Control': HEADERS.cacheControl }),
   };

@@ -6,14 +6,14 @@ import { faultExample } from './examples.ts';
 import { errorsSchema } from './schemas.ts';
 
 /** What the family does not have (contract 8, row 48). */
-export const OURS = { 'x-authrealm-extension': true } as const;
+export const EXTENSION = { 'x-authrealm-extension': true } as const;
 
 /** Error statuses of the API that authrealm is compatible with (contract 3.5). */
 const FAMILY_STATUSES: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 422, 500]);
 
 /** A header of an answer; with a name, a component of it. */
 export function header(description: string, example: string, id?: string) {
-  return z.string().meta({ header: { ...OURS, ...(id ? { id } : {}), description, example } });
+  return z.string().meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example } });
 }
 
 /** One that need not be there. */
@@ -21,12 +21,14 @@ function optionalHeader(description: string, example: string, id: string) {
   return z
     .string()
     .optional()
-    .meta({ header: { ...OURS, id, description, example } });
+    .meta({ header: { ...EXTENSION, id, description, example } });
 }
 
 /** A header that always says the same. */
 export function fixedHeader(description: string, value: string, id?: string) {
-  return z.literal(value).meta({ header: { ...OURS, ...(id ? { id } : {}), description, example: value } });
+  return z
+    .literal(value)
+    .meta({ header: { ...EXTENSION, ...(id ? { id } : {}), description, example: value } });
 }
 
 export const HEADERS = {
@@ -45,7 +47,7 @@ const challenge = header(
   'Bearer realm="authrealm", error="invalid_token"',
   'challenge',
 );
-const laterOn = header('Seconds.', '1', 'retry-after-limited');
+const retryAfterLimited = header('Seconds.', '1', 'retry-after-limited');
 const allow = header('The methods of this path (RFC 9110, 10.2.1).', 'GET, HEAD, POST', 'allow');
 
 /** Where rates are limited, what each of them is and what is left of it. */
@@ -70,7 +72,7 @@ const MORE_HEADERS: Readonly<Partial<Record<FaultCode, Record<string, z.ZodType>
   unauthenticated: { 'WWW-Authenticate': challenge },
   insufficient_scope: { 'WWW-Authenticate': challenge },
   method_not_allowed: { Allow: allow },
-  rate_limited: { 'Retry-After': laterOn },
+  rate_limited: { 'Retry-After': retryAfterLimited },
 };
 
 /** An answer in JSON. */
@@ -101,7 +103,7 @@ function faultResponse(codes: readonly FaultCode[]): ZodOpenApiResponseObject {
   const headers = headersOfAny(codes.map(headersOf));
   const examples = codes.map((code) => [code, { value: faultExample(code) }]);
   return {
-    ...(FAMILY_STATUSES.has(status) ? {} : OURS),
+    ...(FAMILY_STATUSES.has(status) ? {} : EXTENSION),
     description: `${title}. ${codes.map((code) => `${code}: ${FAULTS[code].detail}.`).join(' ')}`,
     headers: z.object({ ...ALWAYS, ...headers }),
     content: { [JSON_TYPE]: { schema: errorsSchema, examples: Object.fromEntries(examples) } },
@@ -114,13 +116,13 @@ function headersOfAny(all: readonly Record<string, z.ZodType>[]): Record<string,
   return Object.fromEntries(
     Object.entries(merged).map(([name, schema]) => {
       const isOnEach = all.every((headers) => name in headers);
-      return [name, isOnEach ? schema : schema.optional().meta(sparse(schema.meta()))];
+      return [name, isOnEach ? schema : schema.optional().meta(withoutId(schema.meta()))];
     }),
   );
 }
 
 /** The same notes under no name among the components, where the header is one that is always there. */
-function sparse(meta: Record<string, unknown> = {}): Record<string, unknown> {
+function withoutId(meta: Record<string, unknown> = {}): Record<string, unknown> {
   const { id: _, ...header } = meta.header as Record<string, unknown>;
   return { ...meta, header };
 }
@@ -135,7 +137,7 @@ function headersOf(code: FaultCode): Record<string, z.ZodType> {
 }
 
 /** The answers to what is no operation: kept as components, for every client meets them. */
-export function strayResponses(): Record<string, ZodOpenApiResponseObject> {
+export function unmatchedResponses(): Record<string, ZodOpenApiResponseObject> {
   const codes = ['unknown_route', 'method_not_allowed'] as const;
   return Object.fromEntries(codes.map((code) => [code, faultResponse([code])]));
 }

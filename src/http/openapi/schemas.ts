@@ -6,7 +6,7 @@ import { type InputVerb, type Sayable, sayableOf } from '../../domain/text/visib
 type Shape = Record<string, z.ZodType>;
 
 /** A component of the document, made when the document first names it: a schema of five members takes 40 KB. */
-export function component<T extends z.ZodType>(make: () => T): () => T {
+export function lazyComponent<T extends z.ZodType>(make: () => T): () => T {
   let made: T | undefined;
   return () => {
     made ??= make();
@@ -14,9 +14,9 @@ export function component<T extends z.ZodType>(make: () => T): () => T {
   };
 }
 
-export const identifier = z.string().meta({ format: 'uuid' });
+export const idSchema = z.string().meta({ format: 'uuid' });
 export const link = z.string().meta({ format: 'uri' });
-export const instant = z.iso
+export const timestampSchema = z.iso
   .datetime({ precision: 3 })
   .meta({ id: 'Instant', description: 'UTC, with milliseconds and `Z`.' });
 
@@ -34,35 +34,35 @@ function dataShape(resource: Resource, relations: Shape = {}): Shape {
     Object.fromEntries(
       visible
         .filter(({ placement }) => placement.within === place)
-        .map((member) => [member.name, shown(member)]),
+        .map((member) => [member.name, outputMember(member)]),
     );
   const relationships = { ...within('relationships'), ...relations };
   return {
-    id: identifier,
+    id: idSchema,
     type: z.literal(resource.type),
     ...within(undefined),
     ...(Object.keys(relationships).length > 0 ? { relationships: z.strictObject(relationships) } : {}),
-    meta: z.strictObject({ ...within('meta'), created_at: instant, updated_at: instant }),
+    meta: z.strictObject({ ...within('meta'), created_at: timestampSchema, updated_at: timestampSchema }),
   };
 }
 
 /** A member of an answer is always there; null where a record has none. */
-function shown({ name, schema, placement }: Member): z.ZodType {
-  const { inner, notes } = opened(schema);
+function outputMember({ name, schema, placement }: Member): z.ZodType {
+  const { inner, notes } = withoutDefault(schema);
   const isOptional = inner instanceof z.ZodOptional;
   const bare = isOptional ? (inner.unwrap() as z.ZodType) : inner;
   const known = isOptional && placement.installation === undefined ? bare.nullable() : bare;
-  return known.meta({ ...known.meta(), ...notes, ...named(name, placement.references) });
+  return known.meta({ ...known.meta(), ...notes, ...referenceNotes(name, placement.references) });
 }
 
 /** A schema without its default, and what is noted about the whole of it. */
-function opened(schema: z.ZodType): { readonly inner: z.ZodType; readonly notes: object } {
+function withoutDefault(schema: z.ZodType): { readonly inner: z.ZodType; readonly notes: object } {
   const inner = schema instanceof z.ZodDefault ? (schema.unwrap() as z.ZodType) : schema;
   return { inner, notes: schema.meta() ?? {} };
 }
 
 /** Says which operation reads the record that an identifier names, for people and for programs. */
-function named(name: string, references: string | undefined): object {
+function referenceNotes(name: string, references: string | undefined): object {
   if (references === undefined) return {};
   return {
     description: `\`${name}\` names a record of ${references} in the same realm.`,
@@ -74,7 +74,7 @@ function named(name: string, references: string | undefined): object {
 export function itemSchema(resource: Resource, isFound: boolean): z.ZodType {
   const { parent, type } = resource;
   const above = z.strictObject({
-    data: z.strictObject({ id: identifier, type: z.literal(parent?.type ?? '') }),
+    data: z.strictObject({ id: idSchema, type: z.literal(parent?.type ?? '') }),
   });
   return z
     .strictObject({
@@ -91,7 +91,7 @@ function linksSchema(resource: Resource): z.ZodType {
 
 const count = z.int().min(0);
 const limit = z.int().min(1).max(LIMITS.pageRecordsMax);
-const perhaps = link.nullable();
+const nullableLink = link.nullable();
 
 const counted = {
   meta: z
@@ -106,22 +106,20 @@ const counted = {
     })
     .meta({ id: 'PageCounted' }),
   links: z
-    .strictObject({ current: link, first: link, last: link, next: perhaps, prev: perhaps })
+    .strictObject({ current: link, first: link, last: link, next: nullableLink, prev: nullableLink })
     .meta({ id: 'PageLinks', description: 'Null where there is no such page.' }),
 };
 export const followedMeta = z.strictObject({ page: z.strictObject({ limit }) }).meta({ id: 'PageFollowed' });
 export const followedLinks = z
-  .strictObject({ current: link, first: link, last: z.null(), next: perhaps, prev: z.null() })
+  .strictObject({ current: link, first: link, last: z.null(), next: nullableLink, prev: z.null() })
   .meta({ id: 'PageFollowedLinks', description: 'Such pages lead onwards only.' });
 const followed = { meta: followedMeta, links: followedLinks };
-const nowhere = z.null();
+const noLink = z.null();
 const unlinked = {
-  links: z
-    .strictObject({ current: nowhere, first: nowhere, last: nowhere, next: nowhere, prev: nowhere })
-    .meta({
-      id: 'NoLinks',
-      description: 'All there is stands here, or the question stood in a body and has no address.',
-    }),
+  links: z.strictObject({ current: noLink, first: noLink, last: noLink, next: noLink, prev: noLink }).meta({
+    id: 'NoLinks',
+    description: 'All there is stands here, or the question stood in a body and has no address.',
+  }),
 };
 
 /** A page that is counted from the start, or one that follows a record and is not counted. */
@@ -156,7 +154,9 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
   const sayable = sayableOf(resource, verb);
   const within = (place: Sayable['within']): Shape =>
     Object.fromEntries(
-      sayable.filter((each) => each.within === place).map((each) => [each.name, said(resource, each, verb)]),
+      sayable
+        .filter((each) => each.within === place)
+        .map((each) => [each.name, inputMember(resource, each, verb)]),
     );
   const related = within('relationships');
   const relationships = z.object(related).nullable().optional();
@@ -170,32 +170,36 @@ export function requestSchema(resource: Resource, verb: InputVerb): z.ZodType {
 }
 
 /** What is missing in an update stays as it is, so a default would be a lie there. */
-function said(resource: Resource, { name, schema, within, isAsked }: Sayable, verb: InputVerb): z.ZodType {
-  const { inner, notes } = opened(schema);
+function inputMember(
+  resource: Resource,
+  { name, schema, within, isAsked }: Sayable,
+  verb: InputVerb,
+): z.ZodType {
+  const { inner, notes } = withoutDefault(schema);
   const references = membersOf(resource).find((member) => member.name === name)?.placement.references;
   const known = verb === 'update' ? inner.optional() : isAsked ? z.nonoptional(schema) : schema;
   // Clients send null for a relationship that names nothing (contract 2.1).
   const sent = within === 'relationships' ? known.nullable() : known;
-  return sent.meta({ ...notes, ...named(name, references) });
+  return sent.meta({ ...notes, ...referenceNotes(name, references) });
 }
 
 function bodyId({ bodyId, parent }: Resource): Shape {
   if (bodyId === 'ignored') return {};
   const other = bodyId === 'own_or_parent' && parent ? `, or of the ${parent.name} above it` : '';
   return {
-    id: identifier.optional().meta({ description: `That of the record in the path${other}; no other.` }),
+    id: idSchema.optional().meta({ description: `That of the record in the path${other}; no other.` }),
   };
 }
 
-const everywhereMeta = z
+const allRealmsMeta = z
   .strictObject({
     page: z.strictObject({ limit }),
     realms: z.strictObject({
       searched: count.meta({ description: 'How many realms were asked.' }),
-      next: identifier
+      next: idSchema
         .nullable()
         .meta({ description: 'Say it as `after_realm` to go on; null where all were asked.' }),
-      cut: identifier.nullable().meta({
+      cut: idSchema.nullable().meta({
         description:
           'The realm that has more of them than the page had room for; the rest is found by asking that realm. Null where there is none.',
       }),
@@ -204,9 +208,9 @@ const everywhereMeta = z
   .meta({ id: 'PageEverywhere' });
 
 /** What was found in all realms; where there are more, behind which one to go on. */
-export function everywhereFoundSchema(resource: Resource, item: z.ZodType): z.ZodType {
+export function allRealmsSchema(resource: Resource, item: z.ZodType): z.ZodType {
   return z
-    .strictObject({ data: dataOf(item), meta: everywhereMeta, ...unlinked })
+    .strictObject({ data: dataOf(item), meta: allRealmsMeta, ...unlinked })
     .meta({ id: `${resource.type}.everywhere` });
 }
 

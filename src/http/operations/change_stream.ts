@@ -37,7 +37,7 @@ export interface ChangeStream {
   end(reason: StreamEnd): void;
 }
 
-export interface StreamOpening extends Pick<ChangeStream, 'realm' | 'token' | 'principal' | 'place'> {
+export interface StreamOptions extends Pick<ChangeStream, 'realm' | 'token' | 'principal' | 'place'> {
   readonly monotonic: () => number;
   /** Called where there is room again for what there was more. */
   readonly onRoom: () => void;
@@ -49,7 +49,7 @@ const encoder = new TextEncoder();
 const ALIVE = ': alive\n\n';
 
 /** Begins a stream, which has room for LIMITS.streamBytesMax that its reader has not taken yet. */
-export function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOpening): ChangeStream {
+export function openChangeStream({ monotonic, onRoom, onEnd, ...opening }: StreamOptions): ChangeStream {
   const { body, sink } = openSink({
     cancel: () => close(),
     pull() {

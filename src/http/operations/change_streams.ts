@@ -25,28 +25,28 @@ export interface ChangeStreams {
   stop(): Promise<void>;
 }
 
-interface StreamRooms {
+interface StreamDeps {
   readonly store: Pick<Store, 'changes'>;
   readonly feed: Pick<FeedStore, 'heads'>;
   readonly tokens: Pick<Tokens, 'verify'>;
   readonly writeEvents: WriteEvents;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onError: (error: unknown) => void;
 }
 
 /** Changes that a stream gets at one look: a page of the feed. */
 const PAGE = LIMITS.pageRecordsMax;
 
 /** Streams over one poller: however many there are, the heads of their realms are read once a look. */
-export function openChangeStreams(deps: StreamRooms): ChangeStreams {
+export function openChangeStreams(deps: StreamDeps): ChangeStreams {
   const { monotonic } = deps.clock;
   const streams = new Set<ChangeStream>();
   let isStopped = false;
-  let isAsked = false;
-  let looking: Promise<void> | undefined;
+  let isPollDue = false;
+  let polling: Promise<void> | undefined;
   let timer: ReturnType<typeof setInterval> | undefined;
 
-  function forget(stream: ChangeStream): void {
+  function removeStream(stream: ChangeStream): void {
     streams.delete(stream);
     if (streams.size > 0) return;
     clearInterval(timer);
@@ -54,19 +54,19 @@ export function openChangeStreams(deps: StreamRooms): ChangeStreams {
   }
 
   /** Looks after all streams, one look at a time. While a database is in trouble streams wait. */
-  function look(): void {
-    isAsked = true;
-    looking ??= lookAgain().finally(() => {
-      looking = undefined;
+  function poll(): void {
+    isPollDue = true;
+    polling ??= pollWhileDue().finally(() => {
+      polling = undefined;
     });
   }
 
-  async function lookAgain(): Promise<void> {
-    while (isAsked && !isStopped) {
-      isAsked = false;
+  async function pollWhileDue(): Promise<void> {
+    while (isPollDue && !isStopped) {
+      isPollDue = false;
       // What was asked for in one turn is one look, and requests have the next one.
       await new Promise((resolve) => setImmediate(resolve));
-      await lookAfter(streams, deps).catch(deps.onTrouble);
+      await pollStreams(streams, deps).catch(deps.onError);
     }
   }
 
@@ -80,40 +80,40 @@ export function openChangeStreams(deps: StreamRooms): ChangeStreams {
       const token = bearerToken(call.authorization() ?? '') ?? '';
       const stream = openChangeStream({
         ...{ realm, token, principal, place, monotonic },
-        onRoom: look,
-        onEnd: () => forget(stream),
+        onRoom: poll,
+        onEnd: () => removeStream(stream),
       });
       stream.keepAlive();
       streams.add(stream);
-      timer ??= setInterval(look, LIMITS.feedPollMs);
-      look();
+      timer ??= setInterval(poll, LIMITS.feedPollMs);
+      poll();
       return { status: 200, headers: headersOf(call), body: stream.body };
     },
     count: () => streams.size,
     async stop() {
       isStopped = true;
       for (const stream of [...streams]) stream.end('shutdown');
-      await looking;
+      await polling;
     },
   };
 }
 
-async function lookAfter(streams: ReadonlySet<ChangeStream>, deps: StreamRooms): Promise<void> {
-  for (const stream of [...streams]) await alone(stream, deps, () => judge(stream, deps));
+async function pollStreams(streams: ReadonlySet<ChangeStream>, deps: StreamDeps): Promise<void> {
+  for (const stream of [...streams]) await runIsolated(stream, deps, () => checkStream(stream, deps));
   const heads = await headsOf([...streams], deps);
   const pages = new Map<string, Promise<FeedPage>>();
   for (const stream of [...streams]) {
-    if (stream.hasRoom() && isBehind(stream.place, heads.get(stream.realm))) {
-      await alone(stream, deps, () => tell(stream, deps, pages));
+    if (stream.hasRoom() && lagsBehind(stream.place, heads.get(stream.realm))) {
+      await runIsolated(stream, deps, () => sendPage(stream, deps, pages));
     }
     stream.keepAlive();
   }
 }
 
 /** A bug in what is done for one stream ends that one. */
-async function alone(
+async function runIsolated(
   stream: ChangeStream,
-  { onTrouble }: StreamRooms,
+  { onError: onTrouble }: StreamDeps,
   work: () => Promise<void>,
 ): Promise<void> {
   try {
@@ -126,7 +126,7 @@ async function alone(
 }
 
 /** Ends a stream whose token says less than it did, or that nobody reads. */
-async function judge(stream: ChangeStream, { tokens, clock }: StreamRooms): Promise<void> {
+async function checkStream(stream: ChangeStream, { tokens, clock }: StreamDeps): Promise<void> {
   if (stream.isStalled()) stream.end('slow');
   const now = clock.monotonic();
   if (!stream.isOpen() || now - stream.checkedAt < LIMITS.streamCheckMs) return;
@@ -139,7 +139,7 @@ async function judge(stream: ChangeStream, { tokens, clock }: StreamRooms): Prom
 
 async function headsOf(
   streams: readonly ChangeStream[],
-  { feed }: StreamRooms,
+  { feed }: StreamDeps,
 ): Promise<ReadonlyMap<Uuid, number>> {
   const realms = [...new Set(streams.map(({ realm }) => realm))];
   if (realms.length === 0) return new Map();
@@ -148,14 +148,14 @@ async function headsOf(
 }
 
 /** A head before the place tells that the database was put back, which the reading finds out. */
-function isBehind(place: Place, head: number | undefined): boolean {
+function lagsBehind(place: Place, head: number | undefined): boolean {
   return place === 'oldest' || place.side === 'before' || place.seq !== head;
 }
 
 /** Sends the next page. Streams at the same place share its reading. */
-async function tell(
+async function sendPage(
   stream: ChangeStream,
-  { store, writeEvents }: StreamRooms,
+  { store, writeEvents }: StreamDeps,
   pages: Map<string, Promise<FeedPage>>,
 ): Promise<void> {
   const { realm, place } = stream;

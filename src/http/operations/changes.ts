@@ -14,9 +14,9 @@ import {
   readFeedBefore,
   readUserFeedBefore,
 } from '../../events/feed/reading.ts';
-import type { Answer, Call } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { RECORD_CACHING, type RecordDeps } from '../pipeline/pipeline.ts';
-import { instant } from '../pipeline/present.ts';
+import { isoTimestamp } from '../pipeline/present.ts';
 import { expiredCursorReply, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
 import type { FollowChanges } from './change_streams.ts';
 
@@ -39,14 +39,14 @@ export function readableBy({ scopes }: Principal): (resource: Resource) => boole
 }
 
 /** Pages of changes, from a place on or back from one, or a stream of them. */
-export function changes(deps: FeedDeps): Answer {
+export function changes(deps: FeedDeps): CallHandler {
   const after = changesAfter(deps);
   const before = changesBefore(deps);
   return (call) => {
     const query = readFeedQuery(call.request.url);
     const isStream = acceptsStream(call.request);
     if (query.before === undefined && query.user === undefined) return after(call, query, isStream);
-    if (query.before === undefined || isStream || query.after !== undefined) throw pagesAlone();
+    if (query.before === undefined || isStream || query.after !== undefined) throw invalidBefore();
     return before(call, { ...query, before: query.before });
   };
 }
@@ -56,7 +56,7 @@ function changesAfter({ store, writeEvents, followChanges, baseUrl }: FeedDeps) 
   return async (call: Call, { after, limit }: FeedQuery, isStream: boolean): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const resumed = isStream ? call.request.headers.get('last-event-id') : '';
-    const place = placeNamed(realm, after, resumed || undefined);
+    const place = feedPosition(realm, after, resumed || undefined);
     const page = await readFeed(store, realm, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'after');
@@ -77,10 +77,10 @@ function changesBefore(deps: FeedDeps) {
     user
       ? readUserFeedBefore(deps, { realm, id: user }, place, limit)
       : readFeedBefore(deps, realm, place, limit);
-  return async (call: Call, { before, limit, user }: Backwards): Promise<Reply> => {
+  return async (call: Call, { before, limit, user }: BackwardQuery): Promise<Reply> => {
     const realm = call.key?.[0] as Uuid;
     const place = before === '' ? 'end' : readCursor(before, realm);
-    if (place === undefined) throw cursorInvalid('before');
+    if (place === undefined) throw invalidCursor('before');
     const page = await readBack(realm, user, place, limit);
     if (page.kind === 'absent') return NOT_FOUND;
     if (page.kind === 'gone') return expiredCursorReply(page.oldest, 'before');
@@ -95,19 +95,19 @@ function changesBefore(deps: FeedDeps) {
   };
 }
 
-function pagesAlone(): Fault {
+function invalidBefore(): Fault {
   const rule = 'goes with neither after nor a stream, and user_id with nothing else';
   return new Fault('invalid_query', [{ field: 'before', rule }]);
 }
 
 /** The place that the query names, or the last event that a stream has told. Throws Fault `invalid_query`. */
-function placeNamed(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
+function feedPosition(realm: Uuid, after: string | undefined, resumed: string | undefined): Place {
   const place = placeOf(resumed ?? after, realm);
-  if (place === undefined) throw cursorInvalid(resumed === undefined ? 'after' : 'Last-Event-ID');
+  if (place === undefined) throw invalidCursor(resumed === undefined ? 'after' : 'Last-Event-ID');
   return place;
 }
 
-function cursorInvalid(parameter: string): Fault {
+function invalidCursor(parameter: string): Fault {
   const rule = 'must be a cursor of this realm, as the feed gave it';
   return new Fault('invalid_query', [{ field: parameter, rule }]);
 }
@@ -121,7 +121,7 @@ function acceptsStream({ method, headers }: Request): boolean {
 }
 
 /** How far the realms are that a token may read, in the order of their identifiers. */
-export function heads({ feed, baseUrl }: FeedDeps): Answer {
+export function heads({ feed, baseUrl }: FeedDeps): CallHandler {
   return async (call) => {
     const { after: text, limit } = readFeedQuery(call.request.url);
     const after = text === undefined ? undefined : parseUuid(text);
@@ -146,7 +146,7 @@ export function heads({ feed, baseUrl }: FeedDeps): Answer {
 function headText(head: RealmHead, baseUrl: string): string {
   const cursor = cursorAt('behind', head);
   const links = { changes: urlAt(baseUrl, head.realm, cursor) };
-  return JSON.stringify({ realm_id: head.realm, cursor, time: instant(head.at), links });
+  return JSON.stringify({ realm_id: head.realm, cursor, time: isoTimestamp(head.at), links });
 }
 
 /** Where the changes behind a cursor are, or before it. */
@@ -176,7 +176,7 @@ interface FeedQuery {
   readonly user: Uuid | undefined;
 }
 
-type Backwards = FeedQuery & { readonly before: string };
+type BackwardQuery = FeedQuery & { readonly before: string };
 
 /** Reads `after`, `before`, `limit` and `user_id`, each at most once; other parameters are ignored. Throws Fault `invalid_query`. */
 function readFeedQuery(url: string): FeedQuery {

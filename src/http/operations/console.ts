@@ -1,5 +1,5 @@
-import type { Answer, Call } from '../pipeline/call.ts';
-import { isNamedBy } from '../pipeline/present.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
+import { matchesEtag } from '../pipeline/present.ts';
 import { faultReply, type Reply } from '../server/reply.ts';
 import { pathOf, type Route } from '../server/router.ts';
 import { prefixOf } from '../server/routes.ts';
@@ -50,7 +50,7 @@ type Assets = ReadonlyMap<string, Asset>;
  */
 export function consoleRoutes(folder: string, baseUrl: string): readonly Route[] {
   const names = namesIn(folder);
-  const replies = lazily(folder, names);
+  const replies = lazyAssets(folder, names);
   const isPage = new Set(Object.values(PAGES));
   const assets = names.filter((name) => !name.endsWith('.gz') && !isPage.has(name));
   const routes: Route[] = [
@@ -67,7 +67,7 @@ export function consoleRoutes(folder: string, baseUrl: string): readonly Route[]
   );
 }
 
-function lazily(folder: string, names: readonly string[]): () => Promise<Assets> {
+function lazyAssets(folder: string, names: readonly string[]): () => Promise<Assets> {
   let reading: Promise<Assets> | undefined;
   return () => {
     // What could not be read now may be there the next time.
@@ -79,13 +79,13 @@ function lazily(folder: string, names: readonly string[]): () => Promise<Assets>
   };
 }
 
-function page(name: string, assets: () => Promise<Assets>): Answer {
+function page(name: string, assets: () => Promise<Assets>): CallHandler {
   return async (call) => {
     const slashes = /\/*$/.exec(pathOf(call.request.url))?.[0].length ?? 0;
     // Assets are named beside the page: below a slash they would be looked for in another place.
     if (slashes > 0) return moved(call, slashes);
     const found = (await assets()).get(name);
-    return found ? unlessKnown(call, chosen(call, found)) : faultReply('console_not_built');
+    return found ? unlessUnchanged(call, encodingFor(call, found)) : faultReply('console_not_built');
   };
 }
 
@@ -99,16 +99,16 @@ function moved(call: Call, slashes: number): Reply {
   };
 }
 
-function asset(name: string, assets: () => Promise<Assets>): Answer {
-  return async (call) => chosen(call, (await assets()).get(name) as Asset);
+function asset(name: string, assets: () => Promise<Assets>): CallHandler {
+  return async (call) => encodingFor(call, (await assets()).get(name) as Asset);
 }
 
-function chosen({ request }: Call, { plain, packed }: Asset): Reply {
-  return packed && takesGzip(request.headers.get('accept-encoding')) ? packed : plain;
+function encodingFor({ request }: Call, { plain, packed }: Asset): Reply {
+  return packed && acceptsGzip(request.headers.get('accept-encoding')) ? packed : plain;
 }
 
 /** Whether gzip is welcome (RFC 9110, 12.5.3): it is named, or all are, and not with a weight of nothing. */
-export function takesGzip(accepted: string | null): boolean {
+export function acceptsGzip(accepted: string | null): boolean {
   const weights = new Map(
     (accepted ?? '').split(',').map((each) => {
       const [name = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
@@ -119,10 +119,10 @@ export function takesGzip(accepted: string | null): boolean {
   return (weights.get('gzip') ?? weights.get('*') ?? 0) > 0;
 }
 
-function unlessKnown({ request }: Call, reply: Reply): Reply {
+function unlessUnchanged({ request }: Call, reply: Reply): Reply {
   const named = request.headers.get('if-none-match');
   const { ETag = '' } = reply.headers;
-  if (named === null || !isNamedBy(named, ETag)) return reply;
+  if (named === null || !matchesEtag(named, ETag)) return reply;
   const { 'Content-Type': _, 'Content-Encoding': __, ...headers } = reply.headers;
   return { status: 304, headers, body: null };
 }

@@ -3,23 +3,23 @@ import type { ConsoleSession, ConsoleSessions } from '../../auth/sessions/sessio
 import type { Tokens } from '../../auth/tokens/token.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { fixedHeader, HEADERS, jsonContent, OURS } from '../openapi/responses.ts';
-import { identifier, link } from '../openapi/schemas.ts';
+import { EXTENSION, fixedHeader, HEADERS, jsonContent } from '../openapi/responses.ts';
+import { idSchema, link } from '../openapi/schemas.ts';
 import { authenticate, bearerToken } from '../pipeline/bearer.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { fromOwnPage } from '../server/own_origin.ts';
+import { requireOwnOrigin } from '../server/own_origin.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { documentReply, faultReply, type Reply } from '../server/reply.ts';
 import { readData } from './admin/reading.ts';
 import { NO_STORE } from './oauth_form.ts';
-import { noteAddress } from './record_writes.ts';
+import { captureAddress } from './record_writes.ts';
 
 export const CONSOLE_TAG = 'console';
 
 /** By what one can sign in, beside the links that there always are. */
-export interface ConsoleDesk {
+export interface ConsoleSignIn {
   readonly sessions: ConsoleSessions;
   /** The page takes those of a client. */
   readonly clientCredentials: boolean;
@@ -30,7 +30,7 @@ export interface SessionDeps {
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
-  readonly console: ConsoleDesk;
+  readonly console: ConsoleSignIn;
 }
 
 const providerName = z
@@ -74,11 +74,11 @@ const exchangeSchema = z
   });
 
 /** Which provider somebody is to be sent to. */
-const departureSchema = z.object({ name: providerName });
+const providerSignInSchema = z.object({ name: providerName });
 
 const INVALID_CODE: Reply = faultReply('invalid_sign_in_code');
 /** Of a client that has no session to end, and of a person who may do nothing here. */
-const NO_RIGHT = faultReply('insufficient_scope', {
+const NO_RIGHTS = faultReply('insufficient_scope', {
   'WWW-Authenticate': 'Bearer realm="authrealm", error="insufficient_scope"',
 });
 const SIGNED_OUT: Reply = Object.freeze({
@@ -88,13 +88,13 @@ const SIGNED_OUT: Reply = Object.freeze({
 });
 
 /** The ways to sign in to the console. */
-const listWays: Operation<SessionDeps> = {
+const listSignInMethods: Operation<SessionDeps> = {
   name: 'get-console-ways',
   method: 'GET',
   path: '/console/ways',
   access: 'open',
   isOwn: true,
-  stages: ({ console }) => [ways(console)],
+  stages: ({ console }) => [signInMethods(console)],
   document: () => ({
     summary: 'By what one can sign in to the console.',
     tag: CONSOLE_TAG,
@@ -104,29 +104,33 @@ const listWays: Operation<SessionDeps> = {
       status: 200,
       description: 'The ways.',
       headers: { 'Cache-Control': HEADERS.noStore },
-      content: jsonContent(waysSchema(), WAYS),
+      content: jsonContent(methodsSchema(), METHODS_EXAMPLE),
     },
   }),
 };
 
-const beginDeparture: Operation<SessionDeps> = {
+const beginProviderSignIn: Operation<SessionDeps> = {
   name: 'begin-console-departure',
   method: 'POST',
   path: '/console/provider',
   access: 'open',
   isOwn: true,
-  stages: ({ baseUrl, console }) => [fromOwnPage(baseUrl), readBody, departing(console.sessions)],
+  stages: ({ baseUrl, console }) => [
+    requireOwnOrigin(baseUrl),
+    readBody,
+    providerSignInStage(console.sessions),
+  ],
   document: ({ baseUrl }) => ({
     summary: 'What a page needs to send somebody to a provider, to sign in to the console by it.',
     tag: CONSOLE_TAG,
     isExtension: true,
     ownHeaders: originHeader(baseUrl),
-    body: bodyOf('console_departure.create', departureSchema, { name: 'staff' }),
+    body: bodyOf('console_departure.create', providerSignInSchema, { name: 'staff' }),
     success: {
       status: 200,
       description: 'Where to go, as whom, and where to come back to.',
       headers: CACHING,
-      content: jsonContent(departureAnswer(), departureExample(baseUrl)),
+      content: jsonContent(providerSignInAnswer(), providerSignInExample(baseUrl)),
     },
     faults: ['foreign_origin', 'provider_unavailable'],
   }),
@@ -139,10 +143,10 @@ const beginSession: Operation<SessionDeps> = {
   access: 'open',
   isOwn: true,
   stages: ({ baseUrl, limits, console }) => [
-    fromOwnPage(baseUrl),
-    unguessed(limits),
+    requireOwnOrigin(baseUrl),
+    limitBadCredentials(limits),
     readBody,
-    exchanging(console.sessions, limits),
+    exchangeStage(console.sessions, limits),
   ],
   document: ({ baseUrl }) => ({
     summary: 'Sign in to the console by the code of a link, or of a provider.',
@@ -167,10 +171,10 @@ const endSession: Operation<SessionDeps> = {
   access: 'session',
   isOwn: true,
   stages: ({ baseUrl, tokens, limits, console }) => [
-    fromOwnPage(baseUrl),
-    noteAddress,
+    requireOwnOrigin(baseUrl),
+    captureAddress,
     authenticate(tokens, limits),
-    ending(tokens, console.sessions),
+    endStage(tokens, console.sessions),
   ],
   document: ({ baseUrl }) => ({
     summary: 'Sign out of the console. The token is refused within a second.',
@@ -188,13 +192,13 @@ const endSession: Operation<SessionDeps> = {
 
 /** Sign-in to the console and sign-out, from pages of the service alone, whatever origins are listed for CORS. */
 export const CONSOLE_OPERATIONS: readonly Operation<SessionDeps>[] = [
-  listWays,
-  beginDeparture,
+  listSignInMethods,
+  beginProviderSignIn,
   beginSession,
   endSession,
 ];
 
-function ways({ sessions, clientCredentials }: ConsoleDesk): Stage {
+function signInMethods({ sessions, clientCredentials }: ConsoleSignIn): Stage {
   const providers = sessions.providers.map((name) => ({ name }));
   const reply = documentReply(
     { data: { link: true, providers, client_credentials: clientCredentials } },
@@ -204,17 +208,17 @@ function ways({ sessions, clientCredentials }: ConsoleDesk): Stage {
 }
 
 /** Nobody looks at another code of an address that has sent too many wrong ones. */
-function unguessed({ guesses }: RateLimits): Stage {
+function limitBadCredentials({ badCredentials }: RateLimits): Stage {
   return (call) => {
     // Who leaves early is to be known as well.
     call.address();
-    return guesses?.admit(call);
+    return badCredentials?.admit(call);
   };
 }
 
-function departing(sessions: ConsoleSessions): Stage {
+function providerSignInStage(sessions: ConsoleSessions): Stage {
   return async (call) => {
-    const { name } = readData(departureSchema, call.body ?? '');
+    const { name } = readData(providerSignInSchema, call.body ?? '');
     const departure = await sessions.authorizationRequest(name);
     if (departure === 'unavailable') throw new Fault('provider_unavailable');
     if (!departure)
@@ -228,38 +232,38 @@ function departing(sessions: ConsoleSessions): Stage {
   };
 }
 
-function exchanging(sessions: ConsoleSessions, { guesses }: RateLimits): Stage {
+function exchangeStage(sessions: ConsoleSessions, { badCredentials }: RateLimits): Stage {
   return async (call) => {
-    const session = await begun(sessions, readData(exchangeSchema, call.body ?? ''), call);
-    if (typeof session === 'object') return granted(session);
+    const session = await exchangeCode(sessions, readData(exchangeSchema, call.body ?? ''), call);
+    if (typeof session === 'object') return sessionReply(session);
     if (session === 'unavailable') throw new Fault('provider_unavailable');
     if (session === 'rightless') {
       call.refused = 'insufficient scope';
-      return NO_RIGHT;
+      return NO_RIGHTS;
     }
     call.refused = 'bad credentials';
-    guesses?.note(call);
+    badCredentials?.countFailure(call);
     return INVALID_CODE;
   };
 }
 
-function begun(sessions: ConsoleSessions, said: z.output<typeof exchangeSchema>, call: Call) {
+function exchangeCode(sessions: ConsoleSessions, said: z.output<typeof exchangeSchema>, call: Call) {
   const { code, name = '', code_verifier: codeVerifier = '', nonce = '', iss } = said;
   const from = { address: call.address(), requestId: call.requestId };
   if (said.grant === 'link') return sessions.signInByLink(code, from);
   return sessions.signInByProvider(name, { code, codeVerifier, nonce, iss }, from);
 }
 
-function ending(tokens: Tokens, sessions: ConsoleSessions): Stage {
+function endStage(tokens: Tokens, sessions: ConsoleSessions): Stage {
   return async (call) => {
     const token = await tokens.inspect(bearerToken(call.authorization() ?? '') ?? '');
     return token && (await sessions.signOut(token, { address: call.address(), requestId: call.requestId }))
       ? SIGNED_OUT
-      : NO_RIGHT;
+      : NO_RIGHTS;
   };
 }
 
-function granted({ token, expiresIn, scopes, realms, actor, label }: ConsoleSession): Reply {
+function sessionReply({ token, expiresIn, scopes, realms, actor, label }: ConsoleSession): Reply {
   const data = {
     access_token: token,
     expires_in: expiresIn,
@@ -271,7 +275,7 @@ function granted({ token, expiresIn, scopes, realms, actor, label }: ConsoleSess
   return { status: 200, headers: NO_STORE, body: JSON.stringify({ data }) };
 }
 
-const waysSchema = () =>
+const methodsSchema = () =>
   z
     .strictObject({
       data: z.strictObject({
@@ -291,14 +295,14 @@ const sessionSchema = () =>
         access_token: z.string(),
         expires_in: z.int().meta({ description: 'Seconds.' }),
         scope: z.string(),
-        realms: z.literal('*').or(z.array(identifier)),
+        realms: z.literal('*').or(z.array(idSchema)),
         actor: z.string().meta({ description: 'What the log calls whoever signed in.' }),
         label: z.string().meta({ description: 'What they are called in the console.' }),
       }),
     })
     .meta({ id: 'ConsoleSession' });
 
-const departureAnswer = () =>
+const providerSignInAnswer = () =>
   z
     .strictObject({
       data: z.strictObject({
@@ -322,9 +326,9 @@ const SESSION = {
   },
 };
 
-const WAYS = { data: { link: true, providers: [{ name: 'staff' }], client_credentials: false } };
+const METHODS_EXAMPLE = { data: { link: true, providers: [{ name: 'staff' }], client_credentials: false } };
 
-function departureExample(baseUrl: string): object {
+function providerSignInExample(baseUrl: string): object {
   const issuer = 'https://login.example';
   return {
     data: {
@@ -343,7 +347,7 @@ const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old
 function originHeader(baseUrl: string): z.ZodRawShape {
   const description = 'Browsers send it: the origin of the base URL, and no other.';
   const example = new URL(baseUrl).origin;
-  return { Origin: z.string().meta({ param: { ...OURS, description, example } }) };
+  return { Origin: z.string().meta({ param: { ...EXTENSION, description, example } }) };
 }
 
 function bodyOf(id: string, schema: z.ZodType, example: object) {

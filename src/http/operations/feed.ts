@@ -6,14 +6,14 @@ import { changes, FEED_SCOPE, type FeedDeps, heads } from './changes.ts';
 import { changesContent, changesParameters, headsContent, headsQuery } from './feed_schemas.ts';
 
 /** Who may read the feed. */
-const entrance = ({ tokens, limits }: FeedDeps) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
+const authorizeFeed = ({ tokens, limits }: FeedDeps) => [authenticate(tokens, limits), permit(FEED_SCOPE)];
 
 const listChanges: Operation<FeedDeps> = {
   name: 'list-changes',
   method: 'GET',
   path: '/v2/authentication-realms/:realm_id/changes',
   access: { scope: FEED_SCOPE },
-  stages: (deps) => [...entrance(deps), locateBy(['realm_id']), changes(deps)],
+  stages: (deps) => [...authorizeFeed(deps), locateBy(['realm_id']), changes(deps)],
   document: ({ baseUrl, examples }) => ({
     summary:
       'The changes of a realm in their order, or from a cursor on; with `Accept: text/event-stream` as they come.',
@@ -36,7 +36,7 @@ const listChangeHeads: Operation<FeedDeps> = {
   method: 'GET',
   path: '/v2/changes',
   access: { scope: FEED_SCOPE },
-  stages: (deps) => [...entrance(deps), heads(deps)],
+  stages: (deps) => [...authorizeFeed(deps), heads(deps)],
   document: ({ baseUrl }) => ({
     summary: 'The cursor behind the newest change of each realm that the token may read.',
     tag: 'changes',

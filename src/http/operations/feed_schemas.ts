@@ -3,8 +3,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { cursorAt } from '../../events/feed/cursor.ts';
 import type { Examples } from '../openapi/examples.ts';
-import { jsonContent, OURS } from '../openapi/responses.ts';
-import { identifier, instant, link } from '../openapi/schemas.ts';
+import { EXTENSION, jsonContent } from '../openapi/responses.ts';
+import { idSchema, link, timestampSchema } from '../openapi/schemas.ts';
 import { JSON_TYPE } from '../server/reply.ts';
 import { STREAM_TYPE } from './changes.ts';
 
@@ -37,7 +37,7 @@ const eventSchema = () =>
       subject: z.string().meta({
         description: 'The record: what stands behind the source in its address; a realm by its ID.',
       }),
-      time: instant,
+      time: timestampSchema,
       datacontenttype: z.literal(JSON_TYPE),
       sequence: z
         .string()
@@ -47,11 +47,11 @@ const eventSchema = () =>
             'The place in the order of the realm, without gaps (CloudEvents extension `sequence`).',
         }),
       data: z.strictObject({
-        realm_id: identifier,
-        user_id: identifier
+        realm_id: idSchema,
+        user_id: idSchema
           .nullable()
           .meta({ description: 'The user above the record, or the record itself where it is one.' }),
-        record_id: identifier,
+        record_id: idSchema,
         revision: z.string().meta({ description: 'Of the record, as this write left it.' }),
         members: z.array(z.string()).meta({ description: 'Which members an update wrote.' }),
         client_id: z.string().meta({ description: 'Who wrote it.' }),
@@ -68,7 +68,7 @@ const eventSchema = () =>
     });
 
 function parameter(schema: z.ZodType, description: string, example: string | number) {
-  return schema.optional().meta({ param: { ...OURS, description, example } });
+  return schema.optional().meta({ param: { ...EXTENSION, description, example } });
 }
 
 const afterCursor = () =>
@@ -85,13 +85,13 @@ const beforeCursor = () =>
   );
 const ofUser = () =>
   parameter(
-    identifier,
+    idSchema,
     'With `before`: the user whose changes, and those of their links, alone are told.',
     USER,
   );
 const lastEvent = () =>
   parameter(cursorSchema(), 'Of a stream: the cursor to go on from, before `after`.', CURSOR);
-const afterRealm = () => parameter(identifier, 'The realm behind which to go on.', REALM);
+const afterRealm = () => parameter(idSchema, 'The realm behind which to go on.', REALM);
 const pageLimit = () =>
   parameter(
     z.int().min(1).max(LIMITS.pageRecordsMax),
@@ -101,9 +101,9 @@ const pageLimit = () =>
 
 const headSchema = () =>
   z.strictObject({
-    realm_id: identifier,
+    realm_id: idSchema,
     cursor: cursorSchema(),
-    time: instant,
+    time: timestampSchema,
     links: z.strictObject({ changes: link }),
   });
 
@@ -162,7 +162,7 @@ function streamExample(baseUrl: string): string {
 /** What a request for the changes of a realm may name. */
 export function changesParameters() {
   return {
-    path: z.object({ realm_id: identifier.meta({ param: { example: REALM } }) }),
+    path: z.object({ realm_id: idSchema.meta({ param: { example: REALM } }) }),
     query: z.object({ after: afterCursor(), before: beforeCursor(), limit: pageLimit(), user_id: ofUser() }),
     ownHeaders: { 'Last-Event-ID': lastEvent() },
   };

@@ -1,4 +1,4 @@
-import type { Listed, Listing, MaybePromise, Page, Store } from '../../directory/store.ts';
+import type { ListPage, ListRequest, MaybePromise, PageRequest, Store } from '../../directory/store.ts';
 import { type Filter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Principal } from '../../domain/principal.ts';
 import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
@@ -17,7 +17,7 @@ import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 
 /** What the paths of lists are built from. */
 export interface ListDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'list' | 'find' | 'crowds'>;
+  readonly store: Pick<Store, 'get' | 'list' | 'find' | 'overloaded'>;
   /** How many records a page holds unless the caller says. */
   readonly pageLength: number;
 }
@@ -35,7 +35,7 @@ export function list(resource: Resource): Operation<ListDeps> {
     method: 'GET',
     path: collectionPattern(resource),
     right: 'read',
-    stages: (deps) => [...entrance(resource, deps), locateScope(resource), listing(resource, deps)],
+    stages: (deps) => [...authorizeRead(resource, deps), locateScope(resource), listStage(resource, deps)],
     document: ({ items, examples }) => ({
       summary: `List ${resource.name} records, the newest first.`,
       query: listParameters(resource),
@@ -51,58 +51,67 @@ export function list(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function listing(resource: Resource, deps: ListDeps): Stage {
+function listStage(resource: Resource, deps: ListDeps): Stage {
   const { filterables } = resource;
   const rules = { hasFilter: filterables !== undefined, hasSort: filterables !== undefined };
-  const answer = answering(resource, { line: lineage(resource), saysParent: false }, deps);
+  const answer = listResponder(resource, { line: lineage(resource), includesParent: false }, deps);
   return (call) => {
     const query = readQuery(call.request.url, rules);
     const filter =
       filterables && query.filter !== undefined ? parseFilter(query.filter, filterables) : NO_FILTER;
-    const listing = { filter, sort: query.sort, page: pageOf(query, deps.pageLength), ...ownRealms(call) };
+    const listing = {
+      filter,
+      sort: query.sort,
+      page: pageOf(query, deps.pageLength),
+      ...realmsOfCaller(call),
+    };
     return answer(call, listing, query.carried);
   };
 }
 
 /** The stages that everyone who reads a collection goes through before it is known which. */
-export function entrance(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
+export function authorizeRead(resource: Resource, { tokens, limits }: ListDeps): readonly Stage[] {
   return [authenticate(tokens, limits), permit(`${resource.scope}:read`)];
 }
 
-function ownRealms({ principal, scope }: Call): Pick<Listing, 'only'> {
+function realmsOfCaller({ principal, scope }: Call): Pick<ListRequest, 'only'> {
   const { realms } = principal as Principal;
   return realms === '*' || scope?.length !== 0 ? {} : { only: [...realms] };
 }
 
 /** The page that a query asks for, of this length unless it says. */
-export function pageOf({ limit, offset, after }: ListQuery, length: number): Page {
+export function pageOf({ limit, offset, after }: ListQuery, length: number): PageRequest {
   if (after === undefined) return { kind: 'offset', offset: offset ?? 0, limit: limit ?? length };
   return { kind: 'after', after: after === 'start' ? undefined : after, limit: limit ?? length };
 }
 
 /** Whose records are listed, and how their items are written. */
-export interface Collection {
+export interface ListedCollection {
   /** The resources whose collections its path names. */
   readonly line: readonly Resource[];
   /** Its items say whose they are. */
-  readonly saysParent: boolean;
+  readonly includesParent: boolean;
 }
 
 /** A reverse lookup is mostly answered whole; then there is no other page, and no link to one. */
-function isWhole({ page }: Listing, { hasMore }: Listed): boolean {
+function isComplete({ page }: ListRequest, { hasMore }: ListPage): boolean {
   return page.kind === 'offset' && page.offset === 0 && !hasMore;
 }
 
 /** Makes what asks the store and writes the page. `carried` is what links take along; without it there are none. */
-export function answering(resource: Resource, { line, saysParent }: Collection, deps: ListDeps) {
+export function listResponder(
+  resource: Resource,
+  { line, includesParent }: ListedCollection,
+  deps: ListDeps,
+) {
   const { store, baseUrl, installation } = deps;
-  const present = itemPresenterOf(resource, { baseUrl, installation, saysParent });
+  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent });
   const urlOf = collectionLinks(line, baseUrl);
 
   function reply(
     call: Call,
-    listing: Listing,
-    listed: Listed | undefined,
+    listing: ListRequest,
+    listed: ListPage | undefined,
     carried: string | undefined,
   ): Reply {
     if (!listed) return NOT_FOUND;
@@ -110,13 +119,13 @@ export function answering(resource: Resource, { line, saysParent }: Collection, 
     for (const { key, record } of listed.items)
       items += items === '' ? present(record, key) : `,${present(record, key)}`;
     const address: ListAddress | undefined =
-      carried === undefined || (saysParent && isWhole(listing, listed))
+      carried === undefined || (includesParent && isComplete(listing, listed))
         ? undefined
         : { url: urlOf(call.scope as Scope), carried };
     return pageReply(call, listBody(items, { listed, page: listing.page, sort: listing.sort, address }));
   }
 
-  return (call: Call, listing: Listing, carried: string | undefined): MaybePromise<Reply> => {
+  return (call: Call, listing: ListRequest, carried: string | undefined): MaybePromise<Reply> => {
     const listed = store.list(resource, call.scope as Scope, listing);
     return listed instanceof Promise
       ? listed.then((later) => reply(call, listing, later, carried))

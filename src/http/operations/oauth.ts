@@ -4,20 +4,20 @@ import type { IssuedToken } from '../../auth/tokens/token.ts';
 import { checkGrantType, type GrantToken } from '../../auth/tokens/token_grant.ts';
 import { GRANT_FAULTS } from '../../domain/fault.ts';
 import { ALWAYS, fixedHeader, HEADERS, header, jsonContent } from '../openapi/responses.ts';
-import { component, errorsShape, link } from '../openapi/schemas.ts';
-import type { Answer } from '../pipeline/call.ts';
+import { errorsShape, lazyComponent, link } from '../openapi/schemas.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { errorBody, type Reply } from '../server/reply.ts';
-import { type FormEntrance, formEndpoint, NO_STORE } from './oauth_form.ts';
+import { type FormDeps, formEndpoint, NO_STORE } from './oauth_form.ts';
 
 /** What the endpoints for tokens are built from. */
-export interface OAuthDeps extends FormEntrance {
+export interface OAuthDeps extends FormDeps {
   readonly grant: GrantToken;
   readonly desk: IntrospectionAndRevocation;
 }
 
 /** The token endpoint (RFC 6749, 3.2). */
-function tokenEndpoint({ grant, ...entrance }: OAuthDeps): Answer {
+function tokenEndpoint({ grant, ...entrance }: OAuthDeps): CallHandler {
   const read = {
     parameters: ['grant_type', 'scope'] as const,
     refuse: (value: (name: 'grant_type') => string | undefined) => checkGrantType(value('grant_type')),
@@ -43,7 +43,7 @@ const OF_TOKEN = { parameters: ['token', 'token_type_hint'] } as const;
 const DONE: Reply = Object.freeze({ status: 200, headers: NO_STORE, body: '{}' });
 
 /** Revocation (RFC 7009): any other text than a token of this client is answered as a token that was revoked before. */
-function revocationEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
+function revocationEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ call, client, value }) => {
     const from = { address: call.address(), requestId: call.requestId };
     const answer = await desk.revoke(client, value('token'), from);
@@ -52,14 +52,14 @@ function revocationEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
 }
 
 /** Introspection (RFC 7662): the answer about any other text than a token of this client holds nothing of it. */
-function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): Answer {
+function introspectionEndpoint({ desk, ...entrance }: OAuthDeps): CallHandler {
   return formEndpoint(OF_TOKEN, entrance, async ({ client, value }) => {
     const answer = await desk.introspect(client, value('token'));
-    return answer.kind === 'refused' ? answer : jsonReply(inspected(answer.token));
+    return answer.kind === 'refused' ? answer : jsonReply(introspectionOf(answer.token));
   });
 }
 
-function inspected(token: IssuedToken | undefined): object {
+function introspectionOf(token: IssuedToken | undefined): object {
   if (!token) return { active: false };
   const { scopes, clientId, issuer, jti, issuedAt, notBefore, expires } = token;
   return {
@@ -88,7 +88,7 @@ interface FormDescription {
     readonly schema: () => z.ZodType;
     readonly example: (baseUrl: string) => object;
   };
-  readonly endpoint: (deps: OAuthDeps) => Answer;
+  readonly endpoint: (deps: OAuthDeps) => CallHandler;
 }
 
 const CACHING = { 'Cache-Control': HEADERS.noStore, Pragma: fixedHeader('For old caches.', 'no-cache') };
@@ -118,7 +118,7 @@ function formOperation(described: FormDescription): Operation<OAuthDeps> {
   };
 }
 
-const refused = component(() =>
+const refused = lazyComponent(() =>
   z
     .strictObject({
       error: z.enum(Object.keys(GRANT_FAULTS) as [keyof typeof GRANT_FAULTS]),
@@ -158,7 +158,7 @@ function refusals(): NonNullable<Documentation['responses']> {
 const credentials = () => ({ client_id: z.string().optional(), client_secret: z.string().optional() });
 const CLIENT = { client_id: '019c1318-a400-7000-8000-000000000098', client_secret: 'ars_3mZk9Q' };
 
-const granted = component(() =>
+const granted = lazyComponent(() =>
   z
     .strictObject({
       access_token: z.string(),
@@ -205,7 +205,7 @@ const tokenForm = () => ({
 
 const seconds = () => z.int().meta({ description: 'Seconds since the epoch.' });
 
-const inspection = component(() =>
+const inspection = lazyComponent(() =>
   z
     .strictObject({
       active: z

@@ -2,12 +2,12 @@ import type { AuthenticateClient } from '../../auth/clients/client_credentials.t
 import type { Client } from '../../auth/port.ts';
 import { FAULTS, Fault, GRANT_FAULTS, type GrantFaultCode } from '../../domain/fault.ts';
 import { readText } from '../pipeline/body.ts';
-import type { Answer, Call } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
 import { errorBody, JSON_TYPE, type Reply } from '../server/reply.ts';
 
 /** What a refused request is answered with. */
-export interface Refusal {
+export interface GrantRefusalReply {
   readonly kind: 'refused';
   readonly code: GrantFaultCode;
   readonly description: string;
@@ -21,20 +21,20 @@ interface Form<P extends string> {
 }
 
 /** What an endpoint reads. */
-interface Read<P extends string> {
+interface FormRules<P extends string> {
   readonly parameters: readonly P[];
   /** What is refused whoever asks, before it is looked at who does. */
-  readonly refuse?: (value: Form<P>['value']) => Refusal | undefined;
+  readonly refuse?: (value: Form<P>['value']) => GrantRefusalReply | undefined;
 }
 
 /** Who may ask, and how often. */
-export interface FormEntrance {
+export interface FormDeps {
   readonly authenticateClient: AuthenticateClient;
   readonly limits: RateLimits;
 }
 
 /** What is asked once the client is known. */
-export interface Asked<P extends string> {
+export interface FormRequest<P extends string> {
   readonly call: Call;
   readonly client: Client;
   readonly value: (name: P) => string | undefined;
@@ -53,27 +53,27 @@ export const NO_STORE = {
  * address, a right one for the client, before anything is done for it.
  */
 export function formEndpoint<P extends string>(
-  { parameters, refuse }: Read<P>,
-  { authenticateClient, limits }: FormEntrance,
-  answer: (asked: Asked<P>) => Promise<Reply | Refusal>,
-): Answer {
+  { parameters, refuse }: FormRules<P>,
+  { authenticateClient, limits }: FormDeps,
+  answer: (asked: FormRequest<P>) => Promise<Reply | GrantRefusalReply>,
+): CallHandler {
   return async (call) => {
     // Who leaves early is to be known as well.
     call.address();
-    const refused = limits.guesses?.admit(call);
+    const refused = limits.badCredentials?.admit(call);
     if (refused) return refused;
     const form = await readForm(call.request, parameters);
     if ('kind' in form) return refusalReply(form);
-    const unfit = refuse?.(form.value);
-    if (unfit) return refusalReply(unfit);
+    const refusedForm = refuse?.(form.value);
+    if (refusedForm) return refusalReply(refusedForm);
     const client = await authenticateClient(form);
     if ('kind' in client) {
       call.refused = 'bad credentials';
-      limits.guesses?.note(call);
+      limits.badCredentials?.countFailure(call);
       return refusalReply(client);
     }
-    const spent = limits.client?.(call, client.clientId);
-    if (spent) return spent;
+    const limited = limits.client?.(call, client.clientId);
+    if (limited) return limited;
     const answered = await answer({ call, client, value: form.value });
     return 'kind' in answered ? refusalReply(answered) : answered;
   };
@@ -82,7 +82,7 @@ export function formEndpoint<P extends string>(
 async function readForm<P extends string>(
   request: Request,
   parameters: readonly P[],
-): Promise<Form<P> | Refusal> {
+): Promise<Form<P> | GrantRefusalReply> {
   try {
     return read(request, await readText(request), [...parameters, 'client_id', 'client_secret']);
   } catch (error) {
@@ -91,11 +91,11 @@ async function readForm<P extends string>(
   }
 }
 
-function refuse(description: string): Refusal {
+function refuse(description: string): GrantRefusalReply {
   return { kind: 'refused', code: 'invalid_request', description };
 }
 
-function read(request: Request, body: string, names: readonly string[]): Form<string> | Refusal {
+function read(request: Request, body: string, names: readonly string[]): Form<string> | GrantRefusalReply {
   const query = new URLSearchParams(/\?(.*)$/.exec(request.url)?.[1]);
   if (names.some((name) => query.has(name))) {
     return refuse('parameters belong in the body: a query ends up in logs');
@@ -134,7 +134,7 @@ function formDecode(text: string): string {
 }
 
 /** Both forms at once: RFC 6749, 5.2 for OAuth clients, the family's `errors` for the others. */
-function refusalReply({ code, description }: Refusal): Reply {
+function refusalReply({ code, description }: GrantRefusalReply): Reply {
   const status = GRANT_FAULTS[code];
   const { title } = status === 401 ? FAULTS.unauthenticated : FAULTS.malformed;
   const body = { error: code, error_description: description, ...errorBody(status, title, description) };

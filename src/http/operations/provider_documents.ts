@@ -9,7 +9,7 @@ import { authenticate } from '../pipeline/bearer.ts';
 import type { Stage } from '../pipeline/call.ts';
 import { selfLinks } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { locate, permit, type RecordDeps, read, unlessCrowded } from '../pipeline/pipeline.ts';
+import { locate, permit, type RecordDeps, read, shedLoad } from '../pipeline/pipeline.ts';
 import { JSON_TYPE, REQUEST_ID } from '../server/reply.ts';
 import { recordOperation } from './record_operation.ts';
 
@@ -64,12 +64,12 @@ export function inspectProvider(
     path,
     right: 'read',
     stages: (deps) => [
-      ...unlessCrowded(deps.store.crowds.get),
+      ...shedLoad(deps.store.overloaded.get),
       authenticate(deps.tokens, deps.limits),
       permit(`${resource.scope}:read`),
       locate(resource),
       read(resource, deps.store),
-      asking(resource, learning, deps),
+      inspectStage(resource, learning, deps),
     ],
     document: ({ examples }) => ({
       summary: 'Ask the provider for its discovery document, now, and tell what it says.',
@@ -80,20 +80,20 @@ export function inspectProvider(
         status: 200,
         description: 'What it says, or that nothing came.',
         headers: { 'Cache-Control': HEADERS.noStore },
-        content: jsonContent(discoverySchema(), exampleOf(`${examples.location(resource)}/discovery`)),
+        content: jsonContent(discoverySchema(), discoveryExample(`${examples.location(resource)}/discovery`)),
       },
       faults: ['not_found'],
     }),
   });
 }
 
-function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectDeps): Stage {
+function inspectStage(resource: Resource, learning: Learning, { baseUrl, inspect }: InspectDeps): Stage {
   const recordLink = selfLinks({ ...resource, selfPrefix: '/v2' }, baseUrl);
   return async ({ key, record, request, requestId }) => {
     const told = record as AnyRecord & Record<string, unknown>;
     const url = String(told[learning.url]);
     const answer = await inspect(url, (key as Key)[0], readTraceContext(request.headers));
-    const data = toldOf(url, answer, told[learning.member]);
+    const data = discoveryOf(url, answer, told[learning.member]);
     const links = { self: `${recordLink(key as Key)}/discovery` };
     return {
       status: 200,
@@ -105,7 +105,7 @@ function asking(resource: Resource, learning: Learning, { baseUrl, inspect }: In
 
 const ISSUER = 'https://login.example.com';
 
-function exampleOf(self: string): z.output<ReturnType<typeof discoverySchema>> {
+function discoveryExample(self: string): z.output<ReturnType<typeof discoverySchema>> {
   return {
     links: { self },
     data: {
@@ -127,7 +127,7 @@ function exampleOf(self: string): z.output<ReturnType<typeof discoverySchema>> {
   };
 }
 
-function toldOf(
+function discoveryOf(
   discovery_url: string,
   answer: ProviderAnswer,
   issuer: unknown,

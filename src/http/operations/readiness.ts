@@ -4,9 +4,9 @@ import type { AuthCache } from '../../auth/tokens/auth_cache.ts';
 import type { Store } from '../../directory/store.ts';
 import { type Complaint, FAULTS, Fault } from '../../domain/fault.ts';
 import { faultExample } from '../openapi/examples.ts';
-import { ALWAYS, HEADERS, OURS } from '../openapi/responses.ts';
+import { ALWAYS, EXTENSION, HEADERS } from '../openapi/responses.ts';
 import { errorsShape } from '../openapi/schemas.ts';
-import type { Answer } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import { documentReply, JSON_TYPE, replyOf } from '../server/reply.ts';
 
 /** What a lookup needs. Names alone are answered: no address, and no reason, which the log has. */
@@ -26,11 +26,11 @@ export interface ReadinessDeps {
 }
 
 /** Ready means: a lookup would be answered now. Throws Fault `not_ready` otherwise, with the state of each dependency. */
-export function readiness({ store, access }: ReadinessDeps, caching: string): Answer {
+export function readiness({ store, access }: ReadinessDeps, caching: string): CallHandler {
   const probes: Probes = { database: () => store.ready(), access_table: () => access.fresh() };
   const well = documentReply(READY.example(), caching);
   return async () => {
-    const troubles = await Promise.all(DEPENDENCIES.map((name) => troubleOf(probes[name])));
+    const troubles = await Promise.all(DEPENDENCIES.map((name) => failureOf(probes[name])));
     if (troubles.every((trouble) => trouble === undefined)) return well;
     const complaints = DEPENDENCIES.map(
       (field, place): Complaint => ({ field, rule: troubles[place] ? 'in trouble' : 'ok' }),
@@ -41,7 +41,7 @@ export function readiness({ store, access }: ReadinessDeps, caching: string): An
 }
 
 /** What is wrong, where the dependency itself says so; a bug is thrown on. */
-async function troubleOf(probe: () => unknown): Promise<Fault | undefined> {
+async function failureOf(probe: () => unknown): Promise<Fault | undefined> {
   try {
     await probe();
     return undefined;
@@ -75,7 +75,7 @@ export function unreadyResponse(): ZodOpenApiResponseObject {
     unavailable: { value: faultExample('unavailable') },
   };
   return {
-    ...OURS,
+    ...EXTENSION,
     description: 'A lookup would not be answered now: which dependency is in trouble.',
     headers: z.object({
       ...ALWAYS,

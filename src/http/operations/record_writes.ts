@@ -19,17 +19,17 @@ import {
   permit,
   RECORD_CACHING,
   type RecordDeps,
-  unlessCrowded,
+  shedLoad,
 } from '../pipeline/pipeline.ts';
-import { namedRevisions, revisionReader, soleRevision } from '../pipeline/precondition.ts';
-import { etags, isNamedBy, presenterOf } from '../pipeline/present.ts';
-import { isKept, isRefusable } from '../pipeline/refusable.ts';
+import { ifMatchRevisions, requiredRevision, revisionReader } from '../pipeline/precondition.ts';
+import { etags, matchesEtag, presenterOf } from '../pipeline/present.ts';
+import { canRefuseDelete, canRefuseWrite } from '../pipeline/refusable.ts';
 import { JSON_TYPE, type Reply } from '../server/reply.ts';
 import { recordAnswer, recordOperation, schemaOf, writeDescription } from './record_operation.ts';
 
 /** What the paths of the writing verbs are built from. */
 export interface WriteDeps extends RecordDeps {
-  readonly store: Pick<Store, 'get' | 'crowds'>;
+  readonly store: Pick<Store, 'get' | 'overloaded'>;
   readonly directory: Directory;
   readonly withIdempotency: WithIdempotency;
 }
@@ -48,10 +48,10 @@ export function create(resource: Resource): Operation<WriteDeps> {
     path: collectionPattern(resource),
     right: 'write',
     stages: (deps) => [
-      ...entrance(resource, deps),
+      ...authorizeWrite(resource, deps),
       locateScope(resource),
       readBody,
-      creating(resource, deps),
+      createStage(resource, deps),
     ],
     document: (context) => {
       const { headers, content } = recordAnswer(resource, context);
@@ -75,14 +75,14 @@ export function create(resource: Resource): Operation<WriteDeps> {
         },
         faults: [
           ...(resource.parent ? (['not_found'] as const) : []),
-          ...(isRefusable(resource) ? (['conflict'] as const) : []),
+          ...(canRefuseWrite(resource) ? (['conflict'] as const) : []),
         ],
       };
     },
   });
 }
 
-function creating(resource: Resource, deps: WriteDeps): Stage {
+function createStage(resource: Resource, deps: WriteDeps): Stage {
   const { directory, withIdempotency } = deps;
   const replyTo = recordReplies(resource, deps);
   // Where a proxy lets only versioned paths through, a Location must still lead somewhere.
@@ -90,7 +90,7 @@ function creating(resource: Resource, deps: WriteDeps): Stage {
   return (call) =>
     withIdempotency(call, resource, async (storable) => {
       const data = dataOf(call.body ?? '');
-      const prepared = await directory.prepare(resource, call.scope as Scope, data, askedBy(call));
+      const prepared = await directory.prepare(resource, call.scope as Scope, data, requestContext(call));
       const { key, record } = prepared;
       const reply = replyTo(201, key, record, { Location: locationOf(key) });
       const isCreated = await directory.create(prepared, storable?.(reply, prepared));
@@ -106,13 +106,13 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
     path,
     right: 'write',
     stages: (deps) => [
-      ...unlessCrowded(deps.store.crowds.write),
+      ...shedLoad(deps.store.overloaded.write),
       authenticate(deps.tokens, deps.limits),
       permit(`${resource.scope}:write`),
-      noteAddress,
+      captureAddress,
       locate(resource),
       readBody,
-      updating(resource, deps),
+      updateStage(resource, deps),
     ],
     document: (context) => ({
       summary: `Change one ${resource.name} record: what the body does not say stays as it is.`,
@@ -128,19 +128,19 @@ export function update(resource: Resource, path: string): Operation<WriteDeps> {
       },
       faults: [
         'not_found',
-        ...(isRefusable(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
+        ...(canRefuseWrite(resource) || resource.bodyId !== 'ignored' ? (['conflict'] as const) : []),
         'unknown_outcome',
       ],
     }),
   });
 }
 
-function updating(resource: Resource, deps: WriteDeps): Stage {
+function updateStage(resource: Resource, deps: WriteDeps): Stage {
   const replyTo = recordReplies(resource, deps);
-  const seenBy = preconditions(resource, deps);
+  const seenBy = preconditionReader(resource, deps);
   return async (call) => {
     const key = call.key as Key;
-    const by = { ...askedBy(call), seen: await seenBy(call) };
+    const by = { ...requestContext(call), seen: await seenBy(call) };
     const record = await deps.directory.update(resource, key, dataOf(call.body ?? ''), by);
     return replyTo(200, key, record);
   };
@@ -153,38 +153,38 @@ export function remove(resource: Resource, path: string): Operation<WriteDeps> {
     method: 'DELETE',
     path,
     right: 'write',
-    stages: (deps) => [...entrance(resource, deps), locate(resource), removing(resource, deps)],
+    stages: (deps) => [...authorizeWrite(resource, deps), locate(resource), removeStage(resource, deps)],
     document: () => ({
       summary: `Delete one ${resource.name} record, and all that hangs below it or names it.`,
       ...writeDescription(resource),
       headers: ['If-Match'],
       success: { status: 204, description: 'It is gone.' },
-      faults: ['not_found', ...(isKept(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
+      faults: ['not_found', ...(canRefuseDelete(resource) ? (['conflict'] as const) : []), 'unknown_outcome'],
     }),
   });
 }
 
-function removing(resource: Resource, deps: WriteDeps): Stage {
-  const seenBy = preconditions(resource, deps);
+function removeStage(resource: Resource, deps: WriteDeps): Stage {
+  const seenBy = preconditionReader(resource, deps);
   return async (call) => {
-    const by = { ...askedBy(call), seen: await seenBy(call) };
+    const by = { ...requestContext(call), seen: await seenBy(call) };
     await deps.directory.remove(resource, call.key as Key, by);
     return DONE;
   };
 }
 
 /** Who may create and remove: records below nothing need a client that may touch every realm. */
-function entrance(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
+function authorizeWrite(resource: Resource, { store, tokens, limits }: RecordDeps): readonly Stage[] {
   return [
-    ...unlessCrowded(store.crowds.write),
+    ...shedLoad(store.overloaded.write),
     authenticate(tokens, limits),
     permit(`${resource.scope}:write`),
-    noteAddress,
-    ...(resource.parent ? [] : [everyRealm(resource)]),
+    captureAddress,
+    ...(resource.parent ? [] : [requireAllRealms(resource)]),
   ];
 }
 
-function everyRealm({ scope }: Resource): Stage {
+function requireAllRealms({ scope }: Resource): Stage {
   const refusal = insufficientScope(`${scope}:write`);
   return (call) => {
     if ((call.principal as Principal).realms === '*') return undefined;
@@ -194,12 +194,12 @@ function everyRealm({ scope }: Resource): Stage {
 }
 
 /** Asks for the address while the caller is surely there: one who leaves early is to be known as well. */
-export const noteAddress: Stage = (call) => {
+export const captureAddress: Stage = (call) => {
   call.address();
   return undefined;
 };
 
-function askedBy(call: Call): Asking {
+function requestContext(call: Call): Asking {
   const { principal, requestId, request } = call;
   const { clientId: actor } = principal as Principal;
   return { actor, requestId, address: call.address(), trace: readTraceContext(request.headers) };
@@ -209,7 +209,7 @@ function askedBy(call: Call): Asking {
  * Reads If-Match into the one revision that a write may land on. Rejects with Fault `precondition_failed` where
  * If-None-Match names the record as it is (RFC 9110, 13.1.2).
  */
-function preconditions(resource: Resource, { store, baseUrl }: WriteDeps) {
+function preconditionReader(resource: Resource, { store, baseUrl }: WriteDeps) {
   const etagOf = etags(baseUrl);
   const revisionOf = revisionReader(etagOf);
   return async ({ request, key }: Call) => {
@@ -217,11 +217,11 @@ function preconditions(resource: Resource, { store, baseUrl }: WriteDeps) {
     const unwanted = request.headers.get('if-none-match');
     if (unwanted !== null) {
       const revision = await current();
-      if (revision !== undefined && isNamedBy(unwanted, etagOf({ revision }))) {
+      if (revision !== undefined && matchesEtag(unwanted, etagOf({ revision }))) {
         throw new Fault('precondition_failed');
       }
     }
-    return soleRevision(namedRevisions(request.headers.get('if-match'), revisionOf), current);
+    return requiredRevision(ifMatchRevisions(request.headers.get('if-match'), revisionOf), current);
   };
 }
 

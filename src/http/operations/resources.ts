@@ -8,7 +8,7 @@ import { list } from './lists.ts';
 import { type InspectDeps, inspectProvider } from './provider_documents.ts';
 import { create, remove, update, type WriteDeps } from './record_writes.ts';
 import { find, search, searchList } from './reverse_lookup.ts';
-import { type SearchAllDeps, searchEverywhere } from './search_all_realms.ts';
+import { type SearchAllDeps, searchAllRealms } from './search_all_realms.ts';
 
 /** What the operations of a resource are built from. */
 export type ResourceDeps = WriteDeps & SearchAllDeps & InspectDeps;
@@ -23,18 +23,18 @@ export function operationsOf(resource: Resource): readonly Operation<ResourceDep
       update(resource, path),
       remove(resource, path),
     ]),
-    ...(resource.finding ? [find(resource)] : []),
+    ...(resource.reverseLookup ? [find(resource)] : []),
     ...searchOperations(resource),
-    ...(resource.everywhere ? [searchEverywhere(resource, resource.everywhere)] : []),
+    ...(resource.searchAllRealms ? [searchAllRealms(resource, resource.searchAllRealms)] : []),
     ...discoveryOperations(resource),
-    ...unofferedOperations(resource),
+    ...unimplementedOperations(resource),
   ];
 }
 
 function searchOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
   const path = searchPattern(resource);
   if (path === undefined) return [];
-  return [resource.finding ? search(resource, path) : searchList(resource, path)];
+  return [resource.reverseLookup ? search(resource, path) : searchList(resource, path)];
 }
 
 function discoveryOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
@@ -43,7 +43,7 @@ function discoveryOperations(resource: Resource): readonly Operation<ResourceDep
 }
 
 /** Where further links of a record lead: there is nothing yet, and the answer says so (contract 8, row 31). */
-function unofferedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
+function unimplementedOperations(resource: Resource): readonly Operation<ResourceDeps>[] {
   return Object.entries(resource.moreLinks ?? {}).map(([name, link]) => {
     const path = link.split('?')[0] ?? '';
     const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? '');

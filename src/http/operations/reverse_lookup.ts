@@ -1,26 +1,26 @@
 import { z } from 'zod';
-import type { Listing, MaybePromise, Placed } from '../../directory/store.ts';
+import type { ListRequest, MaybePromise, Placed } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { type Filter, parseFilter, valuesOf } from '../../domain/filter/filter.ts';
 import { readPlain } from '../../domain/filter/plain.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type Finding, lineage, type Resource, type Sought } from '../../domain/resource.ts';
+import { type LookupKey, type LookupRules, lineage, type Resource } from '../../domain/resource.ts';
 import { filterExample } from '../openapi/examples.ts';
 import { FILTER_PARAMETER, PAGE_PARAMETERS } from '../openapi/parameters.ts';
 import { foundSchema, searchedSchema, searchSchema } from '../openapi/schemas.ts';
 import { readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
-import { findingPattern } from '../pipeline/links.ts';
+import { reverseLookupPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
-import { soleBody } from '../pipeline/paging.ts';
-import { locateScope, unlessCrowded } from '../pipeline/pipeline.ts';
+import { singleItemBody } from '../pipeline/paging.ts';
+import { locateScope, shedLoad } from '../pipeline/pipeline.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
-import { NEWEST_FIRST, readQuery, soleFilter } from '../pipeline/query.ts';
+import { NEWEST_FIRST, onlyFilter, readQuery } from '../pipeline/query.ts';
 import type { Reply } from '../server/reply.ts';
-import { answering, entrance, type ListDeps, pageOf, pageReply } from './lists.ts';
+import { authorizeRead, type ListDeps, listResponder, pageOf, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
-import { readSearch, type Search } from './search_body.ts';
+import { readSearch, type SearchRequest } from './search_body.ts';
 
 /**
  * The path of a reverse lookup: a collection of the whole realm that is only ever asked for few of its records. Without
@@ -30,13 +30,13 @@ export function find(resource: Resource): Operation<ListDeps> {
   return recordOperation(resource, {
     name: `find-${resource.name}`,
     method: 'GET',
-    path: findingPattern(resource),
+    path: reverseLookupPattern(resource),
     right: 'read',
     stages: (deps) => [
-      ...unlessCrowded(deps.store.crowds.find),
-      ...entrance(resource, deps),
+      ...shedLoad(deps.store.overloaded.find),
+      ...authorizeRead(resource, deps),
       locateRealm(resource),
-      findingByQuery(resource, deps),
+      lookupByQuery(resource, deps),
     ],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records of a whole realm by what they say.`,
@@ -51,17 +51,17 @@ export function find(resource: Resource): Operation<ListDeps> {
   });
 }
 
-function findingByQuery(resource: Resource, deps: ListDeps): Stage {
-  const finding = findingOf(resource);
-  const seek = seeking(resource, deps, (url: string) => {
+function lookupByQuery(resource: Resource, deps: ListDeps): Stage {
+  const reverseLookup = lookupRulesOf(resource);
+  const seek = lookupResponder(resource, deps, (url: string) => {
     const query = readQuery(url, { hasFilter: true, hasSort: false });
-    const filter = readFilter(query.filter, finding);
+    const filter = readFilter(query.filter, reverseLookup);
     return { filter, page: pageOf(query, lengthFor(filter, deps)), carried: query.carried };
   });
   return (call) => {
     const { url } = call.request;
-    const filter = soleFilter(url);
-    const sought = filter === undefined ? undefined : readPlain(filter, finding);
+    const filter = onlyFilter(url);
+    const sought = filter === undefined ? undefined : readPlain(filter, reverseLookup);
     return seek(call, url, sought, deps.pageLength);
   };
 }
@@ -72,28 +72,28 @@ function findingByQuery(resource: Resource, deps: ListDeps): Stage {
  */
 export function search(resource: Resource, path: string): Operation<ListDeps> {
   return searchOperation(resource, path, {
-    filters: `The filter is ${findingWords(findingOf(resource))}`,
+    filters: `The filter is ${lookupDescription(lookupRulesOf(resource))}`,
     stages: (deps) => [
-      ...unlessCrowded(deps.store.crowds.find),
-      ...entrance(resource, deps),
+      ...shedLoad(deps.store.overloaded.find),
+      ...authorizeRead(resource, deps),
       locateRealm(resource),
       readBody,
-      findingByBody(resource, deps),
+      lookupByBody(resource, deps),
     ],
   });
 }
 
-function findingByBody(resource: Resource, deps: ListDeps): Stage {
-  const finding = findingOf(resource);
-  const seek = seeking(resource, deps, ({ filter: text, limit, offset = 0 }: Search) => {
-    const filter = inBody(() => readFilter(text, finding));
+function lookupByBody(resource: Resource, deps: ListDeps): Stage {
+  const reverseLookup = lookupRulesOf(resource);
+  const seek = lookupResponder(resource, deps, ({ filter: text, limit, offset = 0 }: SearchRequest) => {
+    const filter = inBody(() => readFilter(text, reverseLookup));
     const page = { kind: 'offset', offset, limit: limit ?? lengthFor(filter, deps) } as const;
     return { filter, page, carried: undefined };
   });
   return (call) => {
     const said = readSearch(call.body ?? '');
     const { filter, limit, offset = 0 } = said;
-    const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, finding);
+    const sought = filter === undefined || offset > 0 ? undefined : readPlain(filter, reverseLookup);
     return seek(call, said, sought, limit ?? deps.pageLength);
   };
 }
@@ -106,10 +106,10 @@ export function searchList(resource: Resource, path: string): Operation<ListDeps
   return searchOperation(resource, path, {
     filters: 'The filter is one of the list.',
     stages: (deps) => [
-      ...entrance(resource, deps),
+      ...authorizeRead(resource, deps),
       locateScope(resource),
       readBody,
-      listingByBody(resource, deps),
+      listByBody(resource, deps),
     ],
   });
 }
@@ -133,13 +133,13 @@ function searchOperation(
       body: {
         schema: searchSchema,
         example: {
-          filter: filterExample(resource, resource.finding?.by[0] ?? ['id']),
+          filter: filterExample(resource, resource.reverseLookup?.by[0] ?? ['id']),
           page: { limit: 25, offset: 0 },
         },
       },
       // The path of a list in one realm says whose the items are.
       success: pageAnswer(
-        searchedSchema(resource, schemaOf(resource.finding ? foundItems : items, resource)),
+        searchedSchema(resource, schemaOf(resource.reverseLookup ? foundItems : items, resource)),
         { counted: examples.found(resource, 'search') },
       ),
       faults: ['not_found'],
@@ -147,8 +147,8 @@ function searchOperation(
   });
 }
 
-function listingByBody(resource: Resource, deps: ListDeps): Stage {
-  const list = answering(resource, { line: lineage(resource), saysParent: false }, deps);
+function listByBody(resource: Resource, deps: ListDeps): Stage {
+  const list = listResponder(resource, { line: lineage(resource), includesParent: false }, deps);
   return (call) => {
     const { filter: text, limit, offset = 0 } = readSearch(call.body ?? '');
     if (text === undefined) throw new Fault('invalid', [{ field: 'filter', rule: 'is missing' }]);
@@ -159,7 +159,7 @@ function listingByBody(resource: Resource, deps: ListDeps): Stage {
 }
 
 /** A reverse lookup as a list; `carried` is what links take along. */
-interface Asked extends Pick<Listing, 'filter' | 'page'> {
+interface LookupListRequest extends Pick<ListRequest, 'filter' | 'page'> {
   readonly carried: string | undefined;
 }
 
@@ -167,10 +167,14 @@ interface Asked extends Pick<Listing, 'filter' | 'page'> {
  * Makes what answers a filter of the plain spelling that one record meets, by the shortest way there is. Whatever is
  * asked, or met, otherwise is read whole, by `readWhole` from what was said, and answered as a list.
  */
-function seeking<Said>(resource: Resource, deps: ListDeps, readWhole: (said: Said) => Asked) {
+function lookupResponder<Said>(
+  resource: Resource,
+  deps: ListDeps,
+  readWhole: (said: Said) => LookupListRequest,
+) {
   const { store, baseUrl, installation } = deps;
-  const list = answering(resource, { line: realmLine(resource), saysParent: true }, deps);
-  const present = itemPresenterOf(resource, { baseUrl, installation, saysParent: true });
+  const list = listResponder(resource, { line: realmPath(resource), includesParent: true }, deps);
+  const present = itemPresenterOf(resource, { baseUrl, installation, includesParent: true });
 
   function listAll(call: Call, said: Said): MaybePromise<Reply> {
     const { carried, ...asked } = readWhole(said);
@@ -178,10 +182,12 @@ function seeking<Said>(resource: Resource, deps: ListDeps, readWhole: (said: Sai
   }
 
   function answer(call: Call, said: Said, found: Placed | undefined, limit: number): MaybePromise<Reply> {
-    return found ? pageReply(call, soleBody(present(found.record, found.key), limit)) : listAll(call, said);
+    return found
+      ? pageReply(call, singleItemBody(present(found.record, found.key), limit))
+      : listAll(call, said);
   }
 
-  return (call: Call, said: Said, sought: Sought | undefined, limit: number): MaybePromise<Reply> => {
+  return (call: Call, said: Said, sought: LookupKey | undefined, limit: number): MaybePromise<Reply> => {
     if (!sought) return listAll(call, said);
     const found = store.find(resource, call.scope?.[0] as Uuid, sought);
     if (found instanceof Promise) return found.then((later) => answer(call, said, later, limit));
@@ -190,7 +196,7 @@ function seeking<Said>(resource: Resource, deps: ListDeps, readWhole: (said: Sai
 }
 
 /** The resources above a collection of the whole realm, and its own. */
-function realmLine(resource: Resource): readonly Resource[] {
+function realmPath(resource: Resource): readonly Resource[] {
   return [...lineage(resource).slice(0, 1), resource];
 }
 
@@ -200,22 +206,22 @@ function locateRealm(resource: Resource): Stage {
   return locateScope(below ?? resource);
 }
 
-function findingOf({ finding, name }: Resource): Finding {
-  if (!finding) throw new Error(`${name} is not found by what it says`);
-  return finding;
+function lookupRulesOf({ reverseLookup, name }: Resource): LookupRules {
+  if (!reverseLookup) throw new Error(`${name} is not found by what it says`);
+  return reverseLookup;
 }
 
 /** Reads the filter of a reverse lookup. Throws Fault `invalid_query` where it is none of those it may be. */
-function readFilter(text: string | undefined, { filterables, by }: Finding): Filter {
+function readFilter(text: string | undefined, { filterables, by }: LookupRules): Filter {
   const filter = text === undefined ? undefined : parseFilter(text, filterables);
   // Of a member that `in` may not ask for there is one value: the parser refused the rest.
   if (filter && by.some((members) => valuesOf(filter, members))) return filter;
-  const rule = `must be one of: ${findingFilters({ filterables, by }).join('; ')}`;
+  const rule = `must be one of: ${lookupFilters({ filterables, by }).join('; ')}`;
   throw new Fault('invalid_query', [{ field: 'filter', rule }]);
 }
 
 /** The filters that a reverse lookup takes, as they are written. */
-function findingFilters({ filterables, by }: Finding): readonly string[] {
+function lookupFilters({ filterables, by }: LookupRules): readonly string[] {
   const terms = (member: string) => {
     const operators = filterables[member]?.operators.map((operator) => `${operator}(${member},…)`);
     return operators?.join(' or ');
@@ -224,8 +230,8 @@ function findingFilters({ filterables, by }: Finding): readonly string[] {
 }
 
 /** The same as a sentence of the document. */
-function findingWords(finding: Finding): string {
-  const ways = findingFilters(finding).map((filter) => `\`${filter}\``);
+function lookupDescription(rules: LookupRules): string {
+  const ways = lookupFilters(rules).map((filter) => `\`${filter}\``);
   return `One of: ${ways.join('; ')}.`;
 }
 
@@ -233,8 +239,8 @@ function findingWords(finding: Finding): string {
 function findParameters(resource: Resource): z.ZodObject {
   const filter = FILTER_PARAMETER.meta({
     param: {
-      description: findingWords(findingOf(resource)),
-      example: filterExample(resource, resource.finding?.by[0] ?? []),
+      description: lookupDescription(lookupRulesOf(resource)),
+      example: filterExample(resource, resource.reverseLookup?.by[0] ?? []),
     },
   });
   return z.object({ filter, ...PAGE_PARAMETERS });

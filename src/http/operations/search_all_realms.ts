@@ -1,27 +1,27 @@
 import { z } from 'zod';
-import type { Listing, Placed, Store } from '../../directory/store.ts';
+import type { ListRequest, Placed, Store } from '../../directory/store.ts';
 import { Fault, overloaded } from '../../domain/fault.ts';
 import { type Condition, type Filter, parseFilter } from '../../domain/filter/filter.ts';
 import type { Clock, Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Principal } from '../../domain/principal.ts';
-import type { Finding, Key, Resource } from '../../domain/resource.ts';
+import type { Key, LookupRules, Resource } from '../../domain/resource.ts';
 import { ruleOf } from '../../domain/rule.ts';
 import { filterExample } from '../openapi/examples.ts';
-import { everywhereFoundSchema } from '../openapi/schemas.ts';
+import { allRealmsSchema } from '../openapi/schemas.ts';
 import { parseJson, readBody } from '../pipeline/body.ts';
 import type { Call, Stage } from '../pipeline/call.ts';
-import { everywherePattern } from '../pipeline/links.ts';
+import { searchAllRealmsPattern } from '../pipeline/links.ts';
 import type { Operation } from '../pipeline/operation.ts';
 import { itemPresenterOf } from '../pipeline/present.ts';
 import { NEWEST_FIRST } from '../pipeline/query.ts';
-import { entrance, type ListDeps, pageReply } from './lists.ts';
+import { authorizeRead, type ListDeps, pageReply } from './lists.ts';
 import { pageAnswer, recordOperation, schemaOf } from './record_operation.ts';
 import { inBody } from './reverse_lookup.ts';
-import { inTurn, realmsOf, type Seek } from './search_realm_by_realm.ts';
+import { readableRealms, type SearchRealm, searchRealmByRealm } from './search_realm_by_realm.ts';
 
 /** The body of a search in all realms. */
-const everywhereSchema = z
+const searchRequestSchema = z
   .object({
     filter: z.string().min(1).max(LIMITS.filterBytesMax),
     page: z
@@ -38,7 +38,7 @@ const everywhereSchema = z
   })
   .meta({ id: 'search_everywhere' });
 
-type Asked = z.output<typeof everywhereSchema>;
+type AllRealmsRequest = z.output<typeof searchRequestSchema>;
 
 export interface SearchAllDeps extends ListDeps {
   readonly store: ListDeps['store'] & Pick<Store, 'leading'>;
@@ -51,43 +51,43 @@ export interface SearchAllDeps extends ListDeps {
  * LIMITS.searchRealmsMax, or they take longer than LIMITS.searchMsMax, the answer says behind which to go on; and which of them has
  * more than there was room for.
  */
-export function searchEverywhere(resource: Resource, everywhere: Finding): Operation<SearchAllDeps> {
+export function searchAllRealms(resource: Resource, rules: LookupRules): Operation<SearchAllDeps> {
   return recordOperation(resource, {
     name: `search-every-${resource.name}`,
     method: 'POST',
-    path: everywherePattern(resource),
+    path: searchAllRealmsPattern(resource),
     right: 'read',
-    stages: (deps) => [
-      ...entrance(resource, deps),
-      readBody,
-      searchingEverywhere(resource, everywhere, deps),
-    ],
+    stages: (deps) => [...authorizeRead(resource, deps), readBody, searchStage(resource, rules, deps)],
     document: ({ foundItems, examples }) => ({
       summary: `Find ${resource.name} records in every realm that the token may read.`,
       isExtension: true,
-      description: `${resource.summary} The filter is one of: ${everywhereWords(everywhere)}.`,
+      description: `${resource.summary} The filter is one of: ${filterForms(rules)}.`,
       body: {
-        schema: everywhereSchema,
-        example: { filter: filterExample(resource, everywhere.by[0] ?? []), page: { limit: 25 } },
+        schema: searchRequestSchema,
+        example: { filter: filterExample(resource, rules.by[0] ?? []), page: { limit: 25 } },
       },
-      success: pageAnswer(everywhereFoundSchema(resource, schemaOf(foundItems, resource)), {
-        found: examples.everywhere(resource),
+      success: pageAnswer(allRealmsSchema(resource, schemaOf(foundItems, resource)), {
+        found: examples.allRealms(resource),
       }),
     }),
   });
 }
 
-function searchingEverywhere(resource: Resource, everywhere: Finding, deps: SearchAllDeps): Stage {
-  const present = itemPresenterOf(resource, { ...deps, saysParent: true });
+function searchStage(resource: Resource, rules: LookupRules, deps: SearchAllDeps): Stage {
+  const present = itemPresenterOf(resource, { ...deps, includesParent: true });
   let underWay = 0;
 
   async function answer(call: Call): Promise<string> {
-    const { filter: text, page = {} } = readAsked(call.body ?? '');
-    const filter = inBody(() => readFilter(text, everywhere));
+    const { filter: text, page = {} } = readAllRealmsRequest(call.body ?? '');
+    const filter = inBody(() => readFilter(text, rules));
     const limit = page.limit ?? deps.pageLength;
-    const seek = seeking(resource, filter, limit, deps.store);
-    const order = realmsOf(call.principal as Principal, page.after_realm as Uuid | undefined, deps.store);
-    const found = await inTurn(order, seek, limit, deps.clock);
+    const seek = realmSearch(resource, filter, limit, deps.store);
+    const order = readableRealms(
+      call.principal as Principal,
+      page.after_realm as Uuid | undefined,
+      deps.store,
+    );
+    const found = await searchRealmByRealm(order, seek, limit, deps.clock);
     const items = found.items.map(({ record, key }) => present(record, key)).join(',');
     const { searched, next, cut } = found;
     const meta = JSON.stringify({ page: { limit }, realms: { searched, next, cut } });
@@ -108,9 +108,9 @@ function searchingEverywhere(resource: Resource, everywhere: Finding, deps: Sear
 const NO_LINKS = '"links":{"current":null,"first":null,"last":null,"next":null,"prev":null}';
 
 /** Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
-function readAsked(body: string): Asked {
+function readAllRealmsRequest(body: string): AllRealmsRequest {
   const value = parseJson(body);
-  const parsed = everywhereSchema.safeParse(value);
+  const parsed = searchRequestSchema.safeParse(value);
   if (parsed.success) return parsed.data;
   const complaints = parsed.error.issues.map((issue) => ({
     field: issue.path.length === 0 ? 'body' : issue.path.join('.'),
@@ -120,18 +120,18 @@ function readAsked(body: string): Asked {
 }
 
 /** Reads a filter that names one of the sets, each member with one value or a beginning. Throws Fault `invalid_query`. */
-function readFilter(text: string, { filterables, by }: Finding): Filter {
+function readFilter(text: string, { filterables, by }: LookupRules): Filter {
   const filter = parseFilter(text, filterables);
   const members = filter.flat().map(({ member }) => member);
-  const isNarrowed = filter.every((group) => group.length === 1 && group.every(isNarrow));
+  const isNarrowed = filter.every((group) => group.length === 1 && group.every(isIndexed));
   if (isNarrowed && by.some((set) => areSame(set, members))) return filter;
   throw new Fault('invalid_query', [
-    { field: 'filter', rule: `must be one of: ${everywhereWords({ filterables, by })}` },
+    { field: 'filter', rule: `must be one of: ${filterForms({ filterables, by })}` },
   ]);
 }
 
 /** Whether an index finds it: of `eq` and `like` that is a value, or a beginning. */
-function isNarrow(condition: Condition): boolean {
+function isIndexed(condition: Condition): boolean {
   return condition.kind !== 'pattern' || (condition.part === 'prefix' && condition.text.length >= 2);
 }
 
@@ -141,7 +141,7 @@ function areSame(one: readonly string[], other: readonly string[]): boolean {
 }
 
 /** The filters that such a search takes, as they are written. */
-function everywhereWords({ filterables, by }: Finding): string {
+function filterForms({ filterables, by }: LookupRules): string {
   const written = (member: string) => {
     const isPattern = filterables[member]?.operators.some((operator) => operator === 'like');
     return `eq(${member},…)${isPattern ? ` or like(${member},…*) with 2 characters or more` : ''}`;
@@ -150,7 +150,12 @@ function everywhereWords({ filterables, by }: Finding): string {
 }
 
 /** Makes what asks one realm, by the shortest way there is. */
-function seeking(resource: Resource, filter: Filter, limit: number, store: SearchAllDeps['store']): Seek {
+function realmSearch(
+  resource: Resource,
+  filter: Filter,
+  limit: number,
+  store: SearchAllDeps['store'],
+): SearchRealm {
   const values = new Map(
     filter
       .flat()
@@ -159,7 +164,7 @@ function seeking(resource: Resource, filter: Filter, limit: number, store: Searc
   const asked = [...values.keys()];
   const set = setOf(resource, asked);
   const sole = (found: Placed | undefined) => (found ? [found] : []);
-  if (set && isSole(resource, set)) {
+  if (set && isUniqueSet(resource, set)) {
     const sought = { members: set, values: set.map((member) => values.get(member) as string) };
     return async (realm) => sole(await store.find(resource, realm, sought));
   }
@@ -173,8 +178,8 @@ function seeking(resource: Resource, filter: Filter, limit: number, store: Searc
   }
   // An index begins with the other member of the two that are unique.
   const [missing] = resource.unique.find(([, ...rest]) => areSame(rest, asked)) ?? [];
-  if (missing && !set) return (realm) => byEach(realm, { resource, missing, values }, store);
-  const listing: Listing = {
+  if (missing && !set) return (realm) => findByEachValue(realm, { resource, missing, values }, store);
+  const listing: ListRequest = {
     filter,
     sort: NEWEST_FIRST,
     page: { kind: 'after', after: undefined, limit: limit + 1 },
@@ -183,25 +188,25 @@ function seeking(resource: Resource, filter: Filter, limit: number, store: Searc
 }
 
 /** The set of the description that these members are, in its order. */
-function setOf({ finding }: Resource, members: readonly string[]): readonly string[] | undefined {
-  return finding?.by.find((set) => areSame(set, members));
+function setOf({ reverseLookup }: Resource, members: readonly string[]): readonly string[] | undefined {
+  return reverseLookup?.by.find((set) => areSame(set, members));
 }
 
 /** Whether at most one record of a realm says the same of these members. */
-function isSole({ unique }: Resource, members: readonly string[]): boolean {
+function isUniqueSet({ unique }: Resource, members: readonly string[]): boolean {
   return [['id'], ...unique].some((set) => areSame(set, members));
 }
 
-interface Incomplete {
+interface IncompleteLookup {
   readonly resource: Resource;
   readonly missing: string;
   readonly values: ReadonlyMap<string, unknown>;
 }
 
 /** Asks with each value that records of the realm have for the member that nobody said. */
-async function byEach(
+async function findByEachValue(
   realm: Uuid,
-  { resource, missing, values }: Incomplete,
+  { resource, missing, values }: IncompleteLookup,
   store: SearchAllDeps['store'],
 ): Promise<readonly Placed[]> {
   const members = setOf(resource, [missing, ...values.keys()]) ?? [];

@@ -3,14 +3,14 @@ import { LIMITS } from '../../domain/limits.ts';
 import { parseJson } from '../pipeline/body.ts';
 
 /** The question of a search, as its body says it. */
-export interface Search {
+export interface SearchRequest {
   readonly filter: string | undefined;
   readonly limit: number | undefined;
   readonly offset: number | undefined;
 }
 
 /** The body of a search. Throws Fault `malformed` for what is no JSON, `invalid` for what is no search. */
-export function readSearch(body: string): Search {
+export function readSearch(body: string): SearchRequest {
   const complaints: Complaint[] = [];
   const { filter, page } = membersOfObject(parseJson(body), 'body', complaints);
   const { limit, offset } = page === undefined ? {} : membersOfObject(page, 'page', complaints);
@@ -23,13 +23,13 @@ export function readSearch(body: string): Search {
   if (filter !== undefined && typeof filter !== 'string') {
     complaints.push({ field: 'filter', rule: 'must be a string' });
   }
-  const asked = {
+  const request = {
     filter: typeof filter === 'string' ? filter : undefined,
     limit: number('page.limit', limit, [1, LIMITS.pageRecordsMax]),
     offset: number('page.offset', offset, [0, LIMITS.pageOffsetMax]),
   };
   if (complaints.length > 0) throw new Fault('invalid', complaints);
-  return asked;
+  return request;
 }
 
 function membersOfObject(

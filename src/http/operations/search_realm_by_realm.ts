@@ -5,15 +5,15 @@ import type { Principal } from '../../domain/principal.ts';
 import { realm as realms } from '../../domain/resources.ts';
 
 /** Asks one realm for records: one more than there can be room for, if it has as many. */
-export type Seek = (realm: Uuid) => Promise<readonly Placed[]>;
+export type SearchRealm = (realm: Uuid) => Promise<readonly Placed[]>;
 
 /** Realms that are asked together, where each has to be waited for. */
-const TOGETHER = 8;
+const REALMS_AT_ONCE = 8;
 /** Realms that need no waiting are asked for so long before others get to be answered. */
 const TURN_MS = 4;
 
 /** The realms that a token may read, in the order of their identifiers, behind one of them. */
-export async function* realmsOf(
+export async function* readableRealms(
   principal: Principal,
   after: Uuid | undefined,
   store: Pick<Store, 'list'>,
@@ -40,7 +40,7 @@ export async function* realmsOf(
   }
 }
 
-export interface Found {
+export interface RealmSearchResult {
   readonly items: readonly Placed[];
   readonly searched: number;
   /** Behind which realm to go on; null where there is no other one. */
@@ -50,12 +50,12 @@ export interface Found {
 }
 
 /** Asks one realm after the other until there is enough of it. */
-export async function inTurn(
+export async function searchRealmByRealm(
   order: AsyncIterable<readonly Uuid[]>,
-  seek: Seek,
+  seek: SearchRealm,
   limit: number,
   { monotonic }: Pick<Clock, 'monotonic'>,
-): Promise<Found> {
+): Promise<RealmSearchResult> {
   const items: Placed[] = [];
   const startedAt = monotonic();
   let turnAt = startedAt;
@@ -64,7 +64,7 @@ export async function inTurn(
   let cut: Uuid | null = null;
 
   /** Keeps what some realms answered, in their order; those behind the last record that there is room for were not asked. */
-  function keep(asked: readonly Uuid[], found: readonly (readonly Placed[])[]): boolean {
+  function collect(asked: readonly Uuid[], found: readonly (readonly Placed[])[]): boolean {
     for (const [place, each] of found.entries()) {
       if (items.length >= limit) return false;
       const room = limit - items.length;
@@ -76,11 +76,12 @@ export async function inTurn(
     return true;
   }
 
-  const isEnough = () => searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
+  const isBudgetSpent = () =>
+    searched >= LIMITS.searchRealmsMax || monotonic() - startedAt >= LIMITS.searchMsMax;
 
   for await (const asked of inGroups(order)) {
-    if (searched > 0 && isEnough()) return { items, searched, next: last, cut };
-    if (!keep(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last, cut };
+    if (searched > 0 && isBudgetSpent()) return { items, searched, next: last, cut };
+    if (!collect(asked, await Promise.all(asked.map(seek)))) return { items, searched, next: last, cut };
     if (monotonic() - turnAt < TURN_MS) continue;
     await Bun.sleep(0);
     turnAt = monotonic();
@@ -90,6 +91,7 @@ export async function inTurn(
 
 async function* inGroups(order: AsyncIterable<readonly Uuid[]>): AsyncGenerator<readonly Uuid[]> {
   for await (const page of order) {
-    for (let start = 0; start < page.length; start += TOGETHER) yield page.slice(start, start + TOGETHER);
+    for (let start = 0; start < page.length; start += REALMS_AT_ONCE)
+      yield page.slice(start, start + REALMS_AT_ONCE);
   }
 }

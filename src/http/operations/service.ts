@@ -5,7 +5,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { SCOPES } from '../../domain/principal.ts';
 import { fixedHeader, jsonContent } from '../openapi/responses.ts';
 import { link } from '../openapi/schemas.ts';
-import type { Answer } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 import type { Documentation, Operation } from '../pipeline/operation.ts';
 import { documentReply, type Reply } from '../server/reply.ts';
 import { READY, type ReadinessDeps, readiness, unreadyResponse } from './readiness.ts';
@@ -28,7 +28,7 @@ interface ServiceDescription<Deps>
   readonly example: (baseUrl: string) => object;
   /** Answers that are neither the success nor plain faults. */
   readonly responses?: () => NonNullable<Documentation['responses']>;
-  readonly answer: (deps: Deps, caching: string) => Answer;
+  readonly answer: (deps: Deps, caching: string) => CallHandler;
 }
 
 function serviceOperation<Deps>(described: ServiceDescription<Deps>): Operation<Deps> {
@@ -176,7 +176,7 @@ const readinessOperation = serviceOperation<ReadinessDeps>({
   answer: readiness,
 });
 
-function fixed(reply: Reply): Answer {
+function fixed(reply: Reply): CallHandler {
   return () => reply;
 }
 

@@ -20,7 +20,7 @@ export function insufficientScope(scope: string): Reply {
  * Turns the Authorization header into a principal. The header is the only place a token may stand (contract 8, row
  * 43): in a query or a body it would end up in other people's logs.
  */
-export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): Stage {
+export function authenticate(tokens: Tokens, { client, badCredentials }: RateLimits): Stage {
   function enter(call: Call, principal: Principal): Reply | undefined {
     call.principal = principal;
     return client?.(call, principal.clientId);
@@ -29,14 +29,14 @@ export function authenticate(tokens: Tokens, { client, guesses }: RateLimits): S
   /** One that nobody could check may be a good one: its address pays nothing for an issuer that is out of reach. */
   function judge(call: Call, judged: Principal | 'unchecked' | undefined): Reply | undefined {
     if (typeof judged === 'object') return enter(call, judged);
-    if (judged !== 'unchecked') guesses?.note(call);
+    if (judged !== 'unchecked') badCredentials?.countFailure(call);
     call.refused = judged === 'unchecked' ? 'token not checked' : 'bad token';
     return BAD_TOKEN;
   }
 
   /** Of a token that was not seen before nobody checks the signature for an address that has sent too many bad ones. */
   function check(call: Call, token: string): MaybePromise<Reply | undefined> {
-    const refused = guesses?.admit(call);
+    const refused = badCredentials?.admit(call);
     if (refused) return refused;
     const principal = tokens.verify(token);
     return principal instanceof Promise

@@ -73,10 +73,10 @@ export function openCall(
 export type Stage = (call: Call) => MaybePromise<Reply | undefined>;
 
 /** Answers a call. */
-export type Answer = (call: Call) => MaybePromise<Reply>;
+export type CallHandler = (call: Call) => MaybePromise<Reply>;
 
 /** Walks the stages in order. It waits only where a stage does, so an embedded lookup never leaves its tick. */
-export function walk(stages: readonly Stage[]): Answer {
+export function runStages(stages: readonly Stage[]): CallHandler {
   function from(call: Call, start: number): MaybePromise<Reply> {
     for (let index = start; index < stages.length; index += 1) {
       const outcome = (stages[index] as Stage)(call);

@@ -20,13 +20,13 @@ export interface IdempotencyDeps {
  * Answers a request. Given `storable`, it commits what that makes of its answer together with the record; it answers
  * undefined where the same request was answered concurrently.
  */
-export type Act = (storable: Storable | undefined) => Promise<Reply | undefined>;
+export type WriteAction = (storable: Storable | undefined) => Promise<Reply | undefined>;
 
 /** What is stored of an answer to a request with a key. An answer that is a refusal is about no record. */
 export type Storable = (reply: Reply, created: Placed | undefined) => Memory;
 
 /** Runs a request for a record of a resource once, however often it is sent with one Idempotency-Key. */
-export type WithIdempotency = (call: Call, resource: Resource, auditEntry: Act) => Promise<Reply>;
+export type WithIdempotency = (call: Call, resource: Resource, auditEntry: WriteAction) => Promise<Reply>;
 
 /** A request with a key: where its answer is stored, a digest of its body, and the user that its record belongs to. */
 interface KeyedRequest {
@@ -55,7 +55,7 @@ export function openIdempotency({ store, keyring, clock }: IdempotencyDeps): Wit
     return JSON.parse(keyring.open('remembered-answer', sealPlace(memory), memory.sealed));
   }
 
-  async function run({ place, body, userOf }: KeyedRequest, auditEntry: Act): Promise<Reply> {
+  async function run({ place, body, userOf }: KeyedRequest, auditEntry: WriteAction): Promise<Reply> {
     const stored = await replay(place, body);
     if (stored) return stored;
     const storable: Storable = (reply, created) => {

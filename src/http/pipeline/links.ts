@@ -23,19 +23,19 @@ export function collectionPattern(resource: Resource): string {
 }
 
 /** Where the records of a whole realm are found by what they say. */
-export function findingPattern(resource: Resource): string {
+export function reverseLookupPattern(resource: Resource): string {
   const [realm] = lineage(resource);
   return `/v2/${realm?.collection}/:realm_id/${resource.collection}`;
 }
 
 /** Where the records of a realm are found with the question in the body; undefined where lists take no filter. */
 export function searchPattern(resource: Resource): string | undefined {
-  if (resource.finding) return `${findingPattern(resource)}/search`;
+  if (resource.reverseLookup) return `${reverseLookupPattern(resource)}/search`;
   return resource.filterables ? `${collectionPattern(resource)}/search` : undefined;
 }
 
 /** Where the same is asked of all realms. */
-export function everywherePattern({ collection }: Resource): string {
+export function searchAllRealmsPattern({ collection }: Resource): string {
   return `/v2/${collection}/search`;
 }
 

@@ -6,7 +6,7 @@ import type { Examples } from '../openapi/examples.ts';
 import type { RequestHeader } from '../openapi/parameters.ts';
 import type { Faults } from '../openapi/responses.ts';
 import type { Method, Route } from '../server/router.ts';
-import { type Stage, walk } from './call.ts';
+import { runStages, type Stage } from './call.ts';
 
 /**
  * An operation of the API, described once: its route, the stages that answer it and its place in the OpenAPI document
@@ -92,7 +92,7 @@ export function routesFrom<Deps>(operations: readonly Operation<Deps>[], deps: D
     const all = [first as Operation<Deps>, ...others];
     return {
       pattern,
-      answers: Object.fromEntries(all.map(({ method, stages }) => [method, walk(stages(deps))])),
+      answers: Object.fromEntries(all.map(({ method, stages }) => [method, runStages(stages(deps))])),
       ...(isUncounted ? { isUncounted } : {}),
       ...(isOwn ? { isOwn } : {}),
     };

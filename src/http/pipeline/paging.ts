@@ -1,4 +1,4 @@
-import type { Listed, Mark, Page, Sort } from '../../directory/store.ts';
+import type { ListPage, PagePosition, PageRequest, Sort } from '../../directory/store.ts';
 import type { Uuid } from '../../domain/id.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -23,9 +23,9 @@ interface PageLinks {
 const NO_LINKS: PageLinks = Object.freeze({ current: null, first: null, last: null, next: null, prev: null });
 
 /** What a page is written from. */
-export interface PageOf {
-  readonly listed: Listed;
-  readonly page: Page;
+export interface PageContent {
+  readonly listed: ListPage;
+  readonly page: PageRequest;
   readonly sort: Sort;
   /** Undefined for a list without links. */
   readonly address: ListAddress | undefined;
@@ -35,30 +35,30 @@ export interface PageOf {
  * The body of a list: its items as they are written already, `meta` and the five links (contract 3.3). Behind a record
  * nothing was counted, so there `meta` says the length alone.
  */
-export function listBody(items: string, of: PageOf): string {
+export function listBody(items: string, of: PageContent): string {
   return `{"data":[${items}${bodyEnd(of, of.address ? linksOf(of, of.address) : NO_LINKS)}`;
 }
 
 /** How the body of a list without links ends whose one item is all there is, for each length of a page. */
-const SOLE_ENDS = new Map<number, string>();
+const SINGLE_ITEM_ENDS = new Map<number, string>();
 
 /** The body of such a list. */
-export function soleBody(item: string, limit: number): string {
-  let end = SOLE_ENDS.get(limit);
+export function singleItemBody(item: string, limit: number): string {
+  let end = SINGLE_ITEM_ENDS.get(limit);
   if (end === undefined) {
     const listed = { items: [], hasMore: false, total: 1 };
     end = bodyEnd({ listed, page: { kind: 'offset', offset: 0, limit } }, NO_LINKS);
-    SOLE_ENDS.set(limit, end);
+    SINGLE_ITEM_ENDS.set(limit, end);
   }
   return `{"data":[${item}${end}`;
 }
 
-function bodyEnd(of: Pick<PageOf, 'listed' | 'page'>, links: PageLinks): string {
+function bodyEnd(of: Pick<PageContent, 'listed' | 'page'>, links: PageLinks): string {
   return `],"meta":${metaOf(of)},"links":${linksBody(links)}}`;
 }
 
 /** `current` counts from 1, and is 1 where there is nothing (contract 8, row 24). */
-function metaOf({ listed: { total }, page }: Pick<PageOf, 'listed' | 'page'>): string {
+function metaOf({ listed: { total }, page }: Pick<PageContent, 'listed' | 'page'>): string {
   if (page.kind === 'after' || total === undefined) return `{"page":{"limit":${page.limit}}}`;
   const { limit, offset } = page;
   const current = total === 0 ? 1 : Math.floor(offset / limit) + 1;
@@ -68,22 +68,22 @@ function metaOf({ listed: { total }, page }: Pick<PageOf, 'listed' | 'page'>): s
 }
 
 function linksBody({ current, first, last, next, prev }: PageLinks): string {
-  return `{"current":${said(current)},"first":${said(first)},"last":${said(last)},"next":${said(next)},"prev":${said(prev)}}`;
+  return `{"current":${linkText(current)},"first":${linkText(first)},"last":${linkText(last)},"next":${linkText(next)},"prev":${linkText(prev)}}`;
 }
 
 /** Nothing in a link of ours needs escaping. */
-function said(link: string | null): string {
+function linkText(link: string | null): string {
   return link === null ? 'null' : `"${link}"`;
 }
 
 /** No link answers 400: what lies beyond the bound of offsets is read behind a record (contract 8, row 25). */
-function linksOf({ listed, page, sort }: PageOf, { url, carried }: ListAddress): PageLinks {
+function linksOf({ listed, page, sort }: PageContent, { url, carried }: ListAddress): PageLinks {
   const { limit } = page;
   const beginning = `${url}?page%5Blimit%5D=${limit}`;
   const at = (offset: number) => `${beginning}&page%5Boffset%5D=${offset}${carried}`;
-  const behind = (mark: Mark | undefined) =>
-    `${beginning}&page%5Bafter%5D=${mark ? cursorOf(mark, sort) : ''}${carried}`;
-  const onwards = () => (listed.hasMore ? behind(lastMark(listed, sort)) : null);
+  const behind = (mark: PagePosition | undefined) =>
+    `${beginning}&page%5Bafter%5D=${mark ? writePageCursor(mark, sort) : ''}${carried}`;
+  const onwards = () => (listed.hasMore ? behind(lastPosition(listed, sort)) : null);
   if (page.kind === 'after') {
     return { current: behind(page.after), first: behind(undefined), last: null, next: onwards(), prev: null };
   }
@@ -105,7 +105,7 @@ function lastOffset(total: number, limit: number): number {
   return last - (last % limit);
 }
 
-function lastMark({ items }: Listed, { by }: Sort): Mark | undefined {
+function lastPosition({ items }: ListPage, { by }: Sort): PagePosition | undefined {
   const record = items.at(-1)?.record;
   return record && { at: by === 'id' ? undefined : record[by], id: record.id };
 }
@@ -122,7 +122,7 @@ const HEAD_BYTES = 2;
  * A record's place as a text for callers to hand back: version, order, instant, identifier. It needs no secret: whoever
  * has it was shown that record, and where it leads is judged anew.
  */
-export function cursorOf({ at, id }: Mark, sort: Sort): string {
+export function writePageCursor({ at, id }: PagePosition, sort: Sort): string {
   const head = Buffer.from([CURSOR_VERSION, sortCode(sort)]);
   const instant = Buffer.alloc(at === undefined ? 0 : INSTANT_BYTES);
   if (at !== undefined) instant.writeBigInt64BE(BigInt(at));
@@ -130,7 +130,7 @@ export function cursorOf({ at, id }: Mark, sort: Sort): string {
 }
 
 /** Answers undefined for what `cursorOf` did not make for a list in this order. */
-export function readCursor(text: string, sort: Sort): Mark | undefined {
+export function readPageCursor(text: string, sort: Sort): PagePosition | undefined {
   const instantBytes = sort.by === 'id' ? 0 : INSTANT_BYTES;
   const size = HEAD_BYTES + instantBytes + ID_BYTES;
   if (text.length !== Math.ceil((size * 8) / 6)) return undefined;

@@ -1,20 +1,20 @@
 import type { Tokens } from '../../auth/tokens/token.ts';
-import type { IsCrowded, Store } from '../../directory/store.ts';
+import type { IsOverloaded, Store } from '../../directory/store.ts';
 import { parseUuid, type Uuid } from '../../domain/id.ts';
 import { mayTouch, type Principal } from '../../domain/principal.ts';
 import type { AnyRecord, Key, Resource } from '../../domain/resource.ts';
 import { recordAnswer, recordOperation } from '../operations/record_operation.ts';
 import type { RateLimits } from '../server/rate_limits.ts';
-import { CROWDED, faultReply, JSON_TYPE, REQUEST_ID, type Reply } from '../server/reply.ts';
+import { faultReply, JSON_TYPE, OVERLOADED, REQUEST_ID, type Reply } from '../server/reply.ts';
 import { authenticate, insufficientScope } from './bearer.ts';
 import type { Call, Stage } from './call.ts';
 import { paramNames, scopeParamNames } from './links.ts';
 import type { Operation } from './operation.ts';
-import { etags, isNamedBy, type Presenter, presenterOf } from './present.ts';
+import { etags, matchesEtag, type Presenter, presenterOf } from './present.ts';
 
 /** What the request paths are built from. */
 export interface RecordDeps {
-  readonly store: Pick<Store, 'get' | 'crowds'>;
+  readonly store: Pick<Store, 'get' | 'overloaded'>;
   readonly tokens: Tokens;
   readonly limits: RateLimits;
   readonly baseUrl: string;
@@ -38,7 +38,7 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
     path,
     right: 'read',
     stages: ({ store, tokens, limits, baseUrl, installation }) => [
-      ...unlessCrowded(store.crowds.get),
+      ...shedLoad(store.overloaded.get),
       authenticate(tokens, limits),
       permit(`${resource.scope}:read`),
       locate(resource),
@@ -59,8 +59,8 @@ export function lookup(resource: Resource, path: string): Operation<RecordDeps> 
  * Refuses what would wait for too long, before anything else: to ask who it is would cost a good part of the work, and
  * there may be as much of this as of the rest.
  */
-export function unlessCrowded(isCrowded: IsCrowded | undefined): readonly Stage[] {
-  return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? CROWDED : undefined)] : [];
+export function shedLoad(isCrowded: IsOverloaded | undefined): readonly Stage[] {
+  return isCrowded ? [({ params }) => (isCrowded(params.realm_id) ? OVERLOADED : undefined)] : [];
 }
 
 /** Decided by token and operation alone, so that it tells nothing about what exists. */
@@ -130,7 +130,7 @@ function compare(etagOf: (record: AnyRecord) => string): Stage {
   return (call) => {
     call.etag = etagOf(call.record as AnyRecord);
     const named = call.request.headers.get('if-none-match');
-    if (named === null || !isNamedBy(named, call.etag)) return undefined;
+    if (named === null || !matchesEtag(named, call.etag)) return undefined;
     const headers = { ETag: call.etag, 'Cache-Control': RECORD_CACHING, [REQUEST_ID]: call.requestId };
     return { status: 304, headers, body: null };
   };

@@ -33,19 +33,19 @@ export function presenterOf(resource: Resource, baseUrl: string, installation: s
 }
 
 /** What decides how the items of a list are written, beside their resource. */
-export interface ItemPlace {
+export interface ItemContext {
   readonly baseUrl: string;
   readonly installation: string;
   /** Items of a whole realm say whose they are. */
-  readonly saysParent: boolean;
+  readonly includesParent: boolean;
 }
 
 /** An item of a list: the members of the single record with its links among them, each versioned (contract 3.2). */
 export function itemPresenterOf(
   resource: Resource,
-  { baseUrl, installation, saysParent }: ItemPlace,
+  { baseUrl, installation, includesParent }: ItemContext,
 ): Presenter {
-  const relationships = saysParent && resource.parent ? [parentOf(resource.parent)] : [];
+  const relationships = includesParent && resource.parent ? [parentOf(resource.parent)] : [];
   const links = linksOf({ ...resource, selfPrefix: '/v2' }, baseUrl, installation);
   return joining(object([...dataOf(resource, relationships), ...nested('links', links)]));
 }
@@ -127,13 +127,13 @@ function nested(name: string, of: readonly Piece[][]): Piece[][] {
 
 /** Both instants; most records were never changed, and theirs is written once. */
 function stamps({ created_at, updated_at }: AnyRecord): string {
-  const created = instant(created_at);
-  const updated = updated_at === created_at ? created : instant(updated_at);
+  const created = isoTimestamp(created_at);
+  const updated = updated_at === created_at ? created : isoTimestamp(updated_at);
   return `${created}","updated_at":"${updated}`;
 }
 
 /** ISO 8601 in UTC with exactly three decimals and `Z`. */
-export function instant(milliseconds: number): string {
+export function isoTimestamp(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
@@ -155,7 +155,7 @@ export function etags(baseUrl: string): (record: Revised) => string {
  * Whether an If-None-Match header names this ETag (RFC 9110, 13.1.2: weak comparison). Ours holds no comma, so a
  * foreign one that does falls into pieces none of which is ours.
  */
-export function isNamedBy(header: string, etag: string): boolean {
+export function matchesEtag(header: string, etag: string): boolean {
   if (header === etag || header.trim() === '*') return true;
   return header.split(',').some((part) => part.trim().replace(/^W\//, '') === etag);
 }

@@ -1,14 +1,14 @@
-import type { Mark, Sort } from '../../directory/store.ts';
+import type { PagePosition, Sort } from '../../directory/store.ts';
 import { type Complaint, Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { readCursor, SORT_KEYS } from './paging.ts';
+import { readPageCursor, SORT_KEYS } from './paging.ts';
 
 /** What a URL says about a list. */
 export interface ListQuery {
   readonly limit: number | undefined;
   readonly offset: number | undefined;
   /** Behind which record; `start` where the caller begins to read so. */
-  readonly after: Mark | 'start' | undefined;
+  readonly after: PagePosition | 'start' | undefined;
   /** The filter, decoded and not yet read. */
   readonly filter: string | undefined;
   readonly sort: Sort;
@@ -25,7 +25,7 @@ export interface QueryRules {
 /** Newest first (contract 8, row 27). */
 export const NEWEST_FIRST: Sort = Object.freeze({ by: 'created_at', isDescending: true });
 
-const NOTHING_SAID: ListQuery = Object.freeze({
+const DEFAULT_QUERY: ListQuery = Object.freeze({
   limit: undefined,
   offset: undefined,
   after: undefined,
@@ -54,7 +54,7 @@ const SORTS: ReadonlyMap<string, Sort> = new Map(
 const ONLY_FILTER = 'filter=';
 
 /** The filter of a URL that says nothing else, decoded; undefined where it says more, or less, or is not decodable. */
-export function soleFilter(url: string): string | undefined {
+export function onlyFilter(url: string): string | undefined {
   const start = url.indexOf('?') + 1;
   if (!url.startsWith(ONLY_FILTER, start) || url.includes('&', start) || url.includes('#', start))
     return undefined;
@@ -62,7 +62,7 @@ export function soleFilter(url: string): string | undefined {
 }
 
 /** A parameter as it stands in the URL, and what it says. */
-interface Said {
+interface RawParameter {
   readonly raw: string;
   readonly text: string;
 }
@@ -73,7 +73,7 @@ interface Said {
  */
 export function readQuery(url: string, rules: QueryRules): ListQuery {
   const start = url.indexOf('?') + 1;
-  if (start === 0 || start === url.length) return NOTHING_SAID;
+  if (start === 0 || start === url.length) return DEFAULT_QUERY;
   const complaints: Complaint[] = [];
   const said = parametersOf(url, start, rules, complaints);
   const limit = numberOf('page[limit]', said, [1, LIMITS.pageRecordsMax], complaints);
@@ -91,8 +91,8 @@ function parametersOf(
   start: number,
   { hasFilter, hasSort }: QueryRules,
   complaints: Complaint[],
-): ReadonlyMap<Name, Said> {
-  const said = new Map<Name, Said>();
+): ReadonlyMap<Name, RawParameter> {
+  const said = new Map<Name, RawParameter>();
   const end = orEnd(url.indexOf('#', start), url.length);
   for (let from = start, to = 0; from < end; from = to + 1) {
     to = orEnd(url.indexOf('&', from), end);
@@ -139,7 +139,7 @@ const NUMBER = /^(?:0|[1-9]\d{0,5})$/;
 
 function numberOf(
   name: Name,
-  said: ReadonlyMap<Name, Said>,
+  said: ReadonlyMap<Name, RawParameter>,
   [min, max]: readonly [number, number],
   complaints: Complaint[],
 ): number | undefined {
@@ -151,21 +151,25 @@ function numberOf(
   return undefined;
 }
 
-function sortOf(said: Said | undefined, complaints: Complaint[]): Sort {
+function sortOf(said: RawParameter | undefined, complaints: Complaint[]): Sort {
   if (said === undefined) return NEWEST_FIRST;
   const sort = SORTS.get(said.text);
   if (!sort) complaints.push({ field: 'sort', rule: `must be one of ${[...SORTS.keys()].join(', ')}` });
   return sort ?? NEWEST_FIRST;
 }
 
-function afterOf(said: ReadonlyMap<Name, Said>, sort: Sort, complaints: Complaint[]): ListQuery['after'] {
+function afterOf(
+  said: ReadonlyMap<Name, RawParameter>,
+  sort: Sort,
+  complaints: Complaint[],
+): ListQuery['after'] {
   const text = said.get('page[after]')?.text;
   if (text === undefined) return undefined;
   if (said.has('page[offset]')) {
     complaints.push({ field: 'page[after]', rule: 'cannot stand beside page[offset]' });
   }
   if (text === '') return 'start';
-  const mark = readCursor(text, sort);
+  const mark = readPageCursor(text, sort);
   if (!mark) {
     const rule = 'must be empty, or come from links.next of a list in the same order';
     complaints.push({ field: 'page[after]', rule });
@@ -176,7 +180,7 @@ function afterOf(said: ReadonlyMap<Name, Said>, sort: Sort, complaints: Complain
 /** What may stand in the query of a URL as it is, and in JSON as well (RFC 3986, 3.4, without `&`, `=` and `#`). */
 const FIT_FOR_LINKS = /^[\w.~%!$()*+,;:@/?-]*$/;
 
-function carriedOf(name: Name, said: Said | undefined): string {
+function carriedOf(name: Name, said: RawParameter | undefined): string {
   if (said === undefined) return '';
   return `&${name}=${FIT_FOR_LINKS.test(said.raw) ? said.raw : encodeURIComponent(said.text).replaceAll("'", '%27')}`;
 }

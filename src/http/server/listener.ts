@@ -3,10 +3,10 @@ import type { RefusedAccess } from '../../domain/refused_access.ts';
 import type { Call } from '../pipeline/call.ts';
 
 /** Told of every call once it is answered. */
-export type Listener = (call: Call) => void;
+export type CallListener = (call: Call) => void;
 
 /** Who hears what of a call. */
-export interface Hearers {
+export interface CallReports {
   /** A client has used a token. */
   used(clientId: string): void;
   refused(
@@ -15,7 +15,7 @@ export interface Hearers {
   ): void;
 }
 
-export function openListener({ used, refused }: Hearers): Listener {
+export function openCallListener({ used, refused }: CallReports): CallListener {
   return (call) => {
     const { principal } = call;
     if (principal !== undefined) used(principal.clientId);

@@ -2,14 +2,14 @@ import { isLoopbackHost } from '../../domain/loopback.ts';
 import type { Stage } from '../pipeline/call.ts';
 import { faultReply } from './reply.ts';
 
-const FOREIGN = faultReply('foreign_origin');
+const FOREIGN_ORIGIN = faultReply('foreign_origin');
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Lets in what a page of this service asks, and nothing else: browsers say by `Origin` and, where they know how, by
  * `Sec-Fetch-Site` which page it is, and no script can say otherwise.
  */
-export function fromOwnPage(baseUrl: string): Stage {
+export function requireOwnOrigin(baseUrl: string): Stage {
   const origins = ownOrigins(baseUrl);
   return (call) => {
     const { headers } = call.request;
@@ -18,7 +18,7 @@ export function fromOwnPage(baseUrl: string): Stage {
     if (isOwn) return undefined;
     call.refused = 'foreign origin';
     call.address();
-    return FOREIGN;
+    return FOREIGN_ORIGIN;
   };
 }
 

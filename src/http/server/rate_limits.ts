@@ -15,55 +15,55 @@ export interface RateSettings {
 }
 
 /** Counts a call by something of it. Answers 429 where there were too many. */
-export type Count = (call: Call) => Reply | undefined;
+export type CountCall = (call: Call) => Reply | undefined;
 
 export interface RateLimits {
   /** Counts a request of its address. Undefined where that is not limited. */
-  readonly address: Count | undefined;
+  readonly address: CountCall | undefined;
   /** Counts a request of a client, whose identifier is given. Undefined where that is not limited. */
   readonly client: ((call: Call, clientId: string) => Reply | undefined) | undefined;
   /** Undefined where that is not limited. */
-  readonly guesses: Guesses | undefined;
+  readonly badCredentials: BadCredentialLimit | undefined;
 }
 
 /** Refused tokens and credentials, by address (decision 0030). */
-export interface Guesses {
+export interface BadCredentialLimit {
   /** Asked before a token or secret is looked at. */
-  readonly admit: Count;
+  readonly admit: CountCall;
   /** Must be called where it was refused. */
-  note(call: Call): void;
+  countFailure(call: Call): void;
 }
 
-export const UNLIMITED: RateLimits = { address: undefined, client: undefined, guesses: undefined };
+export const UNLIMITED: RateLimits = { address: undefined, client: undefined, badCredentials: undefined };
 
 export function openRateLimits(settings: RateSettings, { monotonic }: Clock): RateLimits {
   const { perAddress, perClient, badTokens, processes } = settings;
   const policies: string[] = [];
   let policy = '';
 
-  function counting(
+  function limiter(
     name: string,
     rate: Rate | undefined,
-    takerOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
+    takeOf: (buckets: Buckets) => (call: Call, clientId: string) => Standing,
   ): ((call: Call, clientId?: string) => Reply | undefined) | undefined {
     if (!rate) return undefined;
     const share = shareOf(rate, processes);
-    const take = takerOf(openBuckets(share, monotonic));
+    const take = takeOf(openBuckets(share, monotonic));
     policies.push(`"${name}";q=${share.requests};w=${share.seconds}`);
     policy = policies.join(', ');
-    const words = telling(name);
-    const headersOf = joining(() => policy);
+    const words = rateLimitWriter(name);
+    const headersOf = headerJoiner(() => policy);
     return (call, clientId = '') => {
       const standing = take(call, clientId);
       call.rateHeaders = headersOf(call.rateHeaders, words(standing));
-      return standing.isSpent ? refusal(standing) : undefined;
+      return standing.isSpent ? rateLimited(standing) : undefined;
     };
   }
 
   return {
-    address: counting('address', perAddress, byAddress),
-    client: counting('client', perClient, byClient),
-    guesses: badTokens && guessing(openBuckets(shareOf(badTokens, processes), monotonic)),
+    address: limiter('address', perAddress, byAddress),
+    client: limiter('client', perClient, byClient),
+    badCredentials: badTokens && badCredentialLimit(openBuckets(shareOf(badTokens, processes), monotonic)),
   };
 }
 
@@ -93,13 +93,13 @@ function byAddress({ take }: Buckets): (call: Call) => Standing {
   };
 }
 
-function guessing(buckets: Buckets): Guesses {
+function badCredentialLimit(buckets: Buckets): BadCredentialLimit {
   return {
     admit(call) {
       const standing = buckets.look(siteOfCall(call));
-      return standing.isSpent ? refusal(standing) : undefined;
+      return standing.isSpent ? rateLimited(standing) : undefined;
     },
-    note(call) {
+    countFailure(call) {
       buckets.take(siteOfCall(call));
     },
   };
@@ -112,10 +112,10 @@ function siteOfCall(call: Call): string {
 }
 
 /** As draft-ietf-httpapi-ratelimit-headers has it: what is left, and in how many seconds there is more. */
-function telling(name: string): (standing: Standing) => string {
+function rateLimitWriter(name: string): (standing: Standing) => string {
   let [left, seconds, words] = [-1, -1, ''];
   return ({ remaining, msToNext }) => {
-    const toldLeft = inSteps(remaining);
+    const toldLeft = roundedDown(remaining);
     const toldSeconds = Math.ceil(msToNext / 1000);
     if (toldLeft !== left || toldSeconds !== seconds) {
       [left, seconds] = [toldLeft, toldSeconds];
@@ -126,13 +126,13 @@ function telling(name: string): (standing: Standing) => string {
 }
 
 /** At most a 64th less, and exact below 128: where there is plenty, text that changes costs more than to count. */
-function inSteps(count: number): number {
+function roundedDown(count: number): number {
   const step = 2 ** Math.max(0, 25 - Math.clz32(count));
   return count - (count % step);
 }
 
 /** The headers that tell these words behind what was told before; the last ones are kept. */
-function joining(policyOf: () => string) {
+function headerJoiner(policyOf: () => string) {
   let last:
     | { readonly before: RateHeaders | undefined; readonly words: string; readonly headers: RateHeaders }
     | undefined;
@@ -145,6 +145,6 @@ function joining(policyOf: () => string) {
   };
 }
 
-function refusal({ msToNext }: Standing): Reply {
+function rateLimited({ msToNext }: Standing): Reply {
   return faultReply('rate_limited', { 'Retry-After': String(Math.max(1, Math.ceil(msToNext / 1000))) });
 }

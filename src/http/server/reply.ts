@@ -65,7 +65,7 @@ export function faultReply(code: FaultCode, headers?: Readonly<Record<string, st
 }
 
 /** What is answered where work would wait for too long. It costs next to nothing, because there is much of it. */
-export const CROWDED: Reply = Object.freeze({ ...faultReply('overloaded') });
+export const OVERLOADED: Reply = Object.freeze({ ...faultReply('overloaded') });
 
 /** The answer of a fault: one error for each complaint, with the member or parameter it is about. */
 export function replyOf({ code, complaints }: Fault): Reply {

@@ -3,27 +3,27 @@ import { Fault } from '../../domain/fault.ts';
 import { readTraceContext } from '../../domain/trace_context.ts';
 import type { Meter, OperationMeter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
-import type { Answer, Call } from '../pipeline/call.ts';
+import type { Call, CallHandler } from '../pipeline/call.ts';
 import { type Reply, replyOf } from './reply.ts';
 import { labelOf, type Route } from './router.ts';
 
 /** What answers a request, and counts it. */
 export interface Endpoint {
   readonly route: Route;
-  readonly answer: Answer;
+  readonly answer: CallHandler;
   readonly meter: OperationMeter | undefined;
 }
 
 /** What is told to the log and counted of requests, and the answer of a failed one. */
-export interface Notes {
+export interface RequestLog {
   /** `method`: undefined for one that the path does not have. */
-  endpointOf(route: Route, method: string | undefined, answer: Answer): Endpoint;
+  endpointOf(route: Route, method: string | undefined, answer: CallHandler): Endpoint;
   /** Whether `note` wants to know when a request began; else it need not be called. */
   readonly isTimed: boolean;
-  failed(error: unknown, call: Call, endpoint: Endpoint): Reply;
-  note(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
+  failureReply(error: unknown, call: Call, endpoint: Endpoint): Reply;
+  record(call: Call, endpoint: Endpoint, reply: Reply, start: number): void;
   /** Counts what was refused for overload without a fault. */
-  shed(cause: string): void;
+  recordShed(cause: string): void;
   /** Writes what is still to be told. */
   flush(): void;
 }
@@ -31,16 +31,16 @@ export interface Notes {
 /** What a method is counted as that a path does not have. */
 const OTHER_METHOD = 'other';
 const SAMPLED_ONE_IN = 100;
-const SHEDS_TOLD_EACH_MS = 1_000;
+const SHED_LOG_INTERVAL_MS = 1_000;
 
-export function openNotes(
+export function openRequestLog(
   requestLogging: RequestLogging,
   log: Pick<Log, 'write'>,
   meter: Meter | undefined,
-): Notes {
-  const sheds = openSheds(log);
+): RequestLog {
+  const sheds = openShedCounts(log);
 
-  function noteTrouble(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
+  function recordFault(fault: Fault, { request, requestId }: Call, { route }: Endpoint): void {
     const trace = traceOf(fault.cause ?? fault);
     meter?.countError(trace.cause);
     if (fault.code === 'overloaded' && isShed(fault.cause)) sheds.note(fault.cause.code);
@@ -55,7 +55,7 @@ export function openNotes(
     }
   }
 
-  function noteRequest(
+  function logRequest(
     { request, requestId, principal }: Call,
     { route }: Endpoint,
     { status }: Reply,
@@ -81,18 +81,18 @@ export function openNotes(
       meter: meter?.operation(method, labelOf(route)),
     }),
     isTimed: requestLogging !== 'off' || meter !== undefined,
-    failed(error, call, endpoint) {
+    failureReply(error, call, endpoint) {
       const fault = error instanceof Fault ? error : new Fault('internal', [], error);
       const reply = replyOf(fault);
-      if (reply.status >= 500) noteTrouble(fault, call, endpoint);
+      if (reply.status >= 500) recordFault(fault, call, endpoint);
       return reply;
     },
-    note(call, endpoint, reply, start) {
+    record(call, endpoint, reply, start) {
       const milliseconds = performance.now() - start;
       endpoint.meter?.count(reply.status, milliseconds, reply.fault);
-      if (requestLogging !== 'off') noteRequest(call, endpoint, reply, milliseconds);
+      if (requestLogging !== 'off') logRequest(call, endpoint, reply, milliseconds);
     },
-    shed(cause) {
+    recordShed(cause) {
       meter?.countError(cause);
       sheds.note(cause);
     },
@@ -107,7 +107,7 @@ function traceIdOf({ headers }: Request): { readonly trace_id?: string } {
 }
 
 /** What is refused for overload is counted: a line for each would cost more than the refusal. */
-function openSheds(log: Pick<Log, 'write'>) {
+function openShedCounts(log: Pick<Log, 'write'>) {
   const counts = new Map<string, number>();
   const flush = () => {
     for (const [cause, count] of counts) log.write({ event: 'overloaded', cause, count });
@@ -115,7 +115,7 @@ function openSheds(log: Pick<Log, 'write'>) {
   };
   return {
     note(cause: string): void {
-      if (counts.size === 0) setTimeout(flush, SHEDS_TOLD_EACH_MS).unref();
+      if (counts.size === 0) setTimeout(flush, SHED_LOG_INTERVAL_MS).unref();
       counts.set(cause, (counts.get(cause) ?? 0) + 1);
     },
     flush,

@@ -1,4 +1,4 @@
-import type { Answer } from '../pipeline/call.ts';
+import type { CallHandler } from '../pipeline/call.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -6,7 +6,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 export interface Route {
   /** Static segments and `:name` ones, for example `/v2/authentication-realms/:id`. */
   readonly pattern: string;
-  readonly answers: Readonly<Partial<Record<Method, Answer>>>;
+  readonly answers: Readonly<Partial<Record<Method, CallHandler>>>;
   /** What it is counted and logged as, where that is not its pattern: paths that are of one kind, or new in each release. */
   readonly label?: string;
   /** Whoever watches over the service is not counted. */

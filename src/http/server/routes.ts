@@ -1,6 +1,6 @@
 import type { Store } from '../../directory/store.ts';
 import { type ApiDeps, OPERATIONS } from '../operations/api.ts';
-import { CONSOLE_OPERATIONS, type ConsoleDesk } from '../operations/console_sessions.ts';
+import { CONSOLE_OPERATIONS, type ConsoleSignIn } from '../operations/console_sessions.ts';
 import { SERVER_METADATA } from '../operations/service.ts';
 import { routesFrom } from '../pipeline/operation.ts';
 import type { Route } from './router.ts';
@@ -9,7 +9,7 @@ export interface HttpDeps extends Omit<ApiDeps, 'describe'> {
   readonly store: Store;
   readonly version: string;
   /** Undefined without a console. */
-  readonly console: ConsoleDesk | undefined;
+  readonly console: ConsoleSignIn | undefined;
 }
 
 /** Everything the service answers. A base URL with a path prefix answers under the prefix as well. */

@@ -4,13 +4,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { Meter } from '../../metrics/meter.ts';
 import type { Log, RequestLogging } from '../../platform/log.ts';
 import { withTimeout } from '../../platform/timeout.ts';
-import { type Answer, type Call, openCall, type RateHeaders } from '../pipeline/call.ts';
+import { type Call, type CallHandler, openCall, type RateHeaders } from '../pipeline/call.ts';
 import { type ForwardedHeader, openCallerAddress } from './caller_address.ts';
 import { openCors } from './cors.ts';
-import type { Listener } from './listener.ts';
-import { type Count, type RateLimits, UNLIMITED } from './rate_limits.ts';
-import { CROWDED, faultReply, REQUEST_ID, type Reply } from './reply.ts';
-import { type Endpoint, type Notes, openNotes } from './request_notes.ts';
+import type { CallListener } from './listener.ts';
+import { type CountCall, type RateLimits, UNLIMITED } from './rate_limits.ts';
+import { faultReply, OVERLOADED, REQUEST_ID, type Reply } from './reply.ts';
+import { type Endpoint, openRequestLog, type RequestLog } from './request_notes.ts';
 import { allowedMethods, coveredMethods, type Method, openRouter, pathOf, type Route } from './router.ts';
 import { urlOf } from './url.ts';
 
@@ -41,23 +41,23 @@ export interface Server {
 type NativeHandler = (request: Request & { params?: Record<string, string> }) => Response | Promise<Response>;
 
 /** What is asked of a request before its path is walked. */
-interface Door {
+interface CallHooks {
   addressOf(request: Request): IpAddress | undefined;
   /** Counts the call by its address. */
-  readonly count: Count | undefined;
-  readonly listener: Listener | undefined;
+  readonly count: CountCall | undefined;
+  readonly listener: CallListener | undefined;
 }
 
 const DRAIN_POLL_MS = 5;
 /** What the log calls the path of a request that is none of ours. */
-const NOWHERE: Route = { pattern: '*', answers: {} };
-const CALLERS_OWN = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
+const UNKNOWN_ROUTE: Route = { pattern: '*', answers: {} };
+const CALLER_REQUEST_ID = new RegExp(`^[A-Za-z0-9._-]{1,${LIMITS.requestIdCharactersMax}}$`);
 
 /** Who keeps an eye on requests, where anybody does. */
-interface Watch {
+interface ServerOptions {
   readonly limits?: RateLimits;
   readonly meter?: Meter | undefined;
-  readonly listener?: Listener;
+  readonly listener?: CallListener;
 }
 
 /**
@@ -68,19 +68,19 @@ export async function startServer(
   settings: ServerSettings,
   log: Pick<Log, 'write'>,
   makeRoutes: (url: string) => Promise<readonly Route[]>,
-  { limits = UNLIMITED, meter, listener }: Watch = {},
+  { limits = UNLIMITED, meter, listener }: ServerOptions = {},
 ): Promise<Server> {
-  const early: NativeHandler = () => respond(faultReply('unavailable'), 'early', undefined);
-  const server = listen(settings, early);
+  const notReady: NativeHandler = () => respond(faultReply('unavailable'), 'early', undefined);
+  const server = listen(settings, notReady);
   const url = urlOf(settings.host, server.port ?? settings.port, settings.tls !== undefined);
   const callerAddress = openCallerAddress(settings.trustedProxies, settings.forwardedHeader);
-  const door: Door = {
+  const hooks: CallHooks = {
     addressOf: (request) => callerAddress(request.headers, server.requestIP(request)?.address),
     count: limits.address,
     listener,
   };
-  const notes = openNotes(settings.requestLogging, log, meter);
-  const { routes, fetch } = handlersOf(await makeRoutes(url), settings, notes, door);
+  const requestLog = openRequestLog(settings.requestLogging, log, meter);
+  const { routes, fetch } = requestHandlers(await makeRoutes(url), settings, requestLog, hooks);
   server.reload({ routes, fetch });
   return {
     url,
@@ -91,7 +91,7 @@ export async function startServer(
       while (server.pendingRequests > 0 && performance.now() < deadline) await Bun.sleep(DRAIN_POLL_MS);
       // What is left are idle connections that their callers keep open.
       await server.stop(true);
-      notes.flush();
+      requestLog.flush();
     },
   };
 }
@@ -99,7 +99,7 @@ export async function startServer(
 /**
  * Makes sure that nobody else has the port, which processes that share theirs would not notice. Throws Refusal.
  */
-export async function assertFree(settings: ServerSettings): Promise<void> {
+export async function assertPortFree(settings: ServerSettings): Promise<void> {
   const probe = listen({ ...settings, isShared: false }, () => new Response(null, { status: 503 }));
   await probe.stop(true);
 }
@@ -127,14 +127,19 @@ function listen(settings: ServerSettings, fetch: NativeHandler): Bun.Server<unde
   }
 }
 
-function handlersOf(table: readonly Route[], settings: ServerSettings, notes: Notes, door: Door) {
+function requestHandlers(
+  table: readonly Route[],
+  settings: ServerSettings,
+  requestLog: RequestLog,
+  hooks: CallHooks,
+) {
   const cors = openCors(settings.corsOrigins);
   const mintRequestId = requestIds();
   const match = openRouter(table);
   const isCorsOn = settings.corsOrigins.length > 0;
-  const { failed, note, shed, endpointOf, isTimed } = notes;
+  const { failureReply, record, recordShed, endpointOf, isTimed } = requestLog;
 
-  let underWay = 0;
+  let inFlight = 0;
 
   function write({ request, requestId, rateHeaders }: Call, reply: Reply, { isOwn }: Route): Response {
     if (!isCorsOn || isOwn) return respond(reply, requestId, rateHeaders);
@@ -144,13 +149,13 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   /** Who asks for too much, or comes while too much is under way, is not let in; whoever watches over us is. */
   function refuse(call: Call, route: Route): Reply | undefined {
     if (route.isUncounted) return undefined;
-    if (underWay >= LIMITS.requestsAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
-    return door.count?.(call);
+    if (inFlight >= LIMITS.requestsAtOnceMax) throw overloaded('CONCURRENCY_LIMIT');
+    return hooks.count?.(call);
   }
 
   /** Answers one matched request; whatever is thrown becomes the answer of its fault. */
   function handle(request: Request, params: Record<string, string>, endpoint: Endpoint) {
-    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), door.addressOf);
+    const call = openCall(request, params, requestIdOf(request) ?? mintRequestId(), hooks.addressOf);
     const start = isTimed ? performance.now() : 0;
     try {
       const outcome = refuse(call, endpoint.route) ?? endpoint.answer(call);
@@ -158,33 +163,33 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
         ? settle(outcome, call, endpoint, start)
         : finish(outcome, call, endpoint, start);
     } catch (error) {
-      return finish(failed(error, call, endpoint), call, endpoint, start);
+      return finish(failureReply(error, call, endpoint), call, endpoint, start);
     }
   }
 
   function finish(reply: Reply, call: Call, endpoint: Endpoint, start: number): Response {
-    if (reply === CROWDED) shed('QUEUE_FULL');
-    if (isTimed) note(call, endpoint, reply, start);
-    door.listener?.(call);
+    if (reply === OVERLOADED) recordShed('QUEUE_FULL');
+    if (isTimed) record(call, endpoint, reply, start);
+    hooks.listener?.(call);
     return write(call, reply, endpoint.route);
   }
 
   function settle(outcome: Promise<Reply>, call: Call, endpoint: Endpoint, start: number) {
-    underWay += 1;
+    inFlight += 1;
     return withTimeout(outcome, LIMITS.answerMsMax, unavailable)
-      .catch((error: unknown) => failed(error, call, endpoint))
+      .catch((error: unknown) => failureReply(error, call, endpoint))
       .then((reply) => {
-        underWay -= 1;
+        inFlight -= 1;
         return finish(reply, call, endpoint, start);
       });
   }
 
-  const nowhere = endpointOf(NOWHERE, undefined, () => faultReply('unknown_route'));
+  const unknownRoute = endpointOf(UNKNOWN_ROUTE, undefined, () => faultReply('unknown_route'));
 
   /** What no native route took: another spelling of a path, another method, or nothing of ours. */
   const fetch: NativeHandler = (request) => {
     const found = match(pathOf(request.url));
-    if (!found) return handle(request, {}, nowhere);
+    if (!found) return handle(request, {}, unknownRoute);
     const { route, params } = found;
     const method = request.method === 'HEAD' ? 'GET' : (request.method as Method);
     const answer = route.answers[method];
@@ -193,7 +198,7 @@ function handlersOf(table: readonly Route[], settings: ServerSettings, notes: No
   };
 
   /** A preflight, or a method that this path does not have. */
-  function otherMethod(route: Route): Answer {
+  function otherMethod(route: Route): CallHandler {
     return ({ request }) => {
       const methods = Object.keys(route.answers) as Method[];
       const preflight = route.isOwn ? undefined : cors.preflight(request, methods);
@@ -238,7 +243,7 @@ function respond(
 /** The caller's own request ID, if it is one header of plain characters. */
 function requestIdOf(request: Request): string | undefined {
   const given = request.headers.get('x-request-id');
-  return given !== null && CALLERS_OWN.test(given) ? given : undefined;
+  return given !== null && CALLER_REQUEST_ID.test(given) ? given : undefined;
 }
 
 /** Request IDs unlike those of any other process: random once, then counted. */

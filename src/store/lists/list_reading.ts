@@ -1,4 +1,11 @@
-import type { Listed, Listing, Mark, Page, Placed, Sort } from '../../directory/store.ts';
+import type {
+  ListPage,
+  ListRequest,
+  PagePosition,
+  PageRequest,
+  Placed,
+  Sort,
+} from '../../directory/store.ts';
 import type { Bound, Condition, Finished } from '../../domain/filter/filter.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Resource, Scope } from '../../domain/resource.ts';
@@ -10,13 +17,13 @@ import { GATHERED_MAX, type Plan, type Reading } from './list_plans.ts';
 export type Elsewhere = 'page elsewhere' | 'total elsewhere';
 
 /** Undefined where the record that the scope names is not there. */
-export type Outcome = Listed | undefined | Elsewhere;
+export type Outcome = ListPage | undefined | Elsewhere;
 
 /** What is asked of a store about a list. */
 export interface Question {
   readonly resource: Resource;
   readonly scope: Scope;
-  readonly listing: Listing;
+  readonly listing: ListRequest;
 }
 
 /** How much may be read here, and what is known already. */
@@ -66,7 +73,7 @@ function* gather(asked: Asked): Work<Placed[] | undefined> {
 }
 
 /** The page of a list that is wholly at hand. */
-function cut(all: Placed[], { question }: Asked): Listed {
+function cut(all: Placed[], { question }: Asked): ListPage {
   const { sort, page } = question.listing;
   if (all.length > 1) all.sort((left, right) => compare(markOf(left, sort), markOf(right, sort), sort));
   const first = page.kind === 'offset' ? page.offset : indexBehind(all, page.after, sort);
@@ -75,18 +82,18 @@ function cut(all: Placed[], { question }: Asked): Listed {
   return { items, hasMore: all.length > first + page.limit, total };
 }
 
-function indexBehind(all: readonly Placed[], after: Mark | undefined, sort: Sort): number {
+function indexBehind(all: readonly Placed[], after: PagePosition | undefined, sort: Sort): number {
   if (!after) return 0;
   const found = all.findIndex((placed) => compare(markOf(placed, sort), after, sort) > 0);
   return found < 0 ? all.length : found;
 }
 
-function markOf({ record }: Placed, { by }: Sort): Mark {
+function markOf({ record }: Placed, { by }: Sort): PagePosition {
   return { at: by === 'id' ? undefined : record[by], id: record.id };
 }
 
 /** Negative where the left one comes first. Identifiers are in the order of their bytes. */
-function compare(left: Mark, right: Mark, { isDescending }: Sort): number {
+function compare(left: PagePosition, right: PagePosition, { isDescending }: Sort): number {
   const byTime = (left.at ?? 0) - (right.at ?? 0);
   const ascending = byTime !== 0 ? byTime : left.id < right.id ? -1 : Number(left.id > right.id);
   return isDescending ? -ascending : ascending;
@@ -121,7 +128,7 @@ function* pick(asked: Asked, mayBePurging: boolean, budget: Budget): Work<Outcom
 }
 
 /** A page of few. What is being purged is not in their slots. */
-function readNarrow(asked: Asked, slots: unknown, mayBePurging: boolean): Work<Listed> {
+function readNarrow(asked: Asked, slots: unknown, mayBePurging: boolean): Work<ListPage> {
   return slots === undefined
     ? readPage('narrow', asked, mayBePurging)
     : readPage('narrow', { ...asked, values: [slots as string] }, false);
@@ -141,7 +148,7 @@ function* count(asked: Asked, mayBePurging: boolean): Work<number> {
   return Number((yield* read(asked, 'count', asked.values, mayBePurging))[0]?.n);
 }
 
-function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: boolean): Work<Listed> {
+function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: boolean): Work<ListPage> {
   const { values, decode } = asked;
   const { page, sort } = asked.question.listing;
   const more = page.limit + 1;
@@ -158,7 +165,7 @@ function* readPage(way: 'walk' | 'narrow' | 'free', asked: Asked, mayBePurging: 
   return { items: rows.slice(0, page.limit).map(decode), hasMore, total: undefined };
 }
 
-function placeOf({ at, id }: Mark, { by }: Sort): readonly SqlValue[] {
+function placeOf({ at, id }: PagePosition, { by }: Sort): readonly SqlValue[] {
   if (by === 'id') return [id];
   if (at === undefined) throw new Error(`a mark of a list by ${by} has its instant`);
   return [at, id];
@@ -166,7 +173,7 @@ function placeOf({ at, id }: Mark, { by }: Sort): readonly SqlValue[] {
 
 /** The page with its total, where one is wanted: told by the page itself, known already, or counted. */
 function* withTotal(
-  listed: Listed,
+  listed: ListPage,
   { question }: Asked,
   { isBounded, isTotalWanted, knownTotal }: Budget,
   countAll: (isExact: boolean) => Work<number | undefined>,
@@ -181,10 +188,10 @@ function* withTotal(
 
 /** A total that does not contradict its page, however old it is. `isEnd`: the page itself says how many there are. */
 export function fit(
-  listed: Listed,
-  page: Page,
+  listed: ListPage,
+  page: PageRequest,
   total: number,
-): { readonly listed: Listed; readonly isEnd: boolean } {
+): { readonly listed: ListPage; readonly isEnd: boolean } {
   const first = page.kind === 'offset' ? page.offset : 0;
   const seen = first + listed.items.length;
   const isEnd = !listed.hasMore && (listed.items.length > 0 || first === 0);
@@ -196,7 +203,7 @@ export function fit(
  * The same page of the same list, so asked that its mark alone says where it begins. An index is entered at one place:
  * asked for a bound of the filter as well, the engine enters there and reads on to the mark, the longer the deeper.
  */
-export function entered(listing: Listing): Listing {
+export function entered(listing: ListRequest): ListRequest {
   const { filter, sort, page } = listing;
   const mark = page.kind === 'after' ? page.after : undefined;
   const place = sort.by === 'id' ? mark?.id : mark?.at;

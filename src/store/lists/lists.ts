@@ -1,4 +1,4 @@
-import type { Listed, Listing, MaybePromise, Placed, Store } from '../../directory/store.ts';
+import type { ListPage, ListRequest, MaybePromise, Placed, Store } from '../../directory/store.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { lineage, type Resource, type Scope } from '../../domain/resource.ts';
 import { resourceOf } from '../../domain/resources.ts';
@@ -23,13 +23,13 @@ export interface ListQuestion {
   /** The name of the resource. */
   readonly resource: string;
   readonly scope: Scope;
-  readonly listing: Listing;
+  readonly listing: ListRequest;
   readonly isTotalWanted: boolean;
 }
 
 /** Without `listed` the record that the scope names is not there. */
 export interface ListAnswer {
-  readonly listed?: Listed;
+  readonly listed?: ListPage;
 }
 
 /** Asks a process beside this one. Rejects with Fault `overloaded` where too much waits. */
@@ -51,7 +51,7 @@ export type ReadLists<T> = (question: Question, budget: Budget) => T;
 export function openLists(within: ReadLists<MaybePromise<Outcome>>): Lists {
   const all = (question: Question, isTotalWanted: boolean) =>
     within(question, { isBounded: false, isTotalWanted, knownTotal: () => undefined }) as MaybePromise<
-      Listed | undefined
+      ListPage | undefined
     >;
 
   return {
@@ -71,7 +71,7 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
   const uncounted: Budget = { ...counted, isTotalWanted: false };
 
   /** The page by another process; and the total, where one is wanted and none is known. */
-  async function askAll(question: Question): Promise<Listed | undefined> {
+  async function askAll(question: Question): Promise<ListPage | undefined> {
     const { resource, scope, listing } = question;
     const known = listing.page.kind === 'offset' ? knownTotal(question) : undefined;
     const isTotalWanted = listing.page.kind === 'offset' && known === undefined;
@@ -89,7 +89,7 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
   }
 
   /** Many ask for the beginning of one list at once: one of them has it counted, each reads its own page. */
-  async function joinOrAsk(question: Question): Promise<Listed | undefined> {
+  async function joinOrAsk(question: Question): Promise<ListPage | undefined> {
     const counting = totals.awaited(placeOf(question));
     if (!counting) return askAll(question);
     const total = await counting;
@@ -101,7 +101,7 @@ function listBeside(within: ReadLists<MaybePromise<Outcome>>, ask: AskReader): S
   async function later(
     question: Question,
     pending: Promise<Outcome> | Elsewhere,
-  ): Promise<Listed | undefined> {
+  ): Promise<ListPage | undefined> {
     const outcome = await pending;
     if (outcome === 'page elsewhere') return askAll(question);
     return outcome === 'total elsewhere' ? joinOrAsk(question) : outcome;

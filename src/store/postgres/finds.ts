@@ -1,5 +1,5 @@
 import type { Placed, Store } from '../../directory/store.ts';
-import { keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
+import { keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import type { Gate } from '../admission.ts';
 import { comparedColumn } from '../records/statements.ts';
@@ -7,7 +7,7 @@ import { openBatches, solePerPlace } from './batches.ts';
 import { statementsOf } from './dialect.ts';
 import type { Pool } from './pool.ts';
 
-type Values = Sought['values'];
+type Values = LookupKey['values'];
 
 interface Gated {
   readonly pool: Pool;
@@ -20,7 +20,10 @@ export function openFinds(pool: Pool, gate: Gate): Store['find'] {
     RESOURCES.map((resource) => [
       resource,
       new Map(
-        (resource.finding?.by ?? []).map((members) => [members, finderOf(resource, members, { pool, gate })]),
+        (resource.reverseLookup?.by ?? []).map((members) => [
+          members,
+          finderOf(resource, members, { pool, gate }),
+        ]),
       ),
     ]),
   );

@@ -47,7 +47,7 @@ export function openPostgresRecords(
     ...openRecords(statementsOf, POSTGRES, transactions),
     get: openLookups(pools.lookups, gates.lookups),
     find: openFinds(pools.finds, gates.finds),
-    crowds: { write: transactions.isCrowded, get: gates.lookups.isFull, find: gates.finds.isFull },
+    overloaded: { write: transactions.isCrowded, get: gates.lookups.isFull, find: gates.finds.isFull },
     list: openPostgresLists({ readShort, readLong, indexes, forget }),
     countBelow: openCounting({ read: readLong }),
     ready: openProbe({ read: openReading(pools.access, perform) }),

@@ -1,4 +1,4 @@
-import type { IsCrowded } from '../../directory/store.ts';
+import type { IsOverloaded } from '../../directory/store.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { openGate } from '../admission.ts';
@@ -14,7 +14,7 @@ export interface Writer {
   /** Runs `work` in a transaction that it may share with what else waits; resolves after the commit is on disk. */
   write<T>(scene: Scene, work: () => Work<Outcome<T>>): Promise<T>;
   figures(): WriterFigures;
-  readonly isCrowded: IsCrowded;
+  readonly isCrowded: IsOverloaded;
 }
 
 /** What is written in one scene waits for the commit before it and shares the next one. Scenes do not wait for others. */

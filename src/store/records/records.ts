@@ -17,7 +17,7 @@ import { openRemovals } from './removal.ts';
 import type { Statements } from './statements.ts';
 
 /** What engines do in their own way: reading many records, single ones as fast as they can, and saying that they can. */
-type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'crowds' | 'ready';
+type OfEngine = 'get' | 'list' | 'find' | 'countBelow' | 'overloaded' | 'ready';
 
 const CHANGES = `select ${CHANGE_ROW} from change where realm_id = ? and seq > ? order by seq limit ?`;
 

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite';
 import type { Placed, Store } from '../../directory/store.ts';
-import { type Key, keyColumns, membersOf, type Resource, type Sought } from '../../domain/resource.ts';
+import { type Key, keyColumns, type LookupKey, membersOf, type Resource } from '../../domain/resource.ts';
 import { RESOURCES } from '../../domain/resources.ts';
 import { checksum } from '../records/hash_column.ts';
 import { comparedColumn, type SqlValue, summedColumn } from '../records/statements.ts';
@@ -9,7 +9,7 @@ import { statementsOf } from './dialect.ts';
 import type { Snapshot } from './snapshot.ts';
 
 type Row = Record<string, unknown>;
-type Values = Sought['values'];
+type Values = LookupKey['values'];
 
 /** Answers the row that says what is sought; undefined where there is none, or more than one. */
 type Seek = (realm: string, values: Values) => Row | undefined;
@@ -29,7 +29,7 @@ export function openFinds(db: Database, snapshot: Snapshot): Store['find'] {
 }
 
 function findersOf(db: Database, resource: Resource) {
-  const by = resource.finding?.by ?? [];
+  const by = resource.reverseLookup?.by ?? [];
   return new Map(by.map((members) => [members, finderOf(db, resource, members)] as const));
 }
 

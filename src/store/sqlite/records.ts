@@ -29,7 +29,7 @@ export function openSqliteRecords(
     find: openFinds(db, snapshot),
     list: openSqliteLists(db, snapshot).here,
     countBelow: openCounting(transactions),
-    crowds: { write: transactions.isCrowded },
+    overloaded: { write: transactions.isCrowded },
     ready: openProbe(transactions),
     picture: () => takePicture(db),
   };

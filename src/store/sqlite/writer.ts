@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite';
-import type { IsCrowded } from '../../directory/store.ts';
+import type { IsOverloaded } from '../../directory/store.ts';
 import type { AuditEntry } from '../../domain/audit_entry.ts';
 import { Fault } from '../../domain/fault.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -17,7 +17,7 @@ export interface Writer {
   /** Runs `work` in a transaction shared with other waiting work; resolves after the commit is on disk. */
   write<T>(work: () => Work<Outcome<T>>): Promise<T>;
   figures(): WriterFigures;
-  readonly isCrowded: IsCrowded;
+  readonly isCrowded: IsOverloaded;
 }
 
 interface Job {

@@ -7,7 +7,7 @@ import { RESOURCES } from '../../../src/domain/resources.ts';
 import { isVisibleWord } from '../../../src/domain/text/visible_word.ts';
 import { readSearch } from '../../../src/http/operations/search_body.ts';
 import { parseJson } from '../../../src/http/pipeline/body.ts';
-import { namedRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
+import { ifMatchRevisions, revisionReader } from '../../../src/http/pipeline/precondition.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
 import { linesOf } from '../../../src/transfer/line_reader.ts';
 import { lineReader } from '../../../src/transfer/lines.ts';
@@ -239,13 +239,13 @@ export const PROPERTIES: readonly Property[] = [
         )
         .join(comma);
       must(
-        Bun.deepEquals(namedRevisions(header, revisionOf), isWeak ? [] : ours),
+        Bun.deepEquals(ifMatchRevisions(header, revisionOf), isWeak ? [] : ours),
         `it names others in ${header}`,
       );
     },
   ),
   property('If-Match is read whatever it holds', anything, (header) => {
-    const named = namedRevisions(header, revisionOf);
+    const named = ifMatchRevisions(header, revisionOf);
     must(named === undefined ? header.trim() === '*' : named.length === 0, 'it names something');
   }),
 ];

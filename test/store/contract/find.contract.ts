@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
 import type { Store } from '../../../src/directory/store.ts';
-import type { AnyRecord, Key, Resource, Sought } from '../../../src/domain/resource.ts';
+import type { AnyRecord, Key, LookupKey, Resource } from '../../../src/domain/resource.ts';
 import { oidcProfileInfo, passwordProfile, passwordProfileInfo } from '../../../src/domain/resources.ts';
 import { foldedKey } from '../../../src/domain/text/folding.ts';
 import { systemClock } from '../../../src/platform/clock.ts';
@@ -18,9 +18,9 @@ import {
 } from './store_fixtures.ts';
 
 /** What is sought, by the words of the description. */
-export function sought(resource: Resource, values: Readonly<Record<string, string>>): Sought {
+export function sought(resource: Resource, values: Readonly<Record<string, string>>): LookupKey {
   const names = Object.keys(values).sort().join();
-  const members = resource.finding?.by.find((each) => [...each].sort().join() === names);
+  const members = resource.reverseLookup?.by.find((each) => [...each].sort().join() === names);
   if (!members) throw new Error(`not found by ${names}`);
   return { members, values: members.map((name) => values[name] as string) };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test';
-import type { Listed, Listing, Mark, Sort } from '../../../src/directory/store.ts';
+import type { ListPage, ListRequest, PagePosition, Sort } from '../../../src/directory/store.ts';
 import { type Filter, parseFilter } from '../../../src/domain/filter/filter.ts';
 import type { Uuid } from '../../../src/domain/id.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -129,9 +129,9 @@ function sorted(records: readonly AnyRecord[], { by, isDescending }: Sort): read
   return (isDescending ? ascending.toReversed() : ascending).map(({ id }) => id);
 }
 
-const idsOf = (listed: Listed | undefined) => listed?.items.map(({ record }) => record.id);
+const idsOf = (listed: ListPage | undefined) => listed?.items.map(({ record }) => record.id);
 const filtered = (text: string, resource: Resource = user): Filter =>
-  parseFilter(text, resource.filterables ?? resource.finding?.filterables ?? {});
+  parseFilter(text, resource.filterables ?? resource.reverseLookup?.filterables ?? {});
 
 /** What a Store promises of lists, in the sentences of its port. */
 export function listContract(name: string, open: () => Promise<OpenStore>): void {
@@ -154,7 +154,7 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
     });
     afterAll(() => opened.close());
 
-    const ask = (resource: Resource, scope: Scope, listing: Partial<Listing> = {}) =>
+    const ask = (resource: Resource, scope: Scope, listing: Partial<ListRequest> = {}) =>
       store.list(resource, scope, {
         filter: [],
         sort: NEWEST,
@@ -163,12 +163,12 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       });
 
     /** Every identifier, page by page behind the last one. */
-    async function behind(listing: Partial<Listing>, limit: number): Promise<readonly Uuid[]> {
+    async function behind(listing: Partial<ListRequest>, limit: number): Promise<readonly Uuid[]> {
       const found: Uuid[] = [];
-      let after: Mark | undefined;
+      let after: PagePosition | undefined;
       for (;;) {
         const page = { kind: 'after', after, limit } as const;
-        const listed = (await ask(user, [at.realm], { ...listing, page })) as Listed;
+        const listed = (await ask(user, [at.realm], { ...listing, page })) as ListPage;
         expect(listed.total).toBeUndefined();
         expect(listed.items.length).toBeLessThanOrEqual(limit);
         found.push(...listed.items.map(({ record }) => record.id));
@@ -271,17 +271,17 @@ export function listContract(name: string, open: () => Promise<OpenStore>): void
       const here = await ground(store);
       const early = Array.from({ length: 30 }, (_, number) => person(here, number * 3));
       await land(store, ...early);
-      const page = (after?: Mark) =>
+      const page = (after?: PagePosition) =>
         store.list(user, [here.realm], {
           filter: [],
           sort: NEWEST,
           page: { kind: 'after', after, limit: 10 },
         });
-      const first = (await page()) as Listed;
+      const first = (await page()) as ListPage;
       const last = first.items.at(-1)?.record as AnyRecord;
       await land(store, person(here, 300), person(here, 301));
       await store.remove(removing(user, first.items[0]?.key as [Uuid, Uuid]));
-      const second = (await page({ at: last.created_at, id: last.id })) as Listed;
+      const second = (await page({ at: last.created_at, id: last.id })) as ListPage;
       // The first page was the user of the ground and nine of these.
       const expected = sorted(
         early.map(({ record }) => record),

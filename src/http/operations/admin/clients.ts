@@ -10,10 +10,10 @@ import {
 import type { Client } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseScopes, SCOPE_WORDS, SCOPES, type Scopes } from '../../../domain/principal.ts';
-import { instant, link } from '../../openapi/schemas.ts';
+import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type ManagedKind, managedOperation, managedOperations } from './managed.ts';
 import type { AdminRequest } from './operation.ts';
-import { realmsOf, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
+import { existingRealms, REALMS_INPUT, REALMS_OUTPUT, showRealms } from './realms.ts';
 
 const CLIENT_ID = '019c1318-a400-7000-8000-000000000098';
 const AT = '2026-01-31T09:00:00.000Z';
@@ -25,11 +25,11 @@ const input = z.object({
     .array(z.enum(SCOPE_WORDS as [string, ...string[]]))
     .min(1)
     .max(SCOPE_WORDS.length),
-  realms: SAID_REALMS,
+  realms: REALMS_INPUT,
 });
 const change = input.partial();
 
-const lastUse = instant.nullable().meta({
+const lastUse = timestampSchema.nullable().meta({
   description: 'When it last asked for a token or used one, to the minute; null where it never did.',
 });
 
@@ -59,7 +59,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   members: {
     name: z.string(),
     scopes: z.array(z.enum(SCOPES as [string, ...string[]])),
-    realms: SHOWN_REALMS.meta({ description: 'The realms it may touch; `*` is all there are.' }),
+    realms: REALMS_OUTPUT.meta({ description: 'The realms it may touch; `*` is all there are.' }),
   },
   listed: { last_used_at: lastUse },
   secret: {
@@ -94,7 +94,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
   },
   find: (id, { accessStore }) => accessStore.client(id),
   async create({ name, scopes, realms }, deps, auditContext) {
-    const grant = { scopes: scopesOf(scopes), realms: await realmsOf(realms, deps) };
+    const grant = { scopes: scopesOf(scopes), realms: await existingRealms(realms, deps) };
     const { client, secret } = await createClient(deps.accessStore, name, grant, auditContext);
     return { thing: client, secret };
   },
@@ -104,7 +104,7 @@ const CLIENTS: ManagedKind<Client, typeof input, typeof change> = {
     return {
       ...(name === undefined ? {} : { name }),
       ...(granted ? { scopes: granted } : {}),
-      ...(realms === undefined ? {} : { realms: await realmsOf(realms, deps) }),
+      ...(realms === undefined ? {} : { realms: await existingRealms(realms, deps) }),
     };
   },
   change: (id, edit, { accessStore }, auditContext) => changeClient(accessStore, id, edit, auditContext),
@@ -141,7 +141,7 @@ export const CLIENT_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async act({ params: { client_id: id = '' }, url }, { accessStore }) {
+    async handle({ params: { client_id: id = '' }, url }, { accessStore }) {
       if (!CLIENT_ID_PATTERN.test(id) || !(await accessStore.client(id))) throw new Fault('not_found');
       const data = {
         id,

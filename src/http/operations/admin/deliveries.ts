@@ -8,31 +8,31 @@ import {
   type LetterPlace,
 } from '../../../events/webhooks/port.ts';
 import { redeliver } from '../../../events/webhooks/targets.ts';
-import { identifier, instant, link } from '../../openapi/schemas.ts';
+import { idSchema, link, timestampSchema } from '../../openapi/schemas.ts';
 import { managedOperation } from './managed.ts';
-import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
 import { NAMED_WEBHOOK, WEBHOOK_ID, webhookAt, webhookPath } from './webhooks.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const DELIVERY_ID = '019c1318-a400-7000-8000-000000000095';
-const LETTER_ID = `${REALM_ID}.42`;
+const EXAMPLE_DEAD_LETTER_ID = `${REALM_ID}.42`;
 const AT = '2026-01-31T09:00:00.000Z';
 
 const seq = z.int().min(1);
-const told = {
-  realm_id: identifier,
+const changeRange = {
+  realm_id: idSchema,
   first_seq: seq.meta({ description: 'The place of its first change in the order of the realm.' }),
   last_seq: seq.meta({ description: 'The place of its last change.' }),
 };
 
 const delivery = z
   .strictObject({
-    id: identifier,
+    id: idSchema,
     type: z.literal('delivery'),
     message_id: z.string().nullable().meta({
       description: 'The `webhook-id` header, the same at every attempt; null where nothing was sent.',
     }),
-    ...told,
+    ...changeRange,
     attempt: z.int().min(1),
     outcome: z.enum(DELIVERY_OUTCOMES).meta({
       description:
@@ -40,21 +40,21 @@ const delivery = z
     }),
     status: z.int().nullable().meta({ description: 'Of the answer; null where there was none.' }),
     duration_ms: z.int().min(0),
-    at: instant,
+    at: timestampSchema,
   })
   .meta({ id: 'webhook_delivery' });
 
-const letter = z
+const deadLetter = z
   .strictObject({
     id: z.string().meta({ description: 'The realm and the place of its first change.' }),
     type: z.literal('dead_letter'),
-    ...told,
+    ...changeRange,
     state: z.enum(['dead', 'waiting', 'redelivered']).meta({
       description: 'It was given up; it waits to be sent again; or it was received after all.',
     }),
     attempts: z.int().min(0).meta({ description: '0 while it waits to be sent again.' }),
-    at: instant.meta({ description: 'When it was given up.' }),
-    redelivered_at: instant.nullable(),
+    at: timestampSchema.meta({ description: 'When it was given up.' }),
+    redelivered_at: timestampSchema.nullable(),
   })
   .meta({ id: 'webhook_dead_letter' });
 
@@ -85,7 +85,7 @@ function describeDelivery(each: Delivery) {
   };
 }
 
-function describeLetter({ realm, firstSeq, lastSeq, attempts, at, redeliveredAt }: DeadLetter) {
+function describeDeadLetter({ realm, firstSeq, lastSeq, attempts, at, redeliveredAt }: DeadLetter) {
   const waits = attempts === 0 ? 'waiting' : 'dead';
   return {
     id: `${realm}.${firstSeq}`,
@@ -101,10 +101,10 @@ function describeLetter({ realm, firstSeq, lastSeq, attempts, at, redeliveredAt 
 }
 
 /** What the identifier of a dead letter looks like. */
-const LETTER = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
+const DEAD_LETTER_ID = /^([0-9a-f-]{36})\.([1-9]\d{0,14})$/;
 
-function placeOf(id: string): LetterPlace | undefined {
-  const [, realm = '', firstSeq] = LETTER.exec(id) ?? [];
+function deadLetterPosition(id: string): LetterPlace | undefined {
+  const [, realm = '', firstSeq] = DEAD_LETTER_ID.exec(id) ?? [];
   const read = parseUuid(realm);
   return read && { realm: read, firstSeq: Number(firstSeq) };
 }
@@ -139,9 +139,9 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async act(asked, deps) {
+    async handle(asked, deps) {
       const { webhookId } = await webhookAt(asked, deps);
-      const wanted = wantedOf(asked.query, deps.pageLength);
+      const wanted = pageRangeOf(asked.query, deps.pageLength);
       const rows = await deps.webhooks.store.deliveries(webhookId, wanted.after, wanted.limit);
       const url = asked.url(webhookPath(webhookId, '/deliveries'));
       return { body: pageBody(rows.map(describeDelivery), wanted, url) };
@@ -153,15 +153,21 @@ export const DELIVERY_OPERATIONS = [
     path: '/webhooks/:webhook_id/dead-letters',
     summary: 'What a target was not told and is not tried any more, by realm and place.',
     params: NAMED_WEBHOOK,
-    query: z.object(pageParameters({ pattern: LETTER, example: LETTER_ID })),
+    query: z.object(pageParameters({ pattern: DEAD_LETTER_ID, example: EXAMPLE_DEAD_LETTER_ID })),
     success: {
       status: 200,
       description: 'The dead letters, those that were received after all too.',
-      schema: pageSchema(letter, 'webhook_dead_letter.page'),
+      schema: pageSchema(deadLetter, 'webhook_dead_letter.page'),
       example: {
         data: [
           {
-            ...{ id: LETTER_ID, type: 'dead_letter', realm_id: REALM_ID, first_seq: 42, last_seq: 42 },
+            ...{
+              id: EXAMPLE_DEAD_LETTER_ID,
+              type: 'dead_letter',
+              realm_id: REALM_ID,
+              first_seq: 42,
+              last_seq: 42,
+            },
             ...{ state: 'dead', attempts: 296, at: AT, redelivered_at: null },
           },
         ],
@@ -170,13 +176,13 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found'],
-    async act(asked, deps) {
+    async handle(asked, deps) {
       const { webhookId } = await webhookAt(asked, deps);
-      const wanted = wantedOf(asked.query, deps.pageLength);
-      const after = placeOf(wanted.after ?? '');
+      const wanted = pageRangeOf(asked.query, deps.pageLength);
+      const after = deadLetterPosition(wanted.after ?? '');
       const rows = await deps.webhooks.store.deadLetters(webhookId, after, wanted.limit);
       const url = asked.url(webhookPath(webhookId, '/dead-letters'));
-      return { body: pageBody(rows.map(describeLetter), wanted, url) };
+      return { body: pageBody(rows.map(describeDeadLetter), wanted, url) };
     },
   }),
   managedOperation({
@@ -189,7 +195,7 @@ export const DELIVERY_OPERATIONS = [
       schema: z.object({
         dead_letter: z
           .string()
-          .refine((id) => id === ALL || placeOf(id) !== undefined, {
+          .refine((id) => id === ALL || deadLetterPosition(id) !== undefined, {
             error: 'must be * or the id of a dead letter',
           })
           .meta({ pattern: `^(\\*|[0-9a-f-]{36}\\.[1-9]\\d{0,14})$` }),
@@ -209,9 +215,9 @@ export const DELIVERY_OPERATIONS = [
       },
     },
     faults: ['not_found', 'conflict', 'unknown_outcome'],
-    async act(asked, deps) {
+    async handle(asked, deps) {
       const { webhookId } = await webhookAt(asked, deps);
-      const which = placeOf(asked.data.dead_letter);
+      const which = deadLetterPosition(asked.data.dead_letter);
       const count = await redeliver(deps.webhooks.store, webhookId, which, asked.auditContext);
       if (which && count === 0) {
         throw new Fault('conflict', [

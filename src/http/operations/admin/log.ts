@@ -2,35 +2,37 @@ import { z } from 'zod';
 import type { ReadableEntry } from '../../../audit/reading.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { NIL_UUID, parseUuid, type Uuid } from '../../../domain/id.ts';
-import { identifier, instant } from '../../openapi/schemas.ts';
+import { idSchema, timestampSchema } from '../../openapi/schemas.ts';
 import { type AdminDeps, adminOperation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
 const USER_ID = '019c1318-a400-7000-8000-000000000004';
 const AT = '2026-01-31T09:00:00.000Z';
 const TAG = '5a'.repeat(32);
 
-const perhaps = z.string().nullable();
-const told = z.looseObject({}).nullable();
-const tag = perhaps.meta({ description: 'In hexadecimal; null behind the end of the chain.' });
+const nullableText = z.string().nullable();
+const nullableMembers = z.looseObject({}).nullable();
+const tag = nullableText.meta({ description: 'In hexadecimal; null behind the end of the chain.' });
 
 const entry = z
   .strictObject({
     id: z.string().meta({ description: 'Its place in this log.' }),
     type: z.literal('log_entry'),
-    at: instant,
+    at: timestampSchema,
     what: z.string().meta({ description: 'The act, or the event of a change.' }),
     actor: z
       .string()
       .meta({ description: 'The client, the command line, or what the installation does by itself.' }),
-    address: perhaps,
-    request_id: perhaps,
-    realm_id: perhaps,
-    user_id: perhaps,
-    object: perhaps.meta({ description: 'The record, client, key or target it was done to.' }),
+    address: nullableText,
+    request_id: nullableText,
+    realm_id: nullableText,
+    user_id: nullableText,
+    object: nullableText.meta({ description: 'The record, client, key or target it was done to.' }),
     members: z.array(z.string()).nullable(),
-    detail: told.meta({ description: 'Members before and after that say nothing about a person.' }),
+    detail: nullableMembers.meta({
+      description: 'Members before and after that say nothing about a person.',
+    }),
     personal: z
       .union([z.enum(['erased', 'unreadable']), z.looseObject({})])
       .nullable()
@@ -41,7 +43,7 @@ const entry = z
 
 const head = z
   .strictObject({
-    id: identifier.meta({ description: 'The realm; the nil UUID for the log of the installation.' }),
+    id: idSchema.meta({ description: 'The realm; the nil UUID for the log of the installation.' }),
     type: z.literal('log_head'),
     entries: z.int().min(0).meta({ description: 'How many entries were ever chained.' }),
     seq: z.int().min(0).meta({ description: 'The place of the last one.' }),
@@ -67,7 +69,7 @@ const ENTRY = {
   tag: TAG,
 };
 
-const place = pageParameters({ pattern: /^\d{1,15}$/, example: '1' });
+const entryPageParameters = pageParameters({ pattern: /^\d{1,15}$/, example: '1' });
 
 function page(path: string, item: object) {
   return { data: [item], meta: { page: { limit: 25 } }, links: linksExample(path) };
@@ -93,7 +95,7 @@ function present({ log: _, seq, ...told }: ReadableEntry) {
 }
 
 /** The realm of a path, whose log may outlive it. Throws Fault `not_found` where there never was one. */
-async function logOf(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
+async function existingLog(raw: string, { logStore }: AdminDeps): Promise<Uuid> {
   const id = parseUuid(raw);
   if (id === undefined || id === NIL_UUID || !(await logStore.head(id))) throw new Fault('not_found');
   return id;
@@ -120,8 +122,8 @@ export const LOG_OPERATIONS = [
         begins_after: 0,
       }),
     },
-    async act({ query, url }, { logStore, pageLength }) {
-      const wanted = wantedOf(query, pageLength);
+    async handle({ query, url }, { logStore, pageLength }) {
+      const wanted = pageRangeOf(query, pageLength);
       const heads = await logStore.heads(parseUuid(wanted.after ?? ''), wanted.limit);
       const items = heads.map(({ log, seq, chain }) => ({
         id: log,
@@ -139,15 +141,15 @@ export const LOG_OPERATIONS = [
     method: 'GET',
     path: '/log',
     summary: 'What was done to the installation, the oldest entry first.',
-    query: z.object(place),
+    query: z.object(entryPageParameters),
     success: {
       status: 200,
       description: 'The entries.',
       schema: pageSchema(entry, 'log_entry.page'),
       example: page('/log', ENTRY),
     },
-    async act({ query, url }, { logReading, pageLength }) {
-      const wanted = wantedOf(query, pageLength);
+    async handle({ query, url }, { logReading, pageLength }) {
+      const wanted = pageRangeOf(query, pageLength);
       const entries = await logReading.entries(NIL_UUID, Number(wanted.after ?? 0), wanted.limit);
       return { body: pageBody(entries.map(present), wanted, url('/log')) };
     },
@@ -166,7 +168,7 @@ export const LOG_OPERATIONS = [
       },
     },
     query: z.object({
-      ...place,
+      ...entryPageParameters,
       user_id: z
         .string()
         .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be the identifier of a user' })
@@ -191,9 +193,9 @@ export const LOG_OPERATIONS = [
       }),
     },
     faults: ['not_found'],
-    async act({ params, query, url }, deps) {
-      const log = await logOf(params.realm_id ?? '', deps);
-      const wanted = wantedOf(query, deps.pageLength);
+    async handle({ params, query, url }, deps) {
+      const log = await existingLog(params.realm_id ?? '', deps);
+      const wanted = pageRangeOf(query, deps.pageLength);
       const user = query.user_id === undefined ? undefined : parseUuid(query.user_id);
       const after = Number(wanted.after ?? 0);
       const entries = await (user

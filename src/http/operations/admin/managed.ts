@@ -4,7 +4,7 @@ import { Fault, type FaultCode } from '../../../domain/fault.ts';
 import type { Revision } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { assertFound, assertSeen, type Edit, type Managed } from '../../../domain/managed.ts';
-import { instant, link } from '../../openapi/schemas.ts';
+import { link, timestampSchema } from '../../openapi/schemas.ts';
 import {
   ADMIN_PATH,
   type AdminAnswer,
@@ -16,11 +16,11 @@ import {
 import {
   linksExample,
   type PageQuery,
+  type PageRange,
   pageBody,
   pageParameters,
+  pageRangeOf,
   pageSchema,
-  type Wanted,
-  wantedOf,
 } from './page.ts';
 
 /** What the operations work on. */
@@ -64,7 +64,10 @@ export interface ManagedKind<
   readonly rotatesConditionally: boolean;
   idOf(thing: T): string;
   membersOf(thing: T): object;
-  page(wanted: Wanted, deps: ManagedDeps): Promise<readonly { readonly thing: T; readonly listed: object }[]>;
+  page(
+    wanted: PageRange,
+    deps: ManagedDeps,
+  ): Promise<readonly { readonly thing: T; readonly listed: object }[]>;
   find(id: string, deps: ManagedDeps): T | undefined | Promise<T | undefined>;
   create(data: z.output<C>, deps: ManagedDeps, auditContext: AuditContext): Promise<Issued<T>>;
   /** The changes that a request asks for. Rejects with Fault `conflict`. */
@@ -107,8 +110,8 @@ function documentationOf({ type, texts, members, listed, secret, example }: Mana
     type: z.literal(type),
     ...members,
     is_disabled: z.boolean(),
-    previous_secret_expires_at: instant.nullable().meta({ description: texts.previousSecret }),
-    meta: z.strictObject({ created_at: instant, updated_at: instant }),
+    previous_secret_expires_at: timestampSchema.nullable().meta({ description: texts.previousSecret }),
+    meta: z.strictObject({ created_at: timestampSchema, updated_at: timestampSchema }),
   };
   const once = { description: secret.description, 'x-authrealm-shown-once': true };
   const issued = { ...shown, [secret.member]: z.string().meta(once) };
@@ -172,7 +175,7 @@ function handlersOf(kind: ManagedKind) {
     revision: thing.revision,
   });
   const seenBy = (request: Request, deps: ManagedDeps) =>
-    request.seen(async () => (await find(request, deps)).revision);
+    request.requiredRevision(async () => (await find(request, deps)).revision);
   return {
     ...{ idIn, find, locationOf, describe, present, seenBy },
     presentIssued: ({ thing, secret }: Issued<Thing>, request: Request, deps: ManagedDeps) =>
@@ -202,18 +205,18 @@ export function managedOperations<T extends Thing, C extends z.ZodObject, U exte
   const kind = described as unknown as ManagedKind;
   const parts = { kind, ...documentationOf(kind), ...handlersOf(kind) };
   return [
-    ...readingAndCreating(parts),
-    ...changing(parts),
-    rotating(parts),
-    turning(parts, 'disable'),
-    turning(parts, 'enable'),
+    ...readAndCreateOperations(parts),
+    ...changeOperations(parts),
+    rotateOperation(parts),
+    enableOrDisable(parts, 'disable'),
+    enableOrDisable(parts, 'enable'),
   ];
 }
 
 type Parts = { readonly kind: ManagedKind } & ReturnType<typeof documentationOf> &
   ReturnType<typeof handlersOf>;
 
-function readingAndCreating({ kind, path, named, params, shown, issued, page, ...handle }: Parts) {
+function readAndCreateOperations({ kind, path, named, params, shown, issued, page, ...handle }: Parts) {
   const { type, example, texts } = kind;
   return [
     managedOperation({
@@ -223,8 +226,8 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       summary: `List the ${texts.fullNoun}s, in the order of their identifiers.`,
       query: z.object(pageParameters({ pattern: kind.idPattern, example: example.id })),
       success: { ...page, status: 200, description: `The ${texts.noun}s, without secrets.` },
-      async act(request: AdminRequest<PageQuery, unknown>, deps) {
-        const wanted = wantedOf(request.query, deps.pageLength);
+      async handle(request: AdminRequest<PageQuery, unknown>, deps) {
+        const wanted = pageRangeOf(request.query, deps.pageLength);
         const items = (await kind.page(wanted, deps)).map(({ thing, listed }) => {
           const links = { self: handle.locationOf(thing, request) };
           return { ...handle.describe(thing, deps), ...listed, links };
@@ -246,7 +249,7 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
         location: `${path}/${example.id}`,
       },
       faults: ['conflict', 'unknown_outcome'],
-      async act(request, deps) {
+      async handle(request, deps) {
         const created = await kind.create(request.data, deps, request.auditContext);
         const location = handle.locationOf(created.thing, request);
         return { ...handle.presentIssued(created, request, deps), location };
@@ -260,12 +263,12 @@ function readingAndCreating({ kind, path, named, params, shown, issued, page, ..
       params,
       success: { ...shown, status: 200, description: `The ${texts.noun}, without secrets.` },
       faults: ['not_found'],
-      act: async (request, deps) => handle.present(await handle.find(request, deps), request, deps),
+      handle: async (request, deps) => handle.present(await handle.find(request, deps), request, deps),
     }),
   ];
 }
 
-function changing({ kind, named, params, shown, ...handle }: Parts) {
+function changeOperations({ kind, named, params, shown, ...handle }: Parts) {
   const { type, texts } = kind;
   return [
     managedOperation({
@@ -279,7 +282,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
       data: kind.updated,
       success: { ...shown, status: 200, description: `The ${texts.noun} as it is now.` },
       faults: ['not_found', 'conflict', 'unknown_outcome'],
-      async act(request, deps) {
+      async handle(request, deps) {
         const patch = await kind.patch(request.data, deps, request);
         return handle.edit(request, deps, () => (Object.keys(patch).length > 0 ? patch : undefined));
       },
@@ -293,7 +296,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
       isConditional: true,
       success: { status: 204, description: 'It is gone.' },
       faults: ['not_found', ...endingFaults(kind), 'unknown_outcome'],
-      async act(request, deps) {
+      async handle(request, deps) {
         kind.assertNotCaller?.(request);
         const seen = await handle.seenBy(request, deps);
         const isGone = await kind.remove(handle.idIn(request), seen, deps, request.auditContext);
@@ -304,7 +307,7 @@ function changing({ kind, named, params, shown, ...handle }: Parts) {
   ];
 }
 
-function rotating({ kind, named, params, issued, ...handle }: Parts) {
+function rotateOperation({ kind, named, params, issued, ...handle }: Parts) {
   const { type, texts, rotatesConditionally } = kind;
   const overlap = z
     .int()
@@ -321,7 +324,7 @@ function rotating({ kind, named, params, issued, ...handle }: Parts) {
     data: { schema, example: { overlap_seconds: 7_200 } },
     success: { ...issued, status: 200, description: `The ${texts.noun} and its new secret.` },
     faults: ['not_found', 'unknown_outcome'],
-    async act(request, deps) {
+    async handle(request, deps) {
       const { overlap_seconds: seconds = LIMITS.secretOverlapMs / 1_000 } = request.data;
       const seen = rotatesConditionally ? await handle.seenBy(request, deps) : undefined;
       const rotation = { overlapMs: seconds * 1_000, seen };
@@ -332,7 +335,7 @@ function rotating({ kind, named, params, issued, ...handle }: Parts) {
 }
 
 /** Disables or enables; what is so already stays as it is. */
-function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disable' | 'enable') {
+function enableOrDisable({ kind, named, params, shown, ...handle }: Parts, verb: 'disable' | 'enable') {
   const disables = verb === 'disable';
   return managedOperation({
     name: `${verb}-${kind.type}`,
@@ -343,7 +346,7 @@ function turning({ kind, named, params, shown, ...handle }: Parts, verb: 'disabl
     isConditional: true,
     success: { ...shown, status: 200, description: `The ${kind.texts.noun} as it is now.` },
     faults: ['not_found', 'unknown_outcome', ...(disables ? endingFaults(kind) : [])],
-    act(request, deps) {
+    handle(request, deps) {
       if (disables) kind.assertNotCaller?.(request);
       const disabledAt = disables ? deps.clock.now() : undefined;
       return handle.edit(request, deps, (found) =>

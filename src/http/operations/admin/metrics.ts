@@ -45,7 +45,7 @@ export const METRICS_OPERATIONS = [
         links: { self: 'https://idp.example/admin/v1/metrics' },
       },
     },
-    async act({ url }, { metrics }) {
+    async handle({ url }, { metrics }) {
       return {
         body: { data: { type: 'metrics', families: await metrics() }, links: { self: url('/metrics') } },
       };

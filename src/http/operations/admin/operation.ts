@@ -19,12 +19,12 @@ import { readBody } from '../../pipeline/body.ts';
 import type { Call, Stage } from '../../pipeline/call.ts';
 import type { Documentation, DocumentContext, Operation } from '../../pipeline/operation.ts';
 import { permit } from '../../pipeline/pipeline.ts';
-import { namedRevisions, revisionReader, soleRevision } from '../../pipeline/precondition.ts';
+import { ifMatchRevisions, requiredRevision, revisionReader } from '../../pipeline/precondition.ts';
 import { etags } from '../../pipeline/present.ts';
 import type { RateLimits } from '../../server/rate_limits.ts';
 import { JSON_TYPE, type Reply } from '../../server/reply.ts';
 import type { Method } from '../../server/router.ts';
-import { noteAddress } from '../record_writes.ts';
+import { captureAddress } from '../record_writes.ts';
 import { checkData, readData, readParameters } from './reading.ts';
 
 /** What administrative operations work on. */
@@ -51,7 +51,7 @@ export interface AdminDeps {
     | undefined
   >;
   /** Everything held about a user. */
-  tellHeld(person: Person, auditContext: AuditContext): AsyncIterable<Held>;
+  subjectAccess(person: Person, auditContext: AuditContext): AsyncIterable<Held>;
   readonly clock: Clock;
   readonly baseUrl: string;
   /** How many entries a page holds unless the caller says. */
@@ -90,7 +90,7 @@ export interface AdminRequest<Query, Data> {
    * The one revision that a write may land on, given what the record has now; undefined where `If-Match` sets no
    * condition.
    */
-  seen(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
+  requiredRevision(current: () => Promise<Revision | undefined>): Promise<Revision | undefined>;
   /** The absolute address of a path below administration. */
   url(path: string): string;
 }
@@ -131,7 +131,7 @@ export interface AdminDescription<Query extends z.ZodObject, Data extends z.ZodO
   };
   /** Faults besides those that follow from the rest. */
   readonly faults?: readonly FaultCode[];
-  act(
+  handle(
     request: AdminRequest<z.output<Query>, z.output<Data>>,
     deps: Deps,
   ): MaybePromise<AdminAnswer | undefined>;
@@ -169,9 +169,9 @@ export function adminOperation<
     stages: (deps: AdminApiDeps) => [
       authenticate(deps.tokens, deps.limits),
       permit(ADMIN_SCOPE),
-      noteAddress,
+      captureAddress,
       ...(data ? [readBody] : []),
-      acting(described, deps),
+      handleStage(described, deps),
     ],
     document: (context: DocumentContext) => documentationOf(described, context),
     async perform({ params = {}, query = {}, data: given = {} }: LocalRequest, deps: Deps) {
@@ -179,10 +179,10 @@ export function adminOperation<
         ...{ params, query, data: data ? checkData(data.schema, given) : {} },
         clientId: '',
         auditContext: deps.clock,
-        seen: async () => undefined,
+        requiredRevision: async () => undefined,
         url: (below: string) => below,
       };
-      return (await described.act(request, deps))?.body;
+      return (await described.handle(request, deps))?.body;
     },
   });
 }
@@ -190,10 +190,10 @@ export function adminOperation<
 type AnyRequest = AdminRequest<Record<string, unknown>, Record<string, unknown>>;
 type AnyDescription = AdminDescription<z.ZodObject, z.ZodObject, unknown>;
 
-function acting(described: AnyDescription, deps: AdminApiDeps): Stage {
+function handleStage(described: AnyDescription, deps: AdminApiDeps): Stage {
   const etagOf = etags(deps.baseUrl);
   const requestOf = requestReader(described, deps);
-  return async (call) => replyOf(described, await described.act(requestOf(call), deps), etagOf);
+  return async (call) => replyOf(described, await described.handle(requestOf(call), deps), etagOf);
 }
 
 /** Makes what an operation receives of a call. */
@@ -201,7 +201,7 @@ function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: Admi
   const revisionOf = revisionReader(etags(baseUrl));
   return (call: Call): AnyRequest => {
     const { clientId } = call.principal as Principal;
-    const named = namedRevisions(call.request.headers.get('if-match'), revisionOf);
+    const named = ifMatchRevisions(call.request.headers.get('if-match'), revisionOf);
     return {
       params: call.params,
       query: query ? readParameters(query, call.request.url) : {},
@@ -211,7 +211,7 @@ function requestReader({ query, data }: AnyDescription, { clock, baseUrl }: Admi
         ...clock,
         caller: { actor: clientId, address: call.address(), requestId: call.requestId },
       },
-      seen: (current) => soleRevision(named, current),
+      requiredRevision: (current) => requiredRevision(named, current),
       url: (path) => `${baseUrl}${ADMIN_PATH}${path}`,
     };
   };

@@ -5,7 +5,7 @@ import { followedLinks, followedMeta } from '../../openapi/schemas.ts';
 import { ADMIN_PATH } from './operation.ts';
 
 /** How the identifiers of a list look that a page can begin behind; the empty text begins the list. */
-export interface Cursor {
+export interface IdRule {
   readonly pattern: RegExp;
   readonly example: string;
 }
@@ -17,7 +17,7 @@ export interface PageQuery {
 }
 
 /** The parameters of a list: pages follow an identifier, and are not counted. */
-export function pageParameters({ pattern, example }: Cursor) {
+export function pageParameters({ pattern, example }: IdRule) {
   const after = z
     .string()
     .refine((text) => text === '' || pattern.test(text), {
@@ -35,7 +35,7 @@ export function pageParameters({ pattern, example }: Cursor) {
 }
 
 /** What a list asks of whoever holds its items. */
-export interface Wanted {
+export interface PageRange {
   /** One more than the page holds: whether there is another page. */
   readonly limit: number;
   /** The identifier behind which it begins. */
@@ -43,15 +43,15 @@ export interface Wanted {
 }
 
 /** `length` is that of a page unless the query says. */
-export function wantedOf(query: PageQuery, length: number): Wanted {
+export function pageRangeOf(query: PageQuery, length: number): PageRange {
   return { limit: (query['page[limit]'] ?? length) + 1, after: query['page[after]'] || undefined };
 }
 
 /** Items in the order of their identifiers, from memory. */
-export function sliceOf<T>(
+export function pageSlice<T>(
   items: readonly T[],
   idOf: (item: T) => string,
-  { limit, after }: Wanted,
+  { limit, after }: PageRange,
 ): readonly T[] {
   const sorted = [...items].sort((left, right) => (idOf(left) < idOf(right) ? -1 : 1));
   return sorted.filter((item) => after === undefined || idOf(item) > after).slice(0, limit);
@@ -60,7 +60,7 @@ export function sliceOf<T>(
 /** The body of a page. `carried` is what its links take along beside the place: `&user_id=…`. */
 export function pageBody(
   found: readonly { readonly id: string }[],
-  { limit, after }: Wanted,
+  { limit, after }: PageRange,
   url: string,
   carried = '',
 ): object {

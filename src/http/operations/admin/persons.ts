@@ -4,7 +4,7 @@ import { Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
 import { withTimeout } from '../../../platform/timeout.ts';
-import { identifier, instant, link } from '../../openapi/schemas.ts';
+import { idSchema, link, timestampSchema } from '../../openapi/schemas.ts';
 import { adminOperation } from './operation.ts';
 
 const REALM_ID = '019c1318-a400-7000-8000-000000000001';
@@ -12,21 +12,21 @@ const USER_ID = '019c1318-a400-7000-8000-000000000004';
 const AT = '2026-01-31T09:00:00.000Z';
 
 /** The identifier of a record of this kind, in any letter case. */
-function naming(readBy: string, more: object = {}) {
+function identifierReadBy(readBy: string, more: object = {}) {
   return z
     .string()
     .refine((raw) => parseUuid(raw) !== undefined, { error: 'must be an identifier' })
     .meta({ format: 'uuid', 'x-authrealm-reads': readBy, ...more });
 }
 
-const realmId = naming('get-authentication-realm');
+const realmId = identifierReadBy('get-authentication-realm');
 const PERSON = { realm_id: REALM_ID, user_id: USER_ID };
 
-function personOf({ realm_id, user_id }: { readonly realm_id: string; readonly user_id: string }) {
+function personIn({ realm_id, user_id }: { readonly realm_id: string; readonly user_id: string }) {
   return { realm: parseUuid(realm_id) as Uuid, user: parseUuid(user_id) as Uuid };
 }
 
-function unknown(): Fault {
+function unknownUser(): Fault {
   return new Fault('conflict', [{ field: 'data.user_id', rule: 'is nobody that anything tells of' }]);
 }
 
@@ -42,10 +42,10 @@ const files = z
   .meta({ description: 'As it was when the user was erased.', 'x-authrealm-shown-once': true });
 
 const shown = {
-  id: identifier,
+  id: idSchema,
   type: z.literal('erasure'),
-  realm_id: identifier,
-  erased_at: instant,
+  realm_id: idSchema,
+  erased_at: timestampSchema,
 };
 const links = z.strictObject({ self: link });
 const erasure = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'erasure' });
@@ -56,7 +56,7 @@ const PATH = `/erasures/${REALM_ID}/${USER_ID}`;
 const EXAMPLE = { id: USER_ID, type: 'erasure', realm_id: REALM_ID, erased_at: AT };
 const SELF = { self: `https://idp.example/admin/v1${PATH}` };
 
-function describe({ realm, user, at }: Erasure) {
+function erasureData({ realm, user, at }: Erasure) {
   return { id: user, type: 'erasure', realm_id: realm, erased_at: new Date(at).toISOString() };
 }
 
@@ -76,7 +76,7 @@ export const PERSON_OPERATIONS = [
     data: {
       schema: z.object({
         realm_id: realmId,
-        user_id: naming('get-user-authentication-info', { 'x-authrealm-ends': true }),
+        user_id: identifierReadBy('get-user-authentication-info', { 'x-authrealm-ends': true }),
       }),
       example: PERSON,
     },
@@ -88,15 +88,15 @@ export const PERSON_OPERATIONS = [
       location: PATH,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async act({ data, auditContext, url }, { erase }) {
-      const done = await erase(personOf(data), auditContext);
-      if (!done) throw unknown();
+    async handle({ data, auditContext, url }, { erase }) {
+      const done = await erase(personIn(data), auditContext);
+      if (!done) throw unknownUser();
       const { realm, user } = done.erasure;
       const location = url(`/erasures/${realm}/${user}`);
       const [known, untold] = await Promise.all([filesOf(done.scrubbed), done.untold]);
       // Whoever hears that somebody is erased must not meet that person again behind a restore.
       if (untold !== undefined) throw new Fault('unknown_outcome', [], untold);
-      const told = { ...describe(done.erasure), files: known };
+      const told = { ...erasureData(done.erasure), files: known };
       return { body: { data: told, links: { self: location } }, location };
     },
   }),
@@ -116,13 +116,13 @@ export const PERSON_OPERATIONS = [
       example: { data: EXAMPLE, links: SELF },
     },
     faults: ['not_found'],
-    async act({ params, url }, { logStore }) {
+    async handle({ params, url }, { logStore }) {
       const realm = parseUuid(params.realm_id ?? '');
       const user = parseUuid(params.user_id ?? '');
       const found = realm && user ? await logStore.erasure({ realm, user }) : undefined;
       if (!found) throw new Fault('not_found');
       const self = url(`/erasures/${found.realm}/${found.user}`);
-      return { body: { data: describe(found), links: { self } } };
+      return { body: { data: erasureData(found), links: { self } } };
     },
   }),
   adminOperation({
@@ -134,7 +134,7 @@ export const PERSON_OPERATIONS = [
       `At most ${LIMITS.subjectAccessPiecesMax} records and entries; \`authrealm subject-access\` tells any number. ` +
       'That it was asked for is logged.',
     data: {
-      schema: z.object({ realm_id: realmId, user_id: naming('get-user-authentication-info') }),
+      schema: z.object({ realm_id: realmId, user_id: identifierReadBy('get-user-authentication-info') }),
       example: PERSON,
     },
     success: {
@@ -143,9 +143,9 @@ export const PERSON_OPERATIONS = [
       schema: z
         .strictObject({
           data: z.strictObject({
-            id: identifier,
+            id: idSchema,
             type: z.literal('subject_access'),
-            realm_id: identifier,
+            realm_id: idSchema,
             records: z.array(z.looseObject({ type: z.string() })),
             entries: z.array(z.looseObject({ what: z.string() })),
           }),
@@ -162,11 +162,11 @@ export const PERSON_OPERATIONS = [
       },
     },
     faults: ['conflict'],
-    async act({ data, auditContext }, { tellHeld }) {
-      const person = personOf(data);
+    async handle({ data, auditContext }, { subjectAccess }) {
+      const person = personIn(data);
       const records: object[] = [];
       const entries: { readonly what: string }[] = [];
-      for await (const held of tellHeld(person, auditContext)) {
+      for await (const held of subjectAccess(person, auditContext)) {
         if (held.kind === 'record') records.push(held.record);
         else entries.push(held.entry);
         if (records.length + entries.length > LIMITS.subjectAccessPiecesMax) {
@@ -175,7 +175,7 @@ export const PERSON_OPERATIONS = [
         }
       }
       // That it was asked for is an entry of its own.
-      if (records.length === 0 && entries.every(({ what }) => what === 'user.told')) throw unknown();
+      if (records.length === 0 && entries.every(({ what }) => what === 'user.told')) throw unknownUser();
       const { realm, user } = person;
       return { body: { data: { id: user, type: 'subject_access', realm_id: realm, records, entries } } };
     },

@@ -3,13 +3,13 @@ import { type Complaint, Fault } from '../../../domain/fault.ts';
 import { parseUuid, type Uuid } from '../../../domain/id.ts';
 import type { Realms } from '../../../domain/principal.ts';
 import { realm } from '../../../domain/resources.ts';
-import { identifier } from '../../openapi/schemas.ts';
+import { idSchema } from '../../openapi/schemas.ts';
 import type { ManagedDeps } from './managed.ts';
 
 type RealmDeps = Pick<ManagedDeps, 'store'>;
 
 /** Which realms are meant, as a body says it. */
-export const SAID_REALMS = z.union(
+export const REALMS_INPUT = z.union(
   [
     z.literal('*'),
     z
@@ -24,30 +24,30 @@ export const SAID_REALMS = z.union(
   { error: 'must be * or a list of realm identifiers' },
 );
 
-export type SaidRealms = z.output<typeof SAID_REALMS>;
+export type RealmsInput = z.output<typeof REALMS_INPUT>;
 
 /** As it is answered. */
-export const SHOWN_REALMS = z.union([z.literal('*'), z.array(identifier)]);
+export const REALMS_OUTPUT = z.union([z.literal('*'), z.array(idSchema)]);
 
 export function showRealms(realms: Realms): '*' | readonly string[] {
   return realms === '*' ? realms : [...realms];
 }
 
 /** Realms that are there. Throws Fault `conflict` that names every one that is not. */
-export async function realmsOf(said: SaidRealms, deps: RealmDeps): Promise<Realms> {
+export async function existingRealms(said: RealmsInput, deps: RealmDeps): Promise<Realms> {
   const complaints = await complaintsAboutRealms(said, deps);
   if (complaints.length > 0) throw new Fault('conflict', complaints);
   return readRealms(said);
 }
 
 /** Realms that a schema has accepted. */
-export function readRealms(said: SaidRealms): Realms {
+export function readRealms(said: RealmsInput): Realms {
   return said === '*' ? said : new Set(idsOf(said));
 }
 
 /** Every realm that is not there. */
 export async function complaintsAboutRealms(
-  said: SaidRealms,
+  said: RealmsInput,
   { store }: RealmDeps,
 ): Promise<readonly Complaint[]> {
   if (said === '*' || !store) return [];

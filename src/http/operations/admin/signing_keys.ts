@@ -10,9 +10,9 @@ import type { SigningKey } from '../../../auth/port.ts';
 import { Fault } from '../../../domain/fault.ts';
 import { parseUuid } from '../../../domain/id.ts';
 import { LIMITS } from '../../../domain/limits.ts';
-import { instant, link } from '../../openapi/schemas.ts';
+import { link, timestampSchema } from '../../openapi/schemas.ts';
 import { type AdminAnswer, type AdminDeps, type AdminRequest, adminOperation } from './operation.ts';
-import { linksExample, pageBody, pageParameters, pageSchema, wantedOf } from './page.ts';
+import { linksExample, pageBody, pageParameters, pageRangeOf, pageSchema } from './page.ts';
 
 const KID = '019c1318-a400-7000-8000-000000000099';
 const NAMED = { kid: { description: 'The identifier of the key, the `kid` of tokens.', example: KID } };
@@ -28,9 +28,9 @@ const shown = {
       'It signs; is published and signs next; no longer signs, and its tokens are accepted; its tokens have all ended; or ' +
       'it was withdrawn, and they are refused.',
   }),
-  signs_from: instant,
-  withdrawn_at: instant.nullable(),
-  meta: z.strictObject({ created_at: instant }),
+  signs_from: timestampSchema,
+  withdrawn_at: timestampSchema.nullable(),
+  meta: z.strictObject({ created_at: timestampSchema }),
 };
 const links = z.strictObject({ self: link });
 const one = z.strictObject({ data: z.strictObject(shown), links }).meta({ id: 'signing_key' });
@@ -48,7 +48,7 @@ const SELF = { self: `https://idp.example/admin/v1/signing-keys/${KID}` };
 const SHOWN = { schema: one, example: { data: EXAMPLE, links: SELF } };
 
 /** What a key does at this moment, beside those in use. */
-function describing(inUse: readonly SigningKey[], now: number) {
+function describerOf(inUse: readonly SigningKey[], now: number) {
   const { signer, accepted } = keySetAt(inUse, now);
   const stateOf = ({ kid, signsFrom, withdrawnAt }: SigningKey): (typeof STATES)[number] => {
     if (withdrawnAt !== undefined) return 'withdrawn';
@@ -89,7 +89,7 @@ function present(
   { clock }: AdminDeps,
 ): AdminAnswer & { readonly self: string } {
   const self = url(`/signing-keys/${key.kid}`);
-  return { body: { data: describing(inUse, clock.now())(key), links: { self } }, self };
+  return { body: { data: describerOf(inUse, clock.now())(key), links: { self } }, self };
 }
 
 /** Nothing is sealed by a master key that ends at this very moment. */
@@ -100,7 +100,7 @@ const TOO_MANY = {
   rule: `at most ${LIMITS.signingKeysMax} are in use: ${SIGNING_KEY_LIMIT_HINT}`,
 };
 
-async function rotated(
+async function rotateKey(
   { auditContext }: AdminRequest<unknown, unknown>,
   { accessStore, keyring }: AdminDeps,
 ) {
@@ -131,10 +131,10 @@ export const SIGNING_KEY_OPERATIONS = [
         links: linksExample('/signing-keys'),
       },
     },
-    async act({ query, url }, deps) {
-      const wanted = wantedOf(query, deps.pageLength);
+    async handle({ query, url }, deps) {
+      const wanted = pageRangeOf(query, deps.pageLength);
       const { keys, inUse } = await deps.accessStore.signingKeysAfter(wanted.after ?? '', wanted.limit);
-      const describe = describing(inUse, deps.clock.now());
+      const describe = describerOf(inUse, deps.clock.now());
       const items = keys.map((key) => ({
         ...describe(key),
         links: { self: url(`/signing-keys/${key.kid}`) },
@@ -154,8 +154,8 @@ export const SIGNING_KEY_OPERATIONS = [
       location: `/signing-keys/${KID}`,
     },
     faults: ['conflict', 'unknown_outcome'],
-    async act(asked, deps) {
-      const { kid } = await rotated(asked, deps);
+    async handle(asked, deps) {
+      const { kid } = await rotateKey(asked, deps);
       const { body, self } = present(await keyAt(kid, deps), asked, deps);
       return { body, location: self };
     },
@@ -168,7 +168,7 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key, without its private half.' },
     faults: ['not_found'],
-    act: async (asked, deps) => present(await keyAt(kidIn(asked), deps), asked, deps),
+    handle: async (asked, deps) => present(await keyAt(kidIn(asked), deps), asked, deps),
   }),
   adminOperation({
     name: 'withdraw-signing-key',
@@ -180,7 +180,7 @@ export const SIGNING_KEY_OPERATIONS = [
     params: NAMED,
     success: { ...SHOWN, status: 200, description: 'The key as it is now.' },
     faults: ['not_found', 'unknown_outcome'],
-    async act(asked, deps) {
+    async handle(asked, deps) {
       const kid = kidIn(asked);
       await withdrawSigningKey(kid, deps.accessStore, deps.keyring, asked.auditContext);
       const found = await keyAt(kid, deps);

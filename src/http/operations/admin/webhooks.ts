@@ -20,8 +20,8 @@ import {
 import { link } from '../../openapi/schemas.ts';
 import { type ManagedDeps, type ManagedKind, managedOperations } from './managed.ts';
 import type { AdminDeps, AdminRequest } from './operation.ts';
-import { sliceOf } from './page.ts';
-import { complaintsAboutRealms, readRealms, SAID_REALMS, SHOWN_REALMS, showRealms } from './realms.ts';
+import { pageSlice } from './page.ts';
+import { complaintsAboutRealms, REALMS_INPUT, REALMS_OUTPUT, readRealms, showRealms } from './realms.ts';
 
 export const WEBHOOK_ID = '019c1318-a400-7000-8000-000000000096';
 /** The segment of a path that names a target. */
@@ -30,7 +30,7 @@ export const NAMED_WEBHOOK = {
 };
 
 const event = z.enum(EVENT_NAMES as [string, ...string[]]);
-const saidEvent = z
+const eventInput = z
   .string()
   .refine((name) => EVENT_NAMES.includes(name), { error: `must be one of ${EVENT_NAMES.join(', ')}` })
   .meta({ enum: [...EVENT_NAMES] });
@@ -43,21 +43,21 @@ const withData = z.boolean().meta({
   description: 'Whether events hold the state of their record, and so what it says about a person.',
 });
 const skippedClient = { description: 'A client whose changes it is not told; null where it is told all.' };
-const said = {
+const requiredMembers = {
   name: WEBHOOK_NAME,
   url: httpUrl(LIMITS.webhookUrlCharactersMax),
-  events: z.union([z.literal('*'), z.array(saidEvent).min(1).max(EVENT_NAMES.length)], {
+  events: z.union([z.literal('*'), z.array(eventInput).min(1).max(EVENT_NAMES.length)], {
     error: 'must be * or a list of names of events',
   }),
-  realms: SAID_REALMS,
+  realms: REALMS_INPUT,
 };
-const more = {
+const optionalMembers = {
   with_data: withData.optional(),
   events_max: eventsMax.optional(),
   skipped_client: SKIPPED_CLIENT.nullable().optional().meta(skippedClient),
 };
 
-const WISH = {
+const TARGET_EXAMPLE = {
   name: 'Shop search',
   url: 'https://search.example/hooks/authrealm',
   events: ['user-authentication-info.created', 'user-authentication-info.deleted'],
@@ -79,17 +79,17 @@ export async function webhookAt(
   return assertFound(await findWebhook(webhooks.store, params.webhook_id ?? ''));
 }
 
-const input = z.object({ ...said, ...more });
+const input = z.object({ ...requiredMembers, ...optionalMembers });
 const created = input.extend({
   from: z.enum(['present', 'oldest']).optional().meta({
     description: 'Whether it is told what comes, which is so unless said, or everything that is kept.',
   }),
 });
 const change = input.partial();
-type Said = z.output<typeof change>;
+type WebhookInput = z.output<typeof change>;
 
 /** Throws Fault `conflict` that names what is well-formed and stands for nothing that events can go to or come from. */
-async function assertReachable({ url, realms = '*' }: Said, deps: ManagedDeps): Promise<void> {
+async function assertReachable({ url, realms = '*' }: WebhookInput, deps: ManagedDeps): Promise<void> {
   const isAllowed = url === undefined || deps.webhooks.isAllowed(url);
   const complaints: readonly Complaint[] = [
     ...(isAllowed ? [] : [{ field: 'data.url', rule: WEBHOOK_URL_RULE }]),
@@ -99,7 +99,7 @@ async function assertReachable({ url, realms = '*' }: Said, deps: ManagedDeps): 
 }
 
 /** What a body says, and nothing of what it does not. */
-function patchOf({ events, realms, skipped_client, ...data }: Said): WebhookPatch {
+function patchOf({ events, realms, skipped_client, ...data }: WebhookInput): WebhookPatch {
   return {
     ...(data.name === undefined ? {} : { name: data.name }),
     ...(data.url === undefined ? {} : { url: data.url }),
@@ -115,15 +115,15 @@ function patchOf({ events, realms, skipped_client, ...data }: Said): WebhookPatc
 const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
   type: 'webhook',
   idPattern: /^[0-9a-f-]{36}$/,
-  created: { schema: created, example: { ...WISH, from: 'present' } },
-  updated: { schema: change, example: WISH },
+  created: { schema: created, example: { ...TARGET_EXAMPLE, from: 'present' } },
+  updated: { schema: change, example: TARGET_EXAMPLE },
   members: {
     name: z.string(),
     url: link,
     events: z
       .union([z.literal('*'), z.array(event)])
       .meta({ description: 'What it is told; `*` is everything.' }),
-    realms: SHOWN_REALMS.meta({ description: 'The realms it is told of; `*` is all there are.' }),
+    realms: REALMS_OUTPUT.meta({ description: 'The realms it is told of; `*` is all there are.' }),
     with_data: withData,
     events_max: eventsMax,
     skipped_client: z.string().nullable().meta(skippedClient),
@@ -134,7 +134,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     description: 'What signs its messages. Shown here and never again.',
     example: 'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD',
   },
-  example: { id: WEBHOOK_ID, members: WISH, listed: {} },
+  example: { id: WEBHOOK_ID, members: TARGET_EXAMPLE, listed: {} },
   texts: {
     noun: 'target',
     fullNoun: 'webhook target',
@@ -155,7 +155,7 @@ const WEBHOOKS: ManagedKind<Webhook, typeof created, typeof change> = {
     skipped_client: skippedClient ?? null,
   }),
   page: async (wanted, { webhooks }) =>
-    sliceOf(await webhooks.store.list(), ({ webhookId }) => webhookId, wanted).map((thing) => ({
+    pageSlice(await webhooks.store.list(), ({ webhookId }) => webhookId, wanted).map((thing) => ({
       thing,
       listed: {},
     })),
