@@ -97,11 +97,13 @@ function OperationTester({ operation }: OperationProps) {
     if (missing === undefined) run(operation, draft, state.open?.token);
   };
   const answer = useRef<HTMLElement>(null);
+  // Until its body is there, the page may be too short to scroll to the response.
+  const isComplete = outcome?.wholeMs !== undefined;
   const hasResult = outcome !== undefined || failure !== undefined;
   useEffect(() => replaceQuery(queryOf(draft)), [draft]);
   useEffect(() => {
     if (hasResult) scrollIntoViewIfBelow(answer.current);
-  }, [hasResult]);
+  }, [hasResult, isComplete]);
   return (
     <>
       <OperationLine operation={operation} />
@@ -161,7 +163,7 @@ function OperationTester({ operation }: OperationProps) {
 
 /** On narrow screens the response would appear below the visible area. */
 function scrollIntoViewIfBelow(element: HTMLElement | null): void {
-  if (element && element.getBoundingClientRect().top > innerHeight / 2) element.scrollIntoView();
+  if (element && element.getBoundingClientRect().top > innerHeight / 4) element.scrollIntoView();
 }
 
 /** The scope that the session lacks for an operation. */
